@@ -1,0 +1,60 @@
+# Every target sets up what it needs, from a bare Python (3.11 or later) with pip and venv. To choose one:
+#     make test PYTHON=python3.12
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := -m pip --disable-pip-version-check -qq
+LOCK   := $(VENV)-lock
+STAMP  := $(VENV)/.stamp
+
+.PHONY: help demo test lint types unit format lock clean
+
+help:
+	@echo "make demo     the frontier between two real histograms, in the terminal"
+	@echo "make test     lint, types, tests and doctests"
+	@echo "make lint | types | unit    one of them;  make format  rewrites the sources"
+	@echo "make lock     newest allowed versions into constraints.txt;  make clean  starts afresh"
+
+demo: $(STAMP)
+	@$(BIN)/python examples/frontier_in_terminal.py
+
+test: lint types unit
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(STAMP)
+	$(BIN)/mypy --strict src
+
+unit: $(STAMP)
+	$(BIN)/pytest -q -n auto --maxprocesses 8 --dist worksteal
+
+format: $(STAMP)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+# The build backend is installed from the lock as well, hence no build isolation.
+$(STAMP): pyproject.toml constraints.txt
+	@command -v $(PYTHON) >/dev/null || { \
+	  echo "mallow needs Python 3.11 or later, and there is no '$(PYTHON)'. Try: make PYTHON=/path/to/python3" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("mallow needs Python 3.11 or later; \
+	$(PYTHON) is %d.%d. Try: make PYTHON=/path/to/newer/python3" % sys.version_info[:2])'
+	@echo "Setting up $(VENV): once, and again when pyproject.toml or constraints.txt change" >&2
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python $(PIP) install --constraint constraints.txt hatchling editables
+	@$(BIN)/python $(PIP) install --constraint constraints.txt --no-build-isolation --editable '.[dev]'
+	@touch $@
+
+# In an environment of its own, so that nothing of $(VENV) leaks into the lock.
+lock:
+	@rm -rf $(LOCK) && $(PYTHON) -m venv $(LOCK)
+	@$(LOCK)/bin/python $(PIP) install hatchling editables
+	@$(LOCK)/bin/python $(PIP) install --no-build-isolation --editable '.[dev]'
+	@{ echo "# The versions that the tests run with: written by 'make lock', used by every other target."; \
+	   $(LOCK)/bin/python $(PIP) freeze --exclude-editable | sed 's/+[A-Za-z0-9.]*$$//'; } > constraints.new
+	@mv constraints.new constraints.txt && rm -rf $(LOCK)
+
+clean:
+	rm -rf $(VENV) $(LOCK) .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist
+	find src tests examples -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,54 @@
+"""How far are a generative model's samples from the data they should match?
+
+    samples ─embed▶ points ─estimate▶ MASSES ─frontier▶ Frontier ─area · integral · midpoint▶ numbers
+
+`Masses` are what P (the reference) and Q (the model) give to common atoms. From them come every
+f-divergence, the divergence frontier and its summaries: `area` (MAUVE; 1 = indistinguishable),
+`integral` and `midpoint` (0 = indistinguishable).
+"""
+
+from mallow import smoothing
+from mallow.divergence import (
+    CHI2,
+    CHI2_INTEGRAL,
+    HELLINGER2,
+    JS,
+    KL,
+    KL_INTEGRAL,
+    LE_CAM,
+    TV,
+    Divergence,
+    conjugate,
+    interpolated,
+    skew_js,
+)
+from mallow.errors import EstimateWarning, InputError
+from mallow.frontier import Frontier, area, frontier, integral, linear_cost, midpoint
+from mallow.masses import Masses
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "CHI2",
+    "CHI2_INTEGRAL",
+    "HELLINGER2",
+    "JS",
+    "KL",
+    "KL_INTEGRAL",
+    "LE_CAM",
+    "TV",
+    "Divergence",
+    "EstimateWarning",
+    "Frontier",
+    "InputError",
+    "Masses",
+    "area",
+    "conjugate",
+    "frontier",
+    "integral",
+    "interpolated",
+    "linear_cost",
+    "midpoint",
+    "skew_js",
+    "smoothing",
+]

@@ -1,0 +1,72 @@
+"""What mallow raises and warns with, and the checks shared by every door."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["EstimateWarning", "InputError"]
+
+
+class InputError(ValueError):
+    """An argument breaks a rule; the message names the argument, the rule, the value and the way out."""
+
+
+class EstimateWarning(UserWarning):
+    """An estimate is legal but doubtful; the same sentence is kept in the result where there is one."""
+
+
+def open_unit(name: str, value: float, *, why: str = "") -> float:
+    """`value` if it lies strictly between 0 and 1."""
+    if not (isinstance(value, (int, float, np.integer, np.floating)) and 0.0 < float(value) < 1.0):
+        raise InputError(f"`{name}` must lie strictly between 0 and 1; got {value!r}.{why}")
+    return float(value)
+
+
+def positive(name: str, value: float, *, why: str = "") -> float:
+    """`value` if it is a finite number above 0."""
+    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    if not (number and math.isfinite(value) and value > 0):
+        raise InputError(f"`{name}` must be a finite number above 0; got {value!r}.{why}")
+    return float(value)
+
+
+def whole(name: str, value: int, *, least: int) -> int:
+    """`value` if it is an integer of at least `least`."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+        raise InputError(f"`{name}` must be an integer of at least {least}; got {value!r}.")
+    return int(value)
+
+
+def real_array(name: str, values: Any) -> NDArray[np.float64]:
+    """`values` as a float64 array with at least one axis, refused when empty or not numeric."""
+    try:
+        array = np.asarray(values)
+    except ValueError as error:  # ragged nesting
+        raise InputError(f"`{name}` must be a rectangular array of numbers; {error}.") from None
+    if array.dtype.kind not in "biuf":
+        raise InputError(f"`{name}` must be an array of real numbers; got dtype {array.dtype}.")
+    if array.ndim == 0:
+        raise InputError(f"`{name}` must have at least one axis (the last one is the atoms); got a scalar.")
+    if array.size == 0:
+        raise InputError(f"`{name}` must not be empty; got shape {array.shape}.")
+    return array.astype(np.float64)
+
+
+def same_shape(first: str, a: NDArray[np.float64], second: str, b: NDArray[np.float64]) -> None:
+    """Refuse two arrays of different shapes."""
+    if a.shape != b.shape:
+        raise InputError(
+            f"`{first}` and `{second}` must have the same shape, one entry each atom; "
+            f"got {a.shape} and {b.shape}."
+        )
+
+
+def first_place(mask: NDArray[np.bool_]) -> Sequence[int] | int:
+    """The index of the first true entry, a plain int for one axis: for error messages."""
+    place = [int(i) for i in np.argwhere(mask)[0]]
+    return place[0] if len(place) == 1 else tuple(place)

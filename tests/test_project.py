@@ -1,0 +1,62 @@
+"""What a newcomer meets first is true: the README's code, the examples, the version."""
+
+import contextlib
+import io
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import mallow
+
+ROOT = Path(__file__).resolve().parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```python\n(.*?)^```", README, flags=re.MULTILINE | re.DOTALL)
+
+
+def output_and_promise(block: str) -> tuple[list[str], list[str]]:
+    """What the block prints, and what it says that it prints: `print(...)  # this`, one line each."""
+    promise = re.findall(r"^print\(.*\)  # (.*)$", block, flags=re.MULTILINE)
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(block, "README.md", "exec"), {"__name__": "readme"})
+    return printed.getvalue().splitlines(), promise
+
+
+@pytest.mark.parametrize("block", BLOCKS)
+def test_readme_code_prints_what_it_says(block):
+    output, promise = output_and_promise(block)
+    assert output == promise
+
+
+def test_readme_has_code_and_the_check_can_fail():
+    assert BLOCKS
+    assert output_and_promise("print(1 + 1)  # 3\n") == (["2"], ["3"])
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.name)
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
+def test_examples_run_in_any_terminal(path, encoding):
+    environment = os.environ | {"PYTHONIOENCODING": encoding, "TERM": "dumb", "NO_COLOR": "1"}
+    command = [sys.executable, "-W", "error", str(path)]
+    run = subprocess.run(command, capture_output=True, env=environment, check=False)
+    assert run.returncode == 0, run.stderr.decode()
+    text = run.stdout.decode(encoding)
+    assert text.strip()
+    assert "\x1b" not in text
+    assert [line for line in text.splitlines() if len(line) > 80] == []
+
+
+def test_version_is_the_same_everywhere():
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\nversion: {mallow.__version__}\n" in citation
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    releases = changelog.split("\n## ")[1:]
+    assert releases[0].startswith(f"{mallow.__version__} ")
+    for release in releases:
+        assert "\n### Scores changed\n" in release, (
+            f"{release.splitlines()[0]} does not say which scores changed"
+        )
