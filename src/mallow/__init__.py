@@ -7,7 +7,7 @@ f-divergence, the divergence frontier and its summaries: `area` (MAUVE; 1 = indi
 `integral` and `midpoint` (0 = indistinguishable).
 """
 
-from mallow import smoothing
+from mallow import bounds, smoothing
 from mallow.divergence import (
     CHI2,
     CHI2_INTEGRAL,
@@ -43,6 +43,7 @@ __all__ = [
     "InputError",
     "Masses",
     "area",
+    "bounds",
     "conjugate",
     "frontier",
     "integral",

@@ -313,7 +313,7 @@ def _slope(divergence: Divergence, s: Array, step: float) -> Array:
 
 def _first_constant(divergence: Divergence) -> float:
     """sup |f′(t)| / max(1, log 1/t) over (0, 1)."""
-    s = np.linspace(-18.0, 0.0, 4001)
+    s = np.linspace(-18.0, 0.0, 4501)  # t = 1/e, where the ratio may have a cusp, is among them
     slope = np.abs(_slope(divergence, s, 0.05))
     # The coefficient of log(1/t) in f′ as t → 0, from two stretches: it must have settled.
     late, early = ((slope[i] - slope[j]) / (s[j] - s[i]) for i, j in ((0, 400), (400, 800)))

@@ -133,3 +133,10 @@ def test_erratum_11_the_second_line_of_the_smoothed_bound_has_the_gamma_of_q():
     ours = n / (n + bins * constant) * alpha(q, n) + gamma(q, n, constant)
     assert printed < distance <= ours
     assert oracle_bound(p, q, n, constant=constant) > 0
+
+
+def test_erratum_12_the_missing_mass_lemma_has_one_sample_too_many():  # paper: lem:techn:missing-mass-1
+    n = np.arange(1, 1000)
+    largest = (1 - 1 / (n + 1)) ** n / (n + 1)  # of (1−x)^n x, at x = 1/(n+1)
+    assert (largest > np.exp(-1) / (n + 1)).all()
+    assert (largest < np.exp(-1) / n).all()  # so the conclusion, < 1/n, stands
