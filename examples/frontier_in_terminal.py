@@ -37,9 +37,7 @@ def docstrings():
     found = []
     for path in sorted(Path(os.__file__).parent.glob("*.py")):
         tree = ast.parse(path.read_text(encoding="utf-8", errors="replace"))
-        nodes = (
-            each for each in ast.walk(tree) if isinstance(each, (ast.Module, ast.ClassDef, ast.FunctionDef))
-        )
+        nodes = (each for each in ast.walk(tree) if isinstance(each, (ast.Module, ast.ClassDef, ast.FunctionDef)))
         found += [ast.get_docstring(each) or "" for each in nodes]
     return words("\n".join(found))
 
@@ -58,9 +56,7 @@ def drawing(curves, width=64, height=18):
         column = np.interp(along, np.arange(len(x)), x) * (2 * width - 1)
         row = (1 - np.interp(along, np.arange(len(y)), y)) * (4 * height - 1)
         dots[np.rint(row).astype(int), np.rint(column).astype(int)] = True
-    bits = np.array([[1, 8], [2, 16], [4, 32], [64, 128]])[
-        None, :, None, :
-    ]  # Unicode's order of Braille dots
+    bits = np.array([[1, 8], [2, 16], [4, 32], [64, 128]])[None, :, None, :]  # Unicode's order of Braille dots
     cells = (dots.reshape(height, 4, width, 2) * bits).sum(axis=(1, 3))
     try:
         chr(0x28FF).encode(sys.stdout.encoding or "ascii")

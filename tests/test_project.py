@@ -57,6 +57,4 @@ def test_version_is_the_same_everywhere():
     releases = changelog.split("\n## ")[1:]
     assert releases[0].startswith(f"{mallow.__version__} ")
     for release in releases:
-        assert "\n### Scores changed\n" in release, (
-            f"{release.splitlines()[0]} does not say which scores changed"
-        )
+        assert "\n### Scores changed\n" in release, f"{release.splitlines()[0]} does not say which scores changed"

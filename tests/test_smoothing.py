@@ -13,9 +13,7 @@ EVERY = [getattr(smoothing, name) for name in smoothing.__all__]
 SMOOTHED = [f for f in EVERY if f is not smoothing.empirical]
 
 shapes = st.tuples(st.integers(1, 4), st.integers(1, 12))
-counts = hnp.arrays(np.int64, shapes, elements=st.integers(0, 30)).filter(
-    lambda array: (array.sum(axis=-1) > 0).all()
-)
+counts = hnp.arrays(np.int64, shapes, elements=st.integers(0, 30)).filter(lambda array: (array.sum(axis=-1) > 0).all())
 
 
 @pytest.mark.parametrize("estimator", EVERY)

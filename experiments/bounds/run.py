@@ -4,7 +4,7 @@
 
 The error of the KL frontier integral of empirical histograms, by Monte Carlo (100 trials), beside the
 distribution-free bound (√(k/n) + k/n) log n and the oracle bound (α(P) + α(Q)) log n + β(P) + β(Q), both
-drawn divided by 30 as in the paper, and the theorem with its constants made explicit (the table's, the sharp).
+drawn divided by 30 as in the paper, and the theorem with its constants explicit (the table's, the sharp).
 Only slopes in the log–log plots are to be compared. Writes results.json and bounds.png beside this file.
 """
 

@@ -8,6 +8,7 @@ f-divergence, the divergence frontier and its summaries: `area` (MAUVE; 1 = indi
 """
 
 from mallow import bounds, smoothing
+from mallow.debias import debiased
 from mallow.divergence import (
     CHI2,
     CHI2_INTEGRAL,
@@ -45,6 +46,7 @@ __all__ = [
     "area",
     "bounds",
     "conjugate",
+    "debiased",
     "frontier",
     "integral",
     "interpolated",

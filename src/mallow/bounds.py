@@ -116,9 +116,7 @@ def paper_constants(divergence: Divergence) -> Constants:
         if divergence == interpolated(KL, lam):
             return Constants(rest, -math.log(lam) - rest, 1.0, rest**2 / lam, 0.5, rest / (8 * lam))
         if divergence == interpolated(CHI2, lam):
-            return Constants(
-                rest, rest**2 / lam, 2.0, 2 * rest**2 / lam**2, 4 / (27 * lam), 4 * rest / (27 * lam**2)
-            )
+            return Constants(rest, rest**2 / lam, 2.0, 2 * rest**2 / lam**2, 4 / (27 * lam), 4 * rest / (27 * lam**2))
     raise InputError(
         f"The paper's table has no finite constants for {divergence}; "
         "it has them for JS, LE_CAM, KL_INTEGRAL, skew_js, interpolated(KL, ·) and interpolated(CHI2, ·). "
@@ -234,9 +232,7 @@ def quantization_error(bins: int, divergence: Divergence = KL_INTEGRAL) -> float
     return (divergence.at_zero + divergence.conjugate_at_zero) / (whole("bins", bins, least=2) // 2)
 
 
-def total_error(
-    bins: int, n: int, *, divergence: Divergence = KL_INTEGRAL, using: Constants | None = None
-) -> float:
+def total_error(bins: int, n: int, *, divergence: Divergence = KL_INTEGRAL, using: Constants | None = None) -> float:
     """Statistical plus quantisation error of the empirical estimate on the best partition.
 
     Paper: thm:est_error_ray, with its constant made explicit.
@@ -262,7 +258,7 @@ def oracle_partition(masses: Masses, bins: int, divergence: Divergence = KL_INTE
     The partition of the proof of thm:quant_error_fdiv (fig:quant:proof); merging the atoms of a
     cell keeps D_f to within `quantization_error`.
     """
-    if not masses.shared or masses.p.ndim != 1:
+    if not masses.plain or masses.p.ndim != 1:
         raise InputError("`masses` must come from one pair of histograms, not a batch or a likelihood ratio.")
     if not math.isfinite(divergence.at_zero + divergence.conjugate_at_zero):
         raise InputError(f"f(0) + f*(0) of {divergence} must be finite for a partition with an error bound.")

@@ -81,8 +81,9 @@ class Divergence:
 
     def __call__(self, masses: Masses) -> float | Array:
         """D_f(P‖Q); the sample mean of f(r) for masses that come from a likelihood ratio."""
-        total: float | Array = masses.cost_of_p(lambda p, q: self.terms(p, q)[:, None])[..., 0]
-        return total
+        total = masses.cost_of_p(lambda p, q: self.terms(p, q)[:, None])[..., 0]
+        clipped: float | Array = np.maximum(total, 0.0)[()]  # an extrapolation may fall below
+        return clipped
 
     def terms(self, p: Array, q: Array, difference: Array | None = None) -> Array:
         """q f(p/q), atom by atom, with 0·f(p/0) = p·f*(0) and 0·f(0/0) = 0 (paper: def:fdiv).
@@ -92,8 +93,11 @@ class Divergence:
         with np.errstate(all="ignore"):
             difference = p - q if difference is None else difference
             found = q * self.f(p / q) if self.term is None else self.term(p, q, difference)
-            found = np.where(p == 0, _times(q, self.at_zero), found)
-            found = np.where((q == 0) | np.isinf(p), _times(p, self.conjugate_at_zero), found)
+            if (p == 0).any():
+                found = np.where(p == 0, _times(q, self.at_zero), found)
+            edge = (q == 0) | np.isinf(p)
+            if edge.any():
+                found = np.where(edge, _times(p, self.conjugate_at_zero), found)
         return found
 
 
@@ -192,14 +196,15 @@ class _SkewJs:
 
 
 def _kl_term(p: Array, q: Array, difference: Array) -> Array:
-    """p log(p/q) − p + q = s·(z·atanh z + (atanh z − z))."""
+    """p log(p/q) − p + q = s·(z·atanh z + (atanh z − z)) = s·(z² + z³/3 + z⁴/3 + z⁵/5 + z⁶/5 + …)."""
     total = p + q
     z = difference / total
-    square = z * z
-    odd = z * square * _horner(square, _ODD_RECIPROCALS[1:])  # atanh z − z
-    near = total * (z * (z + odd) + odd)
-    far = np.where(p > 0, p * (np.log(p) - np.log(q)), 0.0) - difference
-    return np.where(square < 0.01, near, far)
+    near = z * z * total * _horner(z, [1.0, 1 / 3, 1 / 3, 1 / 5, 1 / 5])
+    excess = difference / q  # p/q − 1
+    log = np.log1p(excess)
+    if not np.isfinite(log).all():  # p/q under- or overflows
+        log = np.where(np.isfinite(log), log, np.log(p) - np.log(q))
+    return np.where(np.abs(z) < 1e-3, near, np.where(p > 0, p * log, 0.0) - difference)
 
 
 def _kl_integral_term(p: Array, q: Array, difference: Array) -> Array:
@@ -234,7 +239,6 @@ def _le_cam_term(p: Array, q: Array, difference: Array) -> Array:
     return difference * (difference / (p + q)) / 2.0
 
 
-_ODD_RECIPROCALS = [1.0 / (2 * j + 1) for j in range(10)]  # atanh z = z·Σ z^{2j}/(2j + 1)
 _INTEGRAL_SERIES = [1.0 / (4 * j * j - 1) for j in range(1, 14)]
 
 

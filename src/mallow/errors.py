@@ -61,8 +61,7 @@ def same_shape(first: str, a: NDArray[np.float64], second: str, b: NDArray[np.fl
     """Refuse two arrays of different shapes."""
     if a.shape != b.shape:
         raise InputError(
-            f"`{first}` and `{second}` must have the same shape, one entry each atom; "
-            f"got {a.shape} and {b.shape}."
+            f"`{first}` and `{second}` must have the same shape, one entry each atom; got {a.shape} and {b.shape}."
         )
 
 

@@ -88,7 +88,7 @@ def frontier(masses: Masses, divergence: Divergence = KL, *, grid: Grid = None) 
         nodes = _nodes(edges)
         lam, rest = 1.0 / (1.0 + np.exp(-nodes)), 1.0 / (1.0 + np.exp(nodes))
         curve = Frontier(lam, *_costs(masses, divergence, lam, rest), exact=True)
-        if divergence.smooth:
+        if divergence.smooth or masses.weight is not None:
             return curve
         error = _panel_errors(curve)
         rough = np.maximum(error, error[::-1]) > _TOLERANCE / len(error)  # the nodes stay symmetric
@@ -159,7 +159,7 @@ def integral(masses: Masses, divergence: Divergence = KL) -> float | Array:
     1.0
     """
     closed = _CLOSED_INTEGRALS.get(divergence)
-    if closed is not None and masses.shared:
+    if closed is not None and masses.plain:
         return closed(masses)
     curve = frontier(masses, divergence)
     rest = curve.lam[::-1]  # 1 − λ without cancellation: the nodes are symmetric
@@ -203,7 +203,24 @@ def _costs(masses: Masses, divergence: Divergence, lam: Array, rest: Array) -> t
         p, q = p[:, None], q[:, None]
         return divergence.terms(q, lam * p + rest * q, lam * _difference(q, p))
 
-    return masses.cost_of_p(of_p), masses.cost_of_q(of_q)
+    to_p, to_q = masses.cost_of_p(of_p), masses.cost_of_q(of_q)
+    if masses.weight is None:
+        return to_p, to_q
+    # An extrapolation may leave the range of a cost, whose largest value is that of disjoint supports
+    # (paper: prop:lerror-max), or wiggle.
+    one, zero = np.ones_like(lam), divergence.at_zero
+    most_p = divergence.terms(one, lam, rest) + rest * zero
+    most_q = divergence.terms(one, rest, lam) + lam * zero
+    falling = _monotone(np.clip(to_p, 0.0, most_p))
+    return falling, _monotone(np.clip(to_q, 0.0, most_q)[..., ::-1])[..., ::-1]
+
+
+def _monotone(values: Array) -> Array:
+    """The nearest curve, in the largest difference, that does not rise along the last axis."""
+    above = np.maximum.accumulate(values[..., ::-1], axis=-1)[..., ::-1]
+    below = np.minimum.accumulate(values, axis=-1)
+    found: Array = (above + below) / 2.0
+    return found
 
 
 def _difference(a: Array, b: Array) -> Array:

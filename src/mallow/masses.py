@@ -6,7 +6,7 @@ frontier never hears of k-means.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -40,11 +40,15 @@ class Masses:
         None for histograms: every cost is a sum over all atoms. With an integer, a cost of P,
         D_f(P‖·), is summed over ``atoms[:split]``, the points drawn from Q, and a cost of Q,
         D_f(Q‖·), over ``atoms[split:]``, the points drawn from P (paper: eq:divf:discretized:knn).
+    weight : array (..., atoms) or None
+        How much each atom counts in a sum; None: once. Negative weights make an extrapolation, as in
+        `mallow.debiased`: costs are then clipped to their range and made monotone in λ.
     """
 
     p: Array
     q: Array
     split: int | None = None
+    weight: Array | None = None
 
     @classmethod
     def from_histograms(cls, p: Any, q: Any) -> Masses:
@@ -88,13 +92,10 @@ class Masses:
         ratio_p, ratio_q = real_array("at_p", at_p), real_array("at_q", at_q)
         for name, ratio in (("at_p", ratio_p), ("at_q", ratio_q)):
             if np.isnan(ratio).any():
-                raise InputError(
-                    f"`{name}` must hold log-ratios; got NaN at index {first_place(np.isnan(ratio))}."
-                )
+                raise InputError(f"`{name}` must hold log-ratios; got NaN at index {first_place(np.isnan(ratio))}.")
         if ratio_p.shape[:-1] != ratio_q.shape[:-1]:
             raise InputError(
-                "`at_p` and `at_q` must have the same leading axes; "
-                f"got shapes {ratio_p.shape} and {ratio_q.shape}."
+                f"`at_p` and `at_q` must have the same leading axes; got shapes {ratio_p.shape} and {ratio_q.shape}."
             )
         n, m = ratio_p.shape[-1], ratio_q.shape[-1]
         with np.errstate(over="ignore", under="ignore"):
@@ -105,14 +106,16 @@ class Masses:
     def swap(self) -> Masses:
         """The same atoms with the roles of P and Q exchanged."""
         if self.split is None:
-            return Masses(self.q, self.p)
+            return Masses(self.q, self.p, weight=self.weight)
         turn = self.p.shape[-1] - self.split
-        return Masses(np.roll(self.q, turn, axis=-1), np.roll(self.p, turn, axis=-1), split=turn)
+        weight = None if self.weight is None else np.roll(self.weight, turn, axis=-1)
+        p, q = np.roll(self.q, turn, axis=-1), np.roll(self.p, turn, axis=-1)
+        return Masses(p, q, split=turn, weight=weight)
 
     @property
-    def shared(self) -> bool:
-        """Whether both costs are summed over the same atoms, as for histograms."""
-        return self.split is None
+    def plain(self) -> bool:
+        """Whether these are the masses of histograms: shared by both costs, and counted once."""
+        return self.split is None and self.weight is None
 
     def cost_of_p(self, values: Callable[[Array, Array], Array]) -> Array:
         """The sum of `values` over the atoms at which costs of P are evaluated, shape (..., v).
@@ -127,54 +130,73 @@ class Masses:
 
     @cached_property
     def _tables(self) -> list[_Table]:
-        if self.split is None:
-            return [_table(self.p, self.q)]
-        at = self.split
-        return [_table(self.p[..., :at], self.q[..., :at]), _table(self.p[..., at:], self.q[..., at:])]
+        halves = [slice(None)] if self.split is None else [slice(self.split), slice(self.split, None)]
+        weight = np.ones_like(self.p) if self.weight is None else self.weight
+        return [_table(self.p[..., half], self.q[..., half], weight[..., half]) for half in halves]
 
 
 @dataclass(frozen=True, eq=False)
 class _Table:
     """Atoms with equal masses merged: resampled histograms of counts hold few distinct pairs (p, q).
 
-    `times[r, a]` says how often the pair (p[a], q[a]) stands in row r of the batch; None where nothing
-    is merged, and p and q are then (rows, atoms).
+    `p`, `q` are the distinct pairs, and `column[r, a]` says which of them atom a of row r is. None where
+    nothing is merged: p and q are then (rows, atoms).
     """
 
     batch: tuple[int, ...]
     p: Array
     q: Array
-    times: Array | None
+    weight: Array
+    column: NDArray[np.intp] | None
 
     def sums(self, values: Callable[[Array, Array], Array]) -> Array:
-        if self.times is None:
-            one = np.ones((1, self.p.shape[-1]))
-            rows = [_weighted_sums(p, q, one, values) for p, q in zip(self.p, self.q, strict=True)]
-            return np.concatenate(rows).reshape(*self.batch, -1)
-        return _weighted_sums(self.p, self.q, self.times, values).reshape(*self.batch, -1)
+        """Σ weight · values(p, q) for each row, shape (*batch, v)."""
+        if self.column is None:
+            each = zip(self.p, self.q, self.weight, strict=True)
+            parts = [_weighted_sums(p, q, weight[None], values) for p, q, weight in each]
+        else:
+            parts = [_weighted_sums(self.p, self.q, times, values) for times in self._times]
+        return np.concatenate(parts).reshape(*self.batch, -1)
+
+    @property
+    def _times(self) -> Iterator[Array]:
+        """How much each pair counts in each row, some rows at a time: together they may be too large."""
+        if len(self.p) * len(self.weight) <= _MOST_TIMES:
+            yield self._all_times
+            return
+        step = max(1, _MOST_TIMES // len(self.p))
+        for start in range(0, len(self.weight), step):
+            yield self._some_times(slice(start, start + step))
+
+    @cached_property
+    def _all_times(self) -> Array:
+        return self._some_times(slice(None))
+
+    def _some_times(self, rows: slice) -> Array:
+        weight, distinct = self.weight[rows], len(self.p)
+        column = np.zeros_like(weight, dtype=np.intp) if self.column is None else self.column[rows]
+        place = column + (distinct + 1) * np.arange(len(weight))[:, None]  # the last column is for no mass
+        times = np.bincount(place.ravel(), weight.ravel(), minlength=(distinct + 1) * len(weight))
+        return times.reshape(len(weight), -1)[:, :distinct].astype(np.float64, copy=False)
 
 
-def _table(p: Array, q: Array) -> _Table:
+def _table(p: Array, q: Array, weight: Array) -> _Table:
     batch, atoms = p.shape[:-1], p.shape[-1]
-    p, q = p.reshape(-1, atoms), q.reshape(-1, atoms)
+    p, q, weight = (values.reshape(-1, atoms) for values in (p, q, weight))
     values_p, place_p = _distinct(p)
     values_q, place_q = _distinct(q)
     cells = len(values_p) * len(values_q)
     if cells > _MOST_CELLS:
-        return _Table(batch, p, q, None)
+        return _Table(batch, p, q, weight, None)
     code = place_p * len(values_q) + place_q
     used = np.bincount(code.ravel(), minlength=cells) > 0
     used[(values_p[:, None] + values_q == 0).ravel()] = False  # atoms without mass
     distinct = int(used.sum())
-    # A product with a table entry costs about 1/30 of an evaluation.
-    if distinct > min(30 * atoms, _MOST_TIMES // len(p)):
-        return _Table(batch, p, q, None)
-    column = np.where(used, np.cumsum(used) - 1, distinct)
-    row = (distinct + 1) * np.arange(len(p))[:, None]
-    placed = (column[code] + row).ravel()
-    times: Array = np.bincount(placed, np.ones(code.size), minlength=(distinct + 1) * len(p))  # type: ignore[assignment]
+    if distinct > 30 * atoms:  # a product with a table entry costs about 1/30 of an evaluation
+        return _Table(batch, p, q, weight, None)
+    column = np.where(used, np.cumsum(used) - 1, distinct)[code]
     at_p, at_q = np.divmod(np.flatnonzero(used), len(values_q))
-    return _Table(batch, values_p[at_p], values_q[at_q], times.reshape(len(p), -1)[:, :distinct])
+    return _Table(batch, values_p[at_p], values_q[at_q], weight, column)
 
 
 def _distinct(values: Array) -> tuple[Array, NDArray[np.intp]]:
@@ -196,7 +218,7 @@ def _slot(values: Array) -> NDArray[np.uint64]:
 
 
 def _weighted_sums(p: Array, q: Array, times: Array, values: Callable[[Array, Array], Array]) -> Array:
-    """times @ values(p, q) in blocks of atoms, with 0·∞ = 0."""
+    """times @ values(p, q) in blocks of atoms, with 0·∞ = 0. Infinite costs are not extrapolated: ∞."""
     width = values(p[:1], q[:1]).shape[-1]
     step = max(1, _BLOCK // width)
     total = np.zeros((len(times), width))
@@ -207,7 +229,7 @@ def _weighted_sums(p: Array, q: Array, times: Array, values: Callable[[Array, Ar
         if not finite.all():
             if np.isnan(found).any():
                 raise InputError("The divergence's generator `f` returned NaN for masses that are legal.")
-            total[weight @ ~finite > 0] = np.inf
+            total[(weight != 0).astype(np.float64) @ ~finite > 0] = np.inf
             found = np.where(finite, found, 0.0)
         total += weight @ found
     return total

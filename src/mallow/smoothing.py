@@ -27,7 +27,7 @@ __all__ = [
 
 def empirical(counts: Any) -> Array:
     """The share of each bin, counts / n: no smoothing. The plug-in of the 2021 MAUVE."""
-    return _normalised(_checked(counts))
+    return _normalised(checked_counts("counts", counts))
 
 
 def add_constant(counts: Any, constant: float = 0.5) -> Array:
@@ -38,7 +38,7 @@ def add_constant(counts: Any, constant: float = 0.5) -> Array:
     >>> add_constant([3, 1, 0], 1)
     array([0.57142857, 0.28571429, 0.14285714])
     """
-    return _normalised(_checked(counts) + positive("constant", constant))
+    return _normalised(checked_counts("counts", counts) + positive("constant", constant))
 
 
 def laplace(counts: Any) -> Array:
@@ -53,7 +53,7 @@ def krichevsky_trofimov(counts: Any) -> Array:
 
 def braess_sauer(counts: Any) -> Array:
     """Add 1/2 to a bin not seen, 1 to a bin seen once and 3/4 to the others (paper: tab:add_const)."""
-    array = _checked(counts)
+    array = checked_counts("counts", counts)
     return _normalised(array + np.where(array == 0, 0.5, np.where(array == 1, 1.0, 0.75)))
 
 
@@ -63,7 +63,7 @@ def good_turing(counts: Any) -> Array:
     With φ_t the number of bins seen t times, a bin seen t times gets a mass proportional to t if
     t > φ_{t+1}, else to (φ_{t+1} + 1)(t + 1)/φ_t.
     """
-    array = _checked(counts)
+    array = checked_counts("counts", counts)
     return _normalised(np.apply_along_axis(_good_turing_row, -1, array))
 
 
@@ -73,7 +73,7 @@ def absolute_discounting(counts: Any, discount: float = 0.5) -> Array:
     (count − δ)/n for a bin seen and δ·seen/(n·unseen) for one that was not; the empirical estimate
     where every bin was seen. The discount δ lies in (0, 1); ½ suits tails that fall like l^-2.
     """
-    array = _checked(counts)
+    array = checked_counts("counts", counts)
     discount = open_unit("discount", discount)
     seen = array > 0
     unseen = (~seen).sum(axis=-1, keepdims=True)
@@ -95,19 +95,20 @@ def _normalised(weights: Array) -> Array:
     return found
 
 
-def _checked(counts: Any) -> Array:
-    array = real_array("counts", counts)
+def checked_counts(name: str, counts: Any) -> Array:
+    """Counts (..., bins) as floats, refused if they are not counts."""
+    array = real_array(name, counts)
     if not np.isfinite(array).all():
         place = first_place(~np.isfinite(array))
-        raise InputError(f"`counts` must be finite; got {array[place]} at index {place}.")
+        raise InputError(f"`{name}` must be finite; got {array[place]} at index {place}.")
     if (array < 0).any():
         place = first_place(array < 0)
-        raise InputError(f"`counts` must not be negative; got {array[place]:g} at index {place}.")
+        raise InputError(f"`{name}` must not be negative; got {array[place]:g} at index {place}.")
     if (array != np.round(array)).any():
         place = first_place(array != np.round(array))
-        raise InputError(f"`counts` must be whole numbers; got {array[place]:g} at index {place}.")
+        raise InputError(f"`{name}` must be whole numbers; got {array[place]:g} at index {place}.")
     empty = array.sum(axis=-1) == 0
     if empty.any():
         where = f" in row {first_place(empty)}" if empty.ndim else ""
-        raise InputError(f"`counts` must hold at least one sample; all bins are empty{where}.")
+        raise InputError(f"`{name}` must hold at least one sample; all bins are empty{where}.")
     return array
