@@ -40,6 +40,7 @@ LEVELS = {
     "score": 5,
     "compare": 5,
     "uncertainty": 5,
+    "jsonable": 0,
     "diagnose": 5,
     "compat": 5,
     # show

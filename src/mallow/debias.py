@@ -35,9 +35,9 @@ def debiased(p_counts: Any, q_counts: Any) -> Masses:
     samples it is 0, the add-1/2 estimate itself. The frontier of these masses is clipped and made
     monotone before its area is taken: extrapolating the area itself overshoots.
 
-    Over the paper's simulation grid and mixtures near identity, bins/n from 0.01 to 1, the root-mean-square
-    error of the area is on average 0.24 times and that of the integral 0.34 times the add-1/2 one's, and
-    nowhere above 1.04 times it.
+    Over the paper's simulation grid and mixtures near identity, bins/n from 0.01 to 1, the root-mean-square error of
+    the area is on average 0.27 times and that of the integral 0.38 times the add-1/2 one's, and nowhere above 1.02
+    times it. Most is gained near identity; with fewer than 50 bins or more than bins/n = 1/2, little.
 
     Parameters
     ----------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -69,3 +70,13 @@ def first_place(mask: NDArray[np.bool_]) -> Sequence[int] | int:
     """The index of the first true entry, a plain int for one axis: for error messages."""
     place = [int(i) for i in np.argwhere(mask)[0]]
     return place[0] if len(place) == 1 else tuple(place)
+
+
+def optional(module: str, *, extra: str) -> Any:
+    """An optional package, imported where it is used; without it the message ends with the install line."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise InputError(
+            f"{module.partition('.')[0]} is needed for this and is not installed: pip install 'mallow[{extra}]'"
+        ) from error

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from mallow.errors import InputError, first_place, real_array, same_shape
 
-__all__ = ["Masses"]
+__all__ = ["Masses", "Partition"]
 
 Array = NDArray[np.float64]
 
@@ -24,6 +24,42 @@ _SUM_TOLERANCE = 1e-6
 _BLOCK = 1 << 17  # values held at once: a few arrays of one megabyte stay in the second-level cache
 _MOST_CELLS = 4_000_000  # distinct p times distinct q, up to which equal pairs are looked for
 _MOST_TIMES = 50_000_000  # entries of the table that says how often each pair stands in each row
+
+
+@dataclass(frozen=True, eq=False)
+class Partition:
+    """Which bin every sample fell into: sufficient for resampling, without embedding or clustering again.
+
+    Attributes
+    ----------
+    p_labels, q_labels : int array (n,), (m,)
+        The bin of each reference and of each model sample, from 0 to bins − 1.
+    centres : array (bins, d′)
+        The centre of each bin, in the space that was clustered.
+    """
+
+    p_labels: NDArray[np.int64]
+    q_labels: NDArray[np.int64]
+    centres: NDArray[np.floating[Any]]
+
+    @property
+    def bins(self) -> int:
+        """The number of bins."""
+        return len(self.centres)
+
+    @property
+    def p_counts(self) -> Array:
+        """How many reference samples fell into each bin."""
+        return np.bincount(self.p_labels, minlength=self.bins).astype(np.float64)
+
+    @property
+    def q_counts(self) -> Array:
+        """How many model samples fell into each bin."""
+        return np.bincount(self.q_labels, minlength=self.bins).astype(np.float64)
+
+    def swap(self) -> Partition:
+        """The same bins with the two samples exchanged."""
+        return Partition(self.q_labels, self.p_labels, self.centres)
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,12 +79,15 @@ class Masses:
     weight : array (..., atoms) or None
         How much each atom counts in a sum; None: once. Negative weights make an extrapolation, as in
         `mallow.debiased`: costs are then clipped to their range and made monotone in λ.
+    partition : Partition or None
+        For masses of quantised samples: the bin of every sample. Resampling, transport and diagnosis use it.
     """
 
     p: Array
     q: Array
     split: int | None = None
     weight: Array | None = None
+    partition: Partition | None = None
 
     @classmethod
     def from_histograms(cls, p: Any, q: Any) -> Masses:
@@ -106,7 +145,8 @@ class Masses:
     def swap(self) -> Masses:
         """The same atoms with the roles of P and Q exchanged."""
         if self.split is None:
-            return Masses(self.q, self.p, weight=self.weight)
+            partition = None if self.partition is None else self.partition.swap()
+            return Masses(self.q, self.p, weight=self.weight, partition=partition)
         turn = self.p.shape[-1] - self.split
         weight = None if self.weight is None else np.roll(self.weight, turn, axis=-1)
         p, q = np.roll(self.q, turn, axis=-1), np.roll(self.p, turn, axis=-1)

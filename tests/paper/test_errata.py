@@ -95,6 +95,76 @@ def test_erratum_5_the_coordinates_are_p_then_q():  # paper: eq:divf:discretized
     assert curve.p_to_mix[0] < curve.q_to_mix[0]
 
 
+def test_erratum_6_the_kernel_density_is_a_sum_over_the_sample():  # paper: eq:kde
+    sample, width = np.array([-2.0, 0.0, 1.5]), 0.5
+    at = np.linspace(-10, 10, 20_001)
+    kernel = np.exp(-(((at[:, None] - sample) / width) ** 2) / 2) / np.sqrt(2 * np.pi)
+    printed = kernel / (len(sample) * width)  # one density for each i, none of mass 1
+    assert np.trapezoid(printed, at, axis=0) == approx(np.full(3, 1 / 3))
+    assert np.trapezoid(printed.sum(axis=1), at) == approx(1)
+
+
+def test_erratum_6_typical_sampling_constrains_a_sum_of_probabilities():  # paper: locally typical sampling
+    log_p = np.log([0.4, 0.3, 0.2, 0.1])
+    subsets = [[i for i in range(4) if mask >> i & 1] for mask in range(1, 16)]
+    # As printed, no set of tokens at all satisfies Σ log P ≥ τ for a τ in (0, 1]: the sum is negative.
+    assert all(log_p[subset].sum() < 0 for subset in subsets)
+    assert any(np.exp(log_p[subset]).sum() >= 0.9 for subset in subsets)
+
+
+def test_erratum_7_the_sign_of_the_bradley_terry_likelihood():  # paper: sec:a:human-eval:bt
+    wins = np.array([[0, 8], [2, 0]])  # player 0 wins eight of ten
+
+    def printed(gap):
+        return -(wins[0, 1] * np.log1p(np.exp(-gap / 100)) + wins[1, 0] * np.log1p(np.exp(gap / 100)))
+
+    gaps = np.linspace(-2000, 2000, 4001)
+    truth = 100 * np.log(8 / 2)
+    assert gaps[np.argmin(-printed(gaps))] == approx(truth, abs=1)
+    assert abs(gaps[np.argmin(printed(gaps))]) == 2000  # as printed it has no minimum: it is concave
+    assert (np.diff(printed(gaps), 2) <= 1e-12).all()
+
+
+def test_erratum_7_two_rank_correlations_are_exchanged():  # paper: tab:mauve:expt:webtext-human-eval-all
+    columns = {
+        "Human-like": [47.251, 15.664, 8.966, 12.553, -6.935, -3.429, -30.769, -15.783, -27.518],
+        "Interesting": [25.503, 23.046, 9.529, 6.785, -1.532, -12.824, -34.323, -0.697, -15.487],
+        "Sensible": [43.229, 31.888, 7.753, 8.781, -7.106, -7.293, -32.004, -7.442, -37.805],
+    }
+    ranks = {name: np.argsort(np.argsort(values)) for name, values in columns.items()}
+
+    def spearman(a, b):
+        return np.corrcoef(ranks[a], ranks[b])[0, 1]
+
+    assert spearman("Human-like", "Interesting") == approx(0.917, abs=5e-4)  # as printed
+    assert spearman("Human-like", "Sensible") == approx(0.967, abs=5e-4)  # printed 0.917
+    assert spearman("Interesting", "Sensible") == approx(0.917, abs=5e-4)  # printed 0.967
+
+
+def test_erratum_8_the_classifier_separates_samples_of_different_distributions():
+    # paper: sec:mauve:classifier trains "to separate X₁ from X₂", both of them halves of the sample of P
+    from sklearn.linear_model import LogisticRegression
+
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(4000, 1)), rng.normal(1.0, size=(4000, 1))
+    halves = {"x1": x[:2000], "x2": x[2000:], "y1": y[:2000], "y2": y[2000:]}
+
+    def log_ratio(positive, negative, at):
+        model = LogisticRegression().fit(np.concatenate([positive, negative]), np.repeat([1, 0], 2000))
+        return model.decision_function(at)
+
+    right = log_ratio(halves["x1"], halves["y1"], halves["x2"]).mean()  # KL(P‖Q) = ½
+    printed = log_ratio(halves["x1"], halves["x2"], halves["y1"]).mean()
+    assert right == approx(0.5, abs=0.1)
+    assert abs(printed) < 0.2
+
+
+def test_erratum_8_the_mixture_of_the_transport_frontier_needs_p():  # paper: R_λ = λ + (1−λ)Q
+    lam = 0.3
+    assert (lam + (1 - lam) * Q).sum() != approx(1)
+    assert (lam * P + (1 - lam) * Q).sum() == approx(1)
+
+
 def test_erratum_9_the_constants_of_the_table_are_loose():  # paper: tab:fdiv:asmp-examples
     from mallow.bounds import constants, paper_constants
 

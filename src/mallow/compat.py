@@ -1,0 +1,132 @@
+"""`compute_mauve` with the arguments and the result of mauve-text 0.4.0, to change one import and nothing else.
+
+    from mallow.compat import compute_mauve        # was: from mauve import compute_mauve
+
+The numbers are those of mauve-text (a 25-point grid, the best of five k-means runs) up to the noise of clustering; where it
+errs (0.75 for two identical samples) they are right. For an error bar and a noise floor use `mallow.score`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from mallow.errors import EstimateWarning, InputError, positive, whole
+from mallow.estimate import Quantize, Reduce
+from mallow.frontier import area, frontier, integral
+from mallow.masses import Array, Masses
+from mallow.smoothing import empirical, krichevsky_trofimov
+
+__all__ = ["MauveResult", "compute_mauve", "from_histograms"]
+
+
+@dataclass(frozen=True, eq=False)
+class MauveResult:
+    """What mauve-text returns, name for name.
+
+    Attributes
+    ----------
+    mauve, frontier_integral : float
+        Without smoothing.
+    mauve_star, frontier_integral_star : float
+        With add-1/2 smoothing.
+    p_hist, q_hist : array (num_buckets,)
+        The histograms without smoothing.
+    divergence_curve : array (points + 2, 2)
+        Columns exp(−c KL(q‖r)) and exp(−c KL(p‖r)), from (1, 0) to (0, 1).
+    num_buckets : int
+    """
+
+    p_hist: Array
+    q_hist: Array
+    mauve: float
+    frontier_integral: float
+    mauve_star: float
+    frontier_integral_star: float
+    divergence_curve: Array
+    num_buckets: int
+
+
+def compute_mauve(
+    p_features: Any = None,
+    q_features: Any = None,
+    p_tokens: Sequence[Any] | None = None,
+    q_tokens: Sequence[Any] | None = None,
+    p_text: Sequence[str] | None = None,
+    q_text: Sequence[str] | None = None,
+    num_buckets: int | Literal["auto"] = "auto",
+    pca_max_data: int = -1,
+    kmeans_explained_var: float = 0.9,
+    kmeans_num_redo: int = 5,
+    kmeans_max_iter: int = 500,
+    featurize_model_name: str = "gpt2-large",
+    device_id: int = -1,
+    max_text_length: int = 1024,
+    divergence_curve_discretization_size: int = 25,
+    mauve_scaling_factor: float = 5,
+    verbose: bool = False,
+    seed: int = 25,
+    batch_size: int = 1,
+    use_float64: bool = False,
+) -> MauveResult:
+    """MAUVE of two samples, with the arguments of mauve-text 0.4.0.
+
+    Differences: `pca_max_data` has no effect, since all data are always used (a warning says so); `verbose` prints nothing;
+    k-means stops when no label changes, at the latest after `kmeans_max_iter` rounds; `use_float64` makes float64 of
+    features that are not. Tokens and texts are not embedded here: pass features.
+    """
+    if p_features is None or q_features is None:
+        given = "texts" if p_text is not None or q_text is not None else "tokens" if p_tokens is not None else "nothing"
+        raise InputError(
+            f"`p_features` and `q_features` must be given; got {given}. Embed texts with {featurize_model_name!r} "
+            "first and pass the features."
+        )
+    if pca_max_data != -1:
+        warnings.warn("`pca_max_data` has no effect: PCA uses all the data.", EstimateWarning, stacklevel=2)
+    x, y = np.asarray(p_features), np.asarray(q_features)
+    if use_float64:
+        x, y = x.astype(np.float64), y.astype(np.float64)
+    estimator = Quantize(
+        bins=num_buckets,
+        smoothing=empirical,
+        reduce=Reduce(variance=kmeans_explained_var),
+        restarts=whole("kmeans_num_redo", kmeans_num_redo, least=1),
+        max_iter=whole("kmeans_max_iter", kmeans_max_iter, least=1),
+    )
+    partition = estimator(x, y, rng=seed).partition
+    if partition is None:
+        raise InputError("`p_features` and `q_features` could not be quantised.")
+    return from_histograms(
+        partition.p_counts,
+        partition.q_counts,
+        scale=mauve_scaling_factor,
+        points=divergence_curve_discretization_size,
+    )
+
+
+def from_histograms(p_counts: Any, q_counts: Any, *, scale: float = 5, points: int = 25) -> MauveResult:
+    """The result for two histograms: counts, or probabilities (then the starred scores are those without smoothing)."""
+    scale, points = positive("scale", scale), whole("points", points, least=2)
+    p, q = np.asarray(p_counts, dtype=np.float64), np.asarray(q_counts, dtype=np.float64)
+    grid = np.linspace(1e-6, 1 - 1e-6, points)
+    if abs(p.sum() - 1) <= 1e-6:
+        plain = starred = Masses.from_histograms(p, q)
+    else:
+        plain = Masses.from_histograms(empirical(p), empirical(q))
+        starred = Masses.from_histograms(krichevsky_trofimov(p), krichevsky_trofimov(q))
+    curve = frontier(plain, grid=grid)
+    inner = np.exp(-scale * np.stack([curve.q_to_mix, curve.p_to_mix], axis=1))
+    return MauveResult(
+        p_hist=plain.p,
+        q_hist=plain.q,
+        mauve=float(area(curve, scale=scale)),
+        frontier_integral=float(integral(plain)),
+        mauve_star=float(area(starred, scale=scale, grid=grid)),
+        frontier_integral_star=float(integral(starred)),
+        divergence_curve=np.concatenate([[[1.0, 0.0]], inner, [[0.0, 1.0]]]),
+        num_buckets=len(plain.p),
+    )

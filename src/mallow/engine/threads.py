@@ -1,0 +1,87 @@
+"""Tasks on threads, with BLAS held to one thread each: results do not depend on the number of threads."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
+from itertools import islice
+from typing import TypeVar
+
+__all__ = ["cores", "ordered_map", "single_threaded_blas"]
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+
+def cores() -> int:
+    """Number of processors that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def ordered_map(
+    function: Callable[[Task], Result], tasks: Iterable[Task], threads: int, *, ahead: int = 2
+) -> Iterator[Result]:
+    """Results of ``function`` in the order of ``tasks``, computed on ``threads`` threads.
+
+    At most ``ahead * threads`` results wait to be consumed, which bounds the memory.
+    """
+    if threads == 1:
+        yield from map(function, tasks)
+        return
+    pending = iter(tasks)
+    with ThreadPoolExecutor(threads) as pool:
+        queue = [pool.submit(function, task) for task in islice(pending, ahead * threads)]
+        while queue:
+            yield queue.pop(0).result()
+            queue.extend(pool.submit(function, task) for task in islice(pending, 1))
+
+
+class _OneThread:
+    """Counts the callers that want a single-threaded BLAS: the first one sets it, the last one restores it.
+
+    The number of BLAS threads belongs to the process. Without the count, two overlapping calls would restore
+    each other's setting, and could leave the process at one thread for ever.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._callers = 0
+        self._limit: AbstractContextManager[object] | None = None
+
+    def enter(self) -> None:
+        with self._lock:
+            if self._callers == 0:
+                from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+                self._limit = threadpool_limits(limits=1, user_api="blas")
+            self._callers += 1
+
+    def leave(self) -> None:
+        with self._lock:
+            self._callers -= 1
+            if self._callers == 0 and self._limit is not None:
+                self._limit.__exit__(None, None, None)
+                self._limit = None
+
+
+_ONE_THREAD = _OneThread()
+
+
+@contextmanager
+def single_threaded_blas() -> Iterator[None]:
+    """Hold every BLAS call of the process to one thread.
+
+    A BLAS that splits a product over its own threads may round it differently for each number of threads.
+    With one thread, the bits depend on the operands and their shapes alone; the parallelism is ours, over
+    blocks of fixed shape.
+    """
+    _ONE_THREAD.enter()
+    try:
+        yield
+    finally:
+        _ONE_THREAD.leave()

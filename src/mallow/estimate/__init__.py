@@ -1,0 +1,34 @@
+"""From features to masses: every estimator of the paper, each a callable frozen dataclass.
+
+    estimator(x, y, rng=0) -> Masses          x the reference, y the model, a row a sample
+
+`estimator.scale` is the paper's constant c for it. Five repeats share what has no randomness in it:
+``estimator.prepare(x, y)`` once, then ``estimator.masses(prepared, rng)`` for each.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+
+from mallow.estimate.quantize import Codebook, Quantize
+from mallow.estimate.reduce import Reduce
+from mallow.masses import Masses
+
+__all__ = ["Codebook", "Estimator", "Quantize", "Reduce"]
+
+
+class Estimator(Protocol):
+    """What turns two samples of features into masses."""
+
+    scale: ClassVar[float]
+
+    def prepare(self, x: Any, y: Any) -> Any:
+        """Everything that has no randomness in it, done once for all repeats."""
+
+    def masses(self, prepared: Any, rng: int | np.random.Generator) -> Masses:
+        """The masses of one repeat."""
+
+    def __call__(self, x: Any, y: Any, *, rng: int | np.random.Generator = 0) -> Masses:
+        """Both in one."""

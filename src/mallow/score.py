@@ -1,0 +1,392 @@
+"""One model against the reference: the score with its spread, interval, noise floor, signature and warnings."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mallow import jsonable
+from mallow.divergence import KL, Divergence
+from mallow.errors import EstimateWarning, InputError, optional, positive, whole
+from mallow.estimate import Estimator, Quantize
+from mallow.estimate.quantize import split_size
+from mallow.estimate.reduce import checked_pair
+from mallow.estimate.rows import canonical_order
+from mallow.frontier import Frontier, area, frontier, integral, midpoint
+from mallow.masses import Array, Masses, Partition
+from mallow.smoothing import empirical
+from mallow.uncertainty import single
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["MAUVE_2021", "MAUVE_STAR", "Measure", "Score", "score"]
+
+SUMMARIES = ("mauve", "frontier_integral", "midpoint")
+_FEW_SAMPLES = 1000  # paper: sec:best-practices
+_EMPTY_BINS = 0.2
+_BINS_PER_SAMPLE = 0.2
+_DUPLICATES = 0.01
+
+
+@dataclass(frozen=True)
+class Measure:
+    """What is measured: an estimator, a divergence and the scale c. Its repr is part of every signature.
+
+    Parameters
+    ----------
+    estimator : Estimator
+        How features become masses: `Quantize`, `Neighbors`, `KernelDensity`, `Classifier` or `Gaussian`.
+    divergence : Divergence
+    scale : float or None
+        The constant c of the area. None: the estimator's own, as in the paper (5 for `Quantize`).
+
+    Examples
+    --------
+    >>> Measure(Quantize(bins=100))
+    Measure(Quantize(bins=100, smoothing=krichevsky_trofimov, reduce=Reduce(variance=0.9, normalise=True)), KL, scale=5)
+    """
+
+    estimator: Estimator = field(default_factory=Quantize)
+    divergence: Divergence = KL
+    scale: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.scale is not None:
+            positive("scale", self.scale)
+
+    @property
+    def c(self) -> float:
+        """The scale in use."""
+        return self.estimator.scale if self.scale is None else self.scale
+
+    def __repr__(self) -> str:
+        return f"Measure({self.estimator!r}, {self.divergence!r}, scale={self.c:g})"
+
+    def summaries(self, masses: Masses) -> dict[str, float | Array]:
+        """Area, integral and mid-point of masses, which may have leading axes."""
+        return {
+            "mauve": area(frontier(masses, self.divergence), scale=self.c),
+            "frontier_integral": integral(masses, self.divergence),
+            "midpoint": midpoint(masses, self.divergence),
+        }
+
+
+MAUVE_STAR = Measure()
+"""MAUVE* of the paper: vector quantisation into n/10 bins, add-1/2 smoothing, KL, c = 5."""
+MAUVE_2021 = Measure(Quantize(smoothing=empirical))
+"""MAUVE as first published in 2021: the same without smoothing."""
+
+
+@dataclass(frozen=True, eq=False)
+class Score:
+    """A score and what is needed to trust it.
+
+    Attributes
+    ----------
+    mauve : float
+        Area summary, mean over repeats: 1 = indistinguishable.
+    frontier_integral, midpoint : float
+        Integral and mid-point summary, means over repeats: 0 = indistinguishable.
+    std : dict
+        Standard deviation of each summary over repeats: the noise of clustering, not that of sampling.
+    interval : dict
+        A 95 % interval for the value behind each summary, freed of most of the plug-in bias, so that it need not contain
+        the score itself; None where no honest one exists (very near 1) or the estimator has no bins to resample.
+    debiased : dict
+        Each summary freed of most of the plug-in bias; empty for estimators without bins.
+    noise_floor : dict
+        What the reference scores against itself: the best that a perfect model could get with so few samples.
+    frontier : Frontier
+        Mean curve over repeats.
+    masses : Masses
+        Of the first repeat, with its partition.
+    signature : str
+        Everything that the number depends on.
+    warnings : tuple of str
+        What makes the number doubtful.
+    n : tuple of int
+        Samples of the reference and of the model.
+    scale : float
+        The constant c.
+    values : dict
+        Each summary in every repeat.
+    """
+
+    mauve: float
+    frontier_integral: float
+    midpoint: float
+    std: dict[str, float]
+    interval: dict[str, tuple[float, float] | None]
+    debiased: dict[str, float]
+    noise_floor: dict[str, float]
+    frontier: Frontier
+    masses: Masses
+    signature: str
+    warnings: tuple[str, ...]
+    n: tuple[int, int]
+    scale: float
+    values: dict[str, tuple[float, ...]]
+
+    def __repr__(self) -> str:
+        spread, floor = self.std["mauve"], self.noise_floor["mauve"]
+        interval = self.interval["mauve"]
+        shown = "no honest interval" if interval is None else f"interval {interval[0]:.4f} to {interval[1]:.4f}"
+        return f"Score(mauve={self.mauve:.4f}, std {spread:.4f}, {shown}, noise floor {floor:.4f}, n={self.n})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain numbers, strings, lists and dicts; `from_dict` gives the same score back."""
+        return {
+            "kind": "mallow score",
+            **{name: getattr(self, name) for name in SUMMARIES},
+            "std": self.std,
+            "interval": {name: None if pair is None else list(pair) for name, pair in self.interval.items()},
+            "debiased": self.debiased,
+            "noise_floor": self.noise_floor,
+            "frontier": jsonable.encoded(self.frontier, ("lam", "p_to_mix", "q_to_mix", "exact")),
+            "masses": jsonable.encoded(self.masses, ("p", "q", "split", "weight")),
+            "partition": None
+            if self.masses.partition is None
+            else jsonable.encoded(self.masses.partition, ("p_labels", "q_labels", "centres")),
+            "signature": self.signature,
+            "warnings": list(self.warnings),
+            "n": list(self.n),
+            "scale": self.scale,
+            "values": {name: list(values) for name, values in self.values.items()},
+        }
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Score:
+        """The score that `to_dict` wrote."""
+        if data.get("kind") != "mallow score":
+            raise InputError(f"`data` must be what Score.to_dict wrote; its kind is {data.get('kind')!r}.")
+        partition = None if data["partition"] is None else Partition(**jsonable.decoded(data["partition"]))
+        return cls(
+            **{name: data[name] for name in SUMMARIES},
+            std=data["std"],
+            interval={name: None if pair is None else tuple(pair) for name, pair in data["interval"].items()},
+            debiased=data["debiased"],
+            noise_floor=data["noise_floor"],
+            frontier=Frontier(**jsonable.decoded(data["frontier"])),
+            masses=Masses(**jsonable.decoded(data["masses"]), partition=partition),
+            signature=data["signature"],
+            warnings=tuple(data["warnings"]),
+            n=tuple(data["n"]),
+            scale=data["scale"],
+            values={name: tuple(values) for name, values in data["values"].items()},
+        )
+
+    def to_json(self) -> str:
+        """`to_dict` as JSON."""
+        return json.dumps(self.to_dict(), indent=1)
+
+    @classmethod
+    def from_json(cls, text: str) -> Score:
+        """The score that `to_json` wrote."""
+        return cls.from_dict(json.loads(text))
+
+    def plot(self, ax: Axes | None = None, label: str | None = None) -> Axes:
+        """Draw the exponentiated frontier with the area below it shaded; returns the axes."""
+        if ax is None:
+            ax = optional("matplotlib.pyplot", extra="plot").subplots()[1]
+        x = np.concatenate([[0.0], np.exp(-self.scale * self.frontier.p_to_mix), [1.0]])
+        y = np.concatenate([[1.0], np.exp(-self.scale * self.frontier.q_to_mix), [0.0]])
+        (line,) = ax.plot(x, y, label=label or f"MAUVE = {self.mauve:.3f}")
+        ax.fill_between(x, y, alpha=0.15, color=line.get_color())
+        ax.set_xlabel(rf"$\exp(-{self.scale:g}\,D(P\|R_\lambda))$: low where the model misses")
+        ax.set_ylabel(rf"$\exp(-{self.scale:g}\,D(Q\|R_\lambda))$: low where the model invents")
+        ax.set_aspect("equal")
+        ax.legend()
+        return ax
+
+
+def score(
+    reference: Any,
+    model: Any,
+    *,
+    measure: Measure = MAUVE_STAR,
+    embedder: Callable[[Any], Any] | None = None,
+    repeats: int = 5,
+    rng: int = 0,
+    engine: None = None,
+) -> Score:
+    """How close the model's samples are to the reference: a number, its spread, an interval and a noise floor.
+
+    Parameters
+    ----------
+    reference, model : array (n, d), (m, d)
+        Features of the real data and of the model's samples, a row a sample; or anything that `embedder` takes.
+    measure : Measure
+        MAUVE* of the paper by default.
+    embedder : callable or None
+        Turns samples into features. None: they are features already.
+    repeats : int
+        Runs with different seeds, whose mean is the score. They share embedding and reduction.
+    rng : int
+        Seed: the same for the same numbers, on any number of threads.
+    engine : None
+        Reserved for running on a cluster; only None (this machine) is known.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> human, machine = rng.normal(size=(1000, 8)), rng.normal(0.5, 1.0, size=(1000, 8))
+    >>> result = score(human, machine)
+    >>> round(result.mauve, 1), result.n
+    (0.8, (1000, 1000))
+    """
+    if engine is not None:
+        raise InputError(f"`engine` must be None: work runs on this machine; got {engine!r}.")
+    whole("repeats", repeats, least=1)
+    whole("rng", rng, least=0)
+    x, y = checked_pair(embedded(reference, embedder), embedded(model, embedder))
+    with collected_doubts() as doubts:
+        say_doubts(x, y)
+        prepared = measure.estimator.prepare(x, y)
+        runs = repeated(measure, prepared, repeats, rng)
+        floor = noise_floor(measure, x, len(y), prepared, repeats, rng)
+        result = assembled(measure, runs, floor, (len(x), len(y)), described(embedder, x), rng)
+    for text in doubts:
+        warnings.warn(text, EstimateWarning, stacklevel=2)
+    return replace(result, warnings=tuple(doubts))
+
+
+# What follows is shared with `compare`.
+
+
+def embedded(samples: Any, embedder: Callable[[Any], Any] | None) -> Any:
+    """The features of samples, which may be features already."""
+    if embedder is not None:
+        return embedder(samples)
+    first = samples[0] if isinstance(samples, Sequence) and len(samples) else None
+    if isinstance(samples, str) or isinstance(first, str):
+        raise InputError("Texts need an embedder: pass `embedder`, a function from a list of texts to an array of features.")
+    return samples
+
+
+def repeated(measure: Measure, prepared: Any, repeats: int, rng: int) -> list[Masses]:
+    """The masses of every repeat. Estimators without randomness run once."""
+    estimator = measure.estimator
+    count = 1 if getattr(estimator, "deterministic", False) else repeats
+    return [estimator.masses(prepared, child) for child in generator(rng, "clustering").spawn(count)]
+
+
+def noise_floor(measure: Measure, x: Any, m: int, prepared: Any, repeats: int, rng: int) -> dict[str, float]:
+    """What the reference scores against itself, split as unevenly as n and m: the mean over as many splits as repeats."""
+    estimator = measure.estimator
+    cut = split_size(len(x), m)
+    found = []
+    for child in generator(rng, "noise floor").spawn(repeats):
+        if isinstance(estimator, Quantize):
+            masses = estimator.against_itself(prepared, child)
+        else:
+            order = child.permutation(len(x))
+            masses = estimator(x[order[:cut]], x[order[cut:]], rng=child)
+        found.append(measure.summaries(masses))
+    return {name: float(np.mean([one[name] for one in found])) for name in SUMMARIES}
+
+
+def assembled(
+    measure: Measure, runs: list[Masses], floor: dict[str, float], n: tuple[int, int], embedder: str, rng: int
+) -> Score:
+    """The score of the repeats, without its warnings."""
+    each = [measure.summaries(masses) for masses in runs]
+    values = {name: tuple(float(one[name]) for one in each) for name in SUMMARIES}
+    curves = [frontier(masses, measure.divergence) for masses in runs]
+    mean = curves[0]
+    if all(len(curve.lam) == len(mean.lam) for curve in curves):
+        p_to_mix = np.mean([curve.p_to_mix for curve in curves], axis=0)
+        mean = replace(mean, p_to_mix=p_to_mix, q_to_mix=np.mean([curve.q_to_mix for curve in curves], axis=0))
+    partitions = [masses.partition for masses in runs if masses.partition is not None]
+    centre, interval = single(partitions, measure.summaries, generator(rng, "intervals"))
+    first = runs[0]
+    say_bin_doubts(first.partition)
+    return Score(
+        **{name: float(np.mean(found)) for name, found in values.items()},
+        std={name: float(np.std(found, ddof=1)) if len(found) > 1 else 0.0 for name, found in values.items()},
+        interval=interval,
+        debiased=centre,
+        noise_floor=floor,
+        frontier=mean,
+        masses=first,
+        signature=signature(measure, embedder, n, first, len(runs), rng),
+        warnings=(),
+        n=n,
+        scale=measure.c,
+        values=values,
+    )
+
+
+def signature(measure: Measure, embedder: str, n: tuple[int, int], masses: Masses, repeats: int, rng: int) -> str:
+    """Everything that the number depends on, in one line."""
+    bins = "" if masses.partition is None else f", bins={masses.partition.bins}"
+    sizes = f"n={n[0]}, m={n[1]}{bins}"
+    return f"mallow {_version()} | {measure!r} | {embedder} | {sizes} | repeats={repeats}, rng={rng}"
+
+
+def described(embedder: Callable[[Any], Any] | None, features: Any) -> str:
+    """The embedder, for the signature."""
+    width = f"width={features.shape[1]}"
+    if embedder is None:
+        return f"features({width})"
+    return f"{getattr(embedder, 'name', getattr(embedder, '__name__', repr(embedder)))}({width})"
+
+
+def generator(rng: int, purpose: str) -> np.random.Generator:
+    """Random numbers for one purpose, so that asking for one thing more changes nothing else."""
+    return np.random.default_rng([rng, *purpose.encode()])
+
+
+@contextmanager
+def collected_doubts() -> Iterator[list[str]]:
+    """Every EstimateWarning raised inside, once each, as text."""
+    found: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield found
+    for one in caught:
+        if not issubclass(one.category, EstimateWarning):
+            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+        elif str(one.message) not in found:
+            found.append(str(one.message))
+
+
+def say_doubts(x: Any, y: Any) -> None:
+    """Warn about samples that are few, of different sizes, or repeat themselves."""
+    n, m = len(x), len(y)
+    if min(n, m) < _FEW_SAMPLES:
+        _doubt(f"only {min(n, m)} samples: below {_FEW_SAMPLES} a side scores are biased and noisy.")
+    if n != m:
+        _doubt(f"the samples have different sizes, {n} and {m}: compare only scores of the same sizes.")
+    for name, rows in (("reference", x), ("model", y)):
+        repeats = 1.0 - len(canonical_order(rows, rows[:0]).distinct) / len(rows)
+        if repeats > _DUPLICATES:
+            _doubt(f"{repeats:.0%} of the {name} rows repeat another one.")
+
+
+def say_bin_doubts(partition: Partition | None) -> None:
+    """Warn about bins that are empty, or too many for so few samples."""
+    if partition is None:
+        return
+    p, q = partition.p_counts, partition.q_counts
+    empty = float(np.mean((p == 0) | (q == 0)))
+    if empty > _EMPTY_BINS:
+        _doubt(f"{empty:.0%} of the bins hold samples of one side only: the two are far apart, or the bins too many.")
+    if partition.bins > _BINS_PER_SAMPLE * min(p.sum(), q.sum()):
+        _doubt(f"{partition.bins} bins are many for {int(min(p.sum(), q.sum()))} samples: pass bins='auto' or fewer.")
+
+
+def _doubt(text: str) -> None:
+    warnings.warn(text, EstimateWarning, stacklevel=3)
+
+
+def _version() -> str:
+    from importlib.metadata import version
+
+    return version("mallow")

@@ -1,0 +1,232 @@
+"""Quantize and Reduce: symmetry, order, codebooks, known truth, and what is refused."""
+
+import numpy as np
+import pytest
+from pytest import approx
+
+from mallow import EstimateWarning, InputError, Masses, area, debiased, integral, smoothing
+from mallow.estimate import Codebook, Quantize, Reduce
+from mallow.estimate.quantize import split_size
+
+
+def sample(n, width=6, shift=0.0, seed=0, dtype=np.float64):
+    rng = np.random.default_rng(seed)
+    centres = np.random.default_rng(99).normal(size=(8, width))
+    return (centres[rng.integers(8, size=n)] + 0.7 * rng.normal(size=(n, width)) + shift).astype(dtype)
+
+
+X, Y = sample(600), sample(600, shift=0.3, seed=1)
+
+
+@pytest.mark.parametrize("smooth", [smoothing.krichevsky_trofimov, smoothing.empirical, debiased])
+@pytest.mark.parametrize("reduce", [None, Reduce(), Reduce(dimension=3, normalise=False)])
+def test_the_score_is_exactly_symmetric_and_free_of_the_order_of_rows(smooth, reduce):
+    estimator = Quantize(bins=40, smoothing=smooth, reduce=reduce)
+    rng = np.random.default_rng(5)
+    forth = estimator(X, Y, rng=3)
+    back = estimator(Y, X, rng=3)
+    mixed = estimator(X[rng.permutation(600)], Y[rng.permutation(600)], rng=3)
+    assert np.array_equal(forth.partition.p_counts, back.partition.q_counts)
+    assert np.array_equal(forth.p, mixed.p)
+    assert np.array_equal(forth.q, mixed.q)
+    assert area(forth, scale=5) == area(mixed, scale=5)
+    assert area(forth, scale=5) == approx(area(back, scale=5), abs=1e-13)
+
+
+def test_the_same_rng_gives_the_same_masses_and_another_one_others():
+    one, same, other = (Quantize()(X, Y, rng=rng) for rng in (1, 1, 2))
+    assert np.array_equal(one.p, same.p)
+    assert not np.array_equal(one.p, other.p)
+
+
+def test_the_partition_is_kept_and_is_what_was_counted():
+    masses = Quantize(bins=30)(X, Y, rng=0)
+    partition = masses.partition
+    assert partition.bins == 30
+    assert len(partition.p_labels) == len(partition.q_labels) == 600
+    assert masses.p == approx((partition.p_counts + 0.5) / (600 + 15))
+    assert masses.swap().partition.p_counts.tolist() == partition.q_counts.tolist()
+    for labels, rows in ((partition.p_labels, X), (partition.q_labels, Y)):
+        reduced = Quantize(bins=30).fit(X, Y, rng=0).reduce(rows)
+        gaps = ((reduced[:, None] - partition.centres) ** 2).sum(axis=2)
+        assert (gaps[np.arange(600), labels] <= gaps.min(axis=1) + 1e-9).all()
+
+
+def test_identical_samples_score_exactly_one():
+    for estimator in (Quantize(), Quantize(smoothing=smoothing.empirical), Quantize(smoothing=debiased)):
+        masses = estimator(X, X.copy(), rng=0)
+        assert area(masses, scale=5) == 1.0
+        assert integral(masses) == 0.0
+
+
+def test_bins_are_a_tenth_of_the_smaller_sample():
+    assert Quantize().bins_for(5000, 5000) == 500
+    assert Quantize().bins_for(5000, 900) == 90
+    assert Quantize().bins_for(15, 15) == 2
+
+
+def test_a_codebook_fitted_once_gives_the_same_labels_and_takes_new_samples():
+    estimator = Quantize(bins=25)
+    codebook = estimator.fit(X, Y, rng=0)
+    frozen = Quantize(codebook=codebook)
+    assert np.array_equal(frozen(X, Y).partition.p_labels, estimator(X, Y, rng=0).partition.p_labels)
+    assert np.array_equal(frozen(X, Y, rng=1).p, frozen(X, Y, rng=2).p)
+    fresh = frozen(sample(300, seed=8), sample(200, seed=9))
+    assert fresh.partition.p_counts.sum() == 300
+    assert area(frozen(X, X), scale=5) == 1.0
+    assert repr(codebook) == "Codebook(bins=25)"
+    plain = Quantize(bins=25, reduce=None).fit(X, rng=0)
+    assert plain.axes is None
+    assert len(plain.labels(Y)) == 600
+    with pytest.raises(InputError, match=r"`features` must be 6 wide, as the codebook was fitted on; got 5"):
+        codebook.labels(X[:, :5])
+
+
+def test_restarts_never_raise_the_objective():
+    def objective(restarts):
+        partition = Quantize(bins=30, reduce=None, restarts=restarts)(X, Y, rng=0).partition
+        labels = np.concatenate([partition.p_labels, partition.q_labels])
+        return ((np.concatenate([X, Y]) - partition.centres[labels]) ** 2).sum()
+
+    assert objective(8) <= objective(1)
+
+
+def test_the_estimate_approaches_the_truth_as_the_sample_grows():
+    # Two unit Gaussians a distance apart: the ratio depends on one coordinate, so the frontier is one-dimensional.
+    gap = 1.0
+    t = np.linspace(-12, 13, 20_001)
+    p, q = np.exp(-(t**2) / 2), np.exp(-((t - gap) ** 2) / 2)
+    truth = Masses.from_histograms(p / p.sum(), q / q.sum())
+
+    def error(n):
+        found = []
+        for seed in range(6):
+            rng = np.random.default_rng([n, seed])
+            x, y = rng.normal(size=(n, 1)), rng.normal(gap, 1.0, size=(n, 1))
+            masses = Quantize(bins=max(4, round(2 * n ** (1 / 3))), reduce=None)(x, y, rng=seed)
+            found.append([area(masses, scale=5), integral(masses)])
+        return np.abs(np.array(found) - [area(truth, scale=5), integral(truth)]).mean(axis=0)
+
+    small, large = error(150), error(6000)
+    assert (large < 0.5 * small).all()
+    assert large[0] < 0.02
+
+
+def test_few_distinct_points_use_fewer_bins_and_say_so():
+    x, y = np.repeat([[0.0], [1.0]], 50, axis=0), np.repeat([[1.0], [2.0]], 50, axis=0)
+    with pytest.warns(EstimateWarning, match=r"only 3 distinct points for 10 bins; 3 bins are used"):
+        masses = Quantize(bins=10, smoothing=smoothing.empirical, reduce=None)(x, y, rng=0)
+    assert sorted(zip(masses.p, masses.q, strict=True)) == [(0.0, 0.5), (0.5, 0.0), (0.5, 0.5)]
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.int32])
+@pytest.mark.parametrize("layout", ["C", "F", "memmap"])
+def test_types_and_layouts_give_the_same_masses(dtype, layout, tmp_path):
+    x, y = (np.round(4 * rows).astype(dtype) for rows in (X, Y))
+    expected = Quantize(bins=20)(x.astype(np.float64), y.astype(np.float64), rng=0)
+    if layout == "F":
+        x, y = np.asfortranarray(x), np.asfortranarray(y)
+    elif layout == "memmap":
+        np.save(tmp_path / "x.npy", x)
+        x = np.load(tmp_path / "x.npy", mmap_mode="r")
+    # Another precision is another canonical order, hence other seeds: equal up to the noise of clustering.
+    assert area(Quantize(bins=20)(x, y, rng=0), scale=5) == approx(area(expected, scale=5), abs=0.05)
+
+
+@pytest.mark.parametrize("factor", [1e30, 1e-30])
+@pytest.mark.parametrize("reduce", [None, Reduce(), Reduce(normalise=False)])
+def test_huge_and_tiny_values_are_no_obstacle(factor, reduce):
+    def mean(x, y):
+        return np.mean([area(Quantize(bins=20, reduce=reduce)(x, y, rng=rng), scale=5) for rng in range(6)])
+
+    for dtype in (np.float32, np.float64):
+        assert mean((X * factor).astype(dtype), (Y * factor).astype(dtype)) == approx(mean(X, Y), abs=0.05)
+
+
+def test_one_dimensional_features_are_samples_of_one_number():
+    assert Quantize(bins=8)(X[:, 0], Y[:, 0], rng=0).p.shape == (8,)
+
+
+def test_features_without_variance_are_equal():
+    x = np.full((50, 3), 2.5)
+    with pytest.warns(EstimateWarning, match="only 1 distinct points"):
+        assert area(Quantize()(x, x, rng=0), scale=5) == 1.0
+
+
+def test_all_the_variance_may_be_kept():
+    assert Reduce(variance=1.0)(X, Y)[0].shape == (600, 6)
+
+
+def test_reduction_keeps_distances_when_it_keeps_all_axes():
+    x, y = Reduce(variance=1.0, normalise=False)(X, Y)
+    assert np.linalg.norm(x[:50, None] - y[:50], axis=2) == approx(np.linalg.norm(X[:50, None] - Y[:50], axis=2))
+    unit = X / np.linalg.norm(X, axis=1, keepdims=True)
+    x, _ = Reduce(variance=1.0)(X, Y)
+    assert np.linalg.norm(x[0] - x[1]) == approx(np.linalg.norm(unit[0] - unit[1]))
+
+
+@pytest.mark.parametrize(("n", "m", "size"), [(100, 100, 50), (100, 300, 25), (300, 100, 225), (4, 1000, 2)])
+def test_the_reference_is_split_like_the_samples(n, m, size):
+    assert split_size(n, m) == size
+
+
+def test_the_reference_against_itself_keeps_the_bins_for_each_sample():
+    estimator = Quantize(bins=60)
+    masses = estimator.against_itself(estimator.prepare(X, Y), 0)
+    assert masses.partition.bins == 30
+    assert masses.partition.p_counts.sum() == masses.partition.q_counts.sum() == 300
+    frozen = Quantize(codebook=estimator.fit(X, Y, rng=0))
+    assert 0.8 < area(frozen.against_itself(frozen.prepare(X, Y), 0), scale=5) <= 1
+
+
+BAD = X.copy()
+BAD[[3, 7], 0] = np.nan
+BAD[7, 1] = np.inf
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "message"),
+    [
+        (BAD, Y, r"`reference` must be finite; got 3 NaN or infinite entries in 2 of 600 rows \(rows 3, 7\)"),
+        (X, Y[:, :4], r"features of the same width; got 6 and 4. Were they embedded by the same model\?"),
+        (X[:1], Y, r"`reference` must hold at least 2 samples; got 1"),
+        (X, np.array(["a", "b"], dtype=object), r"`model` must be an array of numbers.* got dtype object"),
+        (X, np.zeros((5, 0)), r"`model` must have two axes, samples and features; got shape \(5, 0\)"),
+        (X, np.zeros((2, 2, 2)), r"`model` must have two axes"),
+    ],
+)
+def test_bad_features_are_refused(x, y, message):
+    with pytest.raises(InputError, match=message):
+        Quantize()(x, y, rng=0)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Quantize(bins=0), r"`bins` must be an integer of at least 1; got 0"),
+        (lambda: Quantize(bins=2000)(X, Y), r"`bins` must be at most n \+ m = 1200 points; got 2000. Pass bins='auto'"),
+        (lambda: Quantize(restarts=0), r"`restarts` must be an integer of at least 1; got 0"),
+        (lambda: Quantize(max_iter=0), r"`max_iter` must be an integer of at least 1; got 0"),
+        (lambda: Quantize(smoothing="kt"), r"`smoothing` must be a function, as in mallow.smoothing; got 'kt'"),
+        (lambda: Quantize(codebook="mine"), r"`codebook` must be None, 'shared' or a Codebook; got 'mine'"),
+        (lambda: Reduce(variance=0), r"`variance` must be above 0 and at most 1; got 0"),
+        (lambda: Reduce(variance=1.5), r"`variance` must be above 0 and at most 1; got 1.5"),
+        (lambda: Reduce(variance=None), r"`variance` or `dimension` must be given"),
+        (lambda: Reduce(dimension=0), r"`dimension` must be an integer of at least 1; got 0"),
+        (lambda: split_size(3, 3), r"`reference` must hold at least 4 samples to be measured against itself; got 3"),
+    ],
+)
+def test_bad_options_are_refused(make, message):
+    with pytest.raises(InputError, match=message):
+        make()
+
+
+def test_reprs_are_signatures():
+    assert repr(Quantize()) == (
+        "Quantize(bins=auto, smoothing=krichevsky_trofimov, reduce=Reduce(variance=0.9, normalise=True))"
+    )
+    other = Quantize(bins=7, smoothing=debiased, reduce=Reduce(dimension=5, normalise=False), restarts=3, max_iter=9)
+    assert repr(other) == (
+        "Quantize(bins=7, smoothing=debiased, reduce=Reduce(dimension=5, normalise=False), restarts=3, max_iter=9)"
+    )
+    assert isinstance(Quantize().fit(X), Codebook)

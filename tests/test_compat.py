@@ -1,0 +1,81 @@
+"""The drop-in: mauve-text's arguments, result names and numbers."""
+
+import inspect
+import json
+
+import numpy as np
+import pytest
+from pytest import approx
+
+from mallow import EstimateWarning, InputError
+from mallow.compat import compute_mauve, from_histograms
+
+# inspect.signature of mauve.compute_mauve in mauve-text 0.4.0
+ARGUMENTS = ["p_features", "q_features", "p_tokens", "q_tokens", "p_text", "q_text", "num_buckets", "pca_max_data", "kmeans_explained_var", "kmeans_num_redo", "kmeans_max_iter", "featurize_model_name", "device_id", "max_text_length", "divergence_curve_discretization_size", "mauve_scaling_factor", "verbose", "seed", "batch_size", "use_float64"]
+WRONG_THERE = {"h01_identical_uniform_k2", "h20_single_bin_k1"}
+
+
+def test_the_arguments_are_those_of_mauve_text():
+    assert list(inspect.signature(compute_mauve).parameters) == ARGUMENTS
+
+
+def test_histograms_agree_with_mauve_text(shared):
+    for path in sorted((shared / "conformance").glob("h*.npz")):
+        case = np.load(path)
+        counts = "p_counts" in case
+        found = from_histograms(*(case[f"{side}_{'counts' if counts else 'hist'}"] for side in "pq"))
+        assert found.p_hist == approx(case["p_hist"], abs=1e-12)
+        assert found.num_buckets == int(case["num_buckets"])
+        assert found.divergence_curve == approx(case["divergence_curve"], abs=1e-9), path.stem
+        for star in ["", "_star"] if counts else [""]:
+            if path.stem not in WRONG_THERE:
+                assert getattr(found, f"mauve{star}") == approx(float(case[f"mauve{star}"]), abs=1e-9), path.stem
+            integral = float(case[f"frontier_integral{star}"])
+            assert getattr(found, f"frontier_integral{star}") == approx(integral, abs=1e-9), path.stem
+
+
+def test_features_agree_with_mauve_text_in_the_mean(shared):
+    for path in sorted((shared / "conformance").glob("f*.npz")):
+        case = np.load(path)
+        options = json.loads(str(case["kwargs"]))
+        runs = [
+            compute_mauve(p_features=case["p_features"], q_features=case["q_features"], seed=seed, **options)
+            for seed in range(10)
+        ]
+        assert runs[0].num_buckets == int(case["num_buckets"])
+        for name in ("mauve", "frontier_integral", "mauve_star", "frontier_integral_star"):
+            values = np.array([getattr(run, name) for run in runs])
+            spread = np.sqrt((float(case[f"{name}_std"]) ** 2 + values.var(ddof=1)) / 10)
+            assert abs(values.mean() - float(case[f"{name}_mean"])) <= 3 * spread + 0.005, (path.stem, name)
+
+
+def test_identical_samples_score_one():
+    x = np.random.default_rng(0).normal(size=(60, 4))
+    result = compute_mauve(x, x.copy())
+    assert result.mauve == result.mauve_star == 1.0
+    assert result.divergence_curve.shape == (27, 2)
+
+
+def test_options_are_used():
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(80, 4)), rng.normal(0.5, 1.0, size=(80, 4))
+    fine = compute_mauve(x, y, num_buckets=12, divergence_curve_discretization_size=200, mauve_scaling_factor=1)
+    assert fine.num_buckets == 12
+    assert fine.divergence_curve.shape == (202, 2)
+    assert fine.mauve > compute_mauve(x, y, num_buckets=12).mauve
+    assert compute_mauve(x, y, use_float64=True, verbose=True, batch_size=4, device_id=0).num_buckets == 8
+    with pytest.warns(EstimateWarning, match="`pca_max_data` has no effect"):
+        compute_mauve(x, y, pca_max_data=50)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({}, r"`p_features` and `q_features` must be given; got nothing"),
+        ({"p_text": ["a"], "q_text": ["b"]}, r"got texts. Embed texts with 'gpt2-large' first"),
+        ({"p_tokens": [1], "q_tokens": [2]}, r"got tokens"),
+    ],
+)
+def test_what_is_not_features_is_refused(arguments, message):
+    with pytest.raises(InputError, match=message):
+        compute_mauve(**arguments)
