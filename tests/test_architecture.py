@@ -26,6 +26,7 @@ LEVELS = {
     "frontier": 2,
     "debias": 2,
     "bounds": 2,
+    "lookalikes": 3,
     "transport": 2,
     # chunks → map → sum: for whatever touches samples or points
     "engine": 3,

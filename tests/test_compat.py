@@ -11,7 +11,28 @@ from mallow import EstimateWarning, InputError
 from mallow.compat import compute_mauve, from_histograms
 
 # inspect.signature of mauve.compute_mauve in mauve-text 0.4.0
-ARGUMENTS = ["p_features", "q_features", "p_tokens", "q_tokens", "p_text", "q_text", "num_buckets", "pca_max_data", "kmeans_explained_var", "kmeans_num_redo", "kmeans_max_iter", "featurize_model_name", "device_id", "max_text_length", "divergence_curve_discretization_size", "mauve_scaling_factor", "verbose", "seed", "batch_size", "use_float64"]
+ARGUMENTS = [
+    "p_features",
+    "q_features",
+    "p_tokens",
+    "q_tokens",
+    "p_text",
+    "q_text",
+    "num_buckets",
+    "pca_max_data",
+    "kmeans_explained_var",
+    "kmeans_num_redo",
+    "kmeans_max_iter",
+    "featurize_model_name",
+    "device_id",
+    "max_text_length",
+    "divergence_curve_discretization_size",
+    "mauve_scaling_factor",
+    "verbose",
+    "seed",
+    "batch_size",
+    "use_float64",
+]
 WRONG_THERE = {"h01_identical_uniform_k2", "h20_single_bin_k1"}
 
 

@@ -8,6 +8,7 @@ f-divergence, the divergence frontier and its summaries: `area` (MAUVE; 1 = indi
 """
 
 from mallow import bounds, smoothing
+from mallow.compare import Comparison, compare
 from mallow.debias import debiased
 from mallow.divergence import (
     CHI2,
@@ -24,8 +25,10 @@ from mallow.divergence import (
     skew_js,
 )
 from mallow.errors import EstimateWarning, InputError
+from mallow.estimate import Codebook, Quantize, Reduce
 from mallow.frontier import Frontier, area, frontier, integral, linear_cost, midpoint
-from mallow.masses import Masses
+from mallow.masses import Masses, Partition
+from mallow.score import MAUVE_2021, MAUVE_STAR, Measure, Score, permutation_test, score
 
 __version__ = "0.1.0"
 
@@ -37,14 +40,24 @@ __all__ = [
     "KL",
     "KL_INTEGRAL",
     "LE_CAM",
+    "MAUVE_2021",
+    "MAUVE_STAR",
     "TV",
+    "Codebook",
+    "Comparison",
     "Divergence",
     "EstimateWarning",
     "Frontier",
     "InputError",
     "Masses",
+    "Measure",
+    "Partition",
+    "Quantize",
+    "Reduce",
+    "Score",
     "area",
     "bounds",
+    "compare",
     "conjugate",
     "debiased",
     "frontier",
@@ -52,6 +65,8 @@ __all__ = [
     "interpolated",
     "linear_cost",
     "midpoint",
+    "permutation_test",
+    "score",
     "skew_js",
     "smoothing",
 ]

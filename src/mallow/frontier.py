@@ -147,30 +147,31 @@ def area(
     return clipped
 
 
-def integral(masses: Masses, divergence: Divergence = KL) -> float | Array:
+def integral(frontier_or_masses: Frontier | Masses, divergence: Divergence = KL) -> float | Array:
     """The integral summary 2∫(λ D_f(P‖R_λ) + (1−λ) D_f(Q‖R_λ))dλ; 0 means equal (paper: ssec:scalar).
 
     Closed form for KL (at most 1; relative error below 1e-10 however near P and Q are) and for χ²
-    (exactly twice the KL one, at most 2); quadrature on the exact frontier otherwise.
+    (exactly twice the KL one, at most 2); quadrature on the exact frontier otherwise, or where a frontier is given.
 
     Examples
     --------
     >>> float(integral(Masses.from_histograms([1.0, 0.0], [0.0, 1.0])))
     1.0
     """
-    closed = _CLOSED_INTEGRALS.get(divergence)
-    if closed is not None and masses.plain:
-        return closed(masses)
-    curve = frontier(masses, divergence)
-    rest = curve.lam[::-1]  # 1 − λ without cancellation: the nodes are symmetric
+    curve = frontier_or_masses
+    if isinstance(curve, Masses):
+        closed = _CLOSED_INTEGRALS.get(divergence)
+        if closed is not None and curve.plain:
+            return closed(curve)
+        curve = frontier(curve, divergence)
+    cost = _linear_costs(curve)
     with np.errstate(invalid="ignore"):
-        cost = curve.lam * curve.p_to_mix + rest * curve.q_to_mix
         found = 2.0 * _stieltjes(cost, np.broadcast_to(curve.lam, cost.shape)).sum(axis=-1)
     total: float | Array = np.where(np.isinf(cost).any(axis=-1), np.inf, found)[()]
     return total
 
 
-def midpoint(masses: Masses, divergence: Divergence = KL) -> float | Array:
+def midpoint(frontier_or_masses: Frontier | Masses, divergence: Divergence = KL) -> float | Array:
     """The mid-point summary, the linear cost at λ = ½ (paper: eq:mid_point).
 
     Jensen–Shannon for KL, Le Cam for χ². It is the f-divergence of the generator (f_½ + (f_½)*)/2
@@ -181,7 +182,11 @@ def midpoint(masses: Masses, divergence: Divergence = KL) -> float | Array:
     >>> float(midpoint(Masses.from_histograms([1.0, 0.0], [0.0, 1.0])).round(6))
     0.693147
     """
-    return linear_cost(masses, 0.5, divergence)
+    if isinstance(frontier_or_masses, Masses):
+        return linear_cost(frontier_or_masses, 0.5, divergence)
+    costs = _linear_costs(frontier_or_masses)
+    middle: float | Array = costs[..., costs.shape[-1] // 2]  # the nodes are symmetric: it is λ = ½
+    return middle
 
 
 def linear_cost(masses: Masses, lam: float, divergence: Divergence = KL) -> float | Array:
@@ -190,6 +195,16 @@ def linear_cost(masses: Masses, lam: float, divergence: Divergence = KL) -> floa
     to_p, to_q = _costs(masses, divergence, np.array([lam]), np.array([1.0 - lam]))
     total: float | Array = (lam * to_p + (1.0 - lam) * to_q)[..., 0]
     return total
+
+
+def _linear_costs(curve: Frontier) -> Array:
+    """λ D_f(P‖R_λ) + (1−λ) D_f(Q‖R_λ) at the nodes of an exact frontier."""
+    if not curve.exact:
+        raise InputError("`frontier` must be exact for this summary: build it with grid=None.")
+    rest = curve.lam[::-1]  # 1 − λ without cancellation: the nodes are symmetric
+    with np.errstate(invalid="ignore"):
+        found: Array = curve.lam * curve.p_to_mix + rest * curve.q_to_mix
+    return found
 
 
 def _costs(masses: Masses, divergence: Divergence, lam: Array, rest: Array) -> tuple[Array, Array]:

@@ -21,12 +21,12 @@ from mallow.estimate.rows import canonical_order
 from mallow.frontier import Frontier, area, frontier, integral, midpoint
 from mallow.masses import Array, Masses, Partition
 from mallow.smoothing import empirical
-from mallow.uncertainty import single
+from mallow.uncertainty import Evidence, evidence, interval, permutation_p_value
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["MAUVE_2021", "MAUVE_STAR", "Measure", "Score", "score"]
+__all__ = ["MAUVE_2021", "MAUVE_STAR", "Measure", "Score", "permutation_test", "score"]
 
 SUMMARIES = ("mauve", "frontier_integral", "midpoint")
 _FEW_SAMPLES = 1000  # paper: sec:best-practices
@@ -71,11 +71,21 @@ class Measure:
 
     def summaries(self, masses: Masses) -> dict[str, float | Array]:
         """Area, integral and mid-point of masses, which may have leading axes."""
+        if masses.p.ndim == 1 and tuple(masses.q) < tuple(masses.p):
+            masses = masses.swap()  # all three are symmetric; so they are to the last bit
+        curve = frontier(masses, self.divergence)
+        whole = masses if masses.plain else curve
         return {
-            "mauve": area(frontier(masses, self.divergence), scale=self.c),
-            "frontier_integral": integral(masses, self.divergence),
-            "midpoint": midpoint(masses, self.divergence),
+            "mauve": area(curve, scale=self.c),
+            "frontier_integral": integral(whole, self.divergence),
+            "midpoint": midpoint(curve),
         }
+
+    def of_counts(self, p_counts: Array, q_counts: Array) -> dict[str, float | Array]:
+        """The summaries of histograms of counts, for estimators that quantise; leading axes are kept."""
+        if not isinstance(self.estimator, Quantize):
+            raise InputError(f"Counts need an estimator with bins, such as Quantize; this one is {self.estimator!r}.")
+        return self.summaries(self.estimator.smooth(p_counts, q_counts))
 
 
 MAUVE_STAR = Measure()
@@ -251,10 +261,35 @@ def score(
         prepared = measure.estimator.prepare(x, y)
         runs = repeated(measure, prepared, repeats, rng)
         floor = noise_floor(measure, x, len(y), prepared, repeats, rng)
-        result = assembled(measure, runs, floor, (len(x), len(y)), described(embedder, x), rng)
+        found = evidence_of(measure, runs, rng)
+        result = assembled(measure, runs, found, floor, (len(x), len(y)), described(embedder, x), rng)
     for text in doubts:
         warnings.warn(text, EstimateWarning, stacklevel=2)
     return replace(result, warnings=tuple(doubts))
+
+
+def permutation_test(
+    reference: Any,
+    model: Any,
+    *,
+    measure: Measure = MAUVE_STAR,
+    embedder: Callable[[Any], Any] | None = None,
+    permutations: int = 999,
+    rng: int = 0,
+) -> float:
+    """The p-value of the hypothesis that model and reference are one distribution: exact, by exchanging samples.
+
+    Small means that the gap is real, however near 1 the score is. The estimator must be `Quantize`.
+    """
+    whole("rng", rng, least=0)
+    masses = measure.estimator(
+        embedded(reference, embedder), embedded(model, embedder), rng=generator(rng, "clustering")
+    )
+    if masses.partition is None:
+        raise InputError(f"`measure` must quantise for a permutation test; its estimator is {measure.estimator!r}.")
+    return permutation_p_value(
+        masses.partition, measure.of_counts, permutations=permutations, rng=generator(rng, "permutations")
+    )
 
 
 # What follows is shared with `compare`.
@@ -266,7 +301,9 @@ def embedded(samples: Any, embedder: Callable[[Any], Any] | None) -> Any:
         return embedder(samples)
     first = samples[0] if isinstance(samples, Sequence) and len(samples) else None
     if isinstance(samples, str) or isinstance(first, str):
-        raise InputError("Texts need an embedder: pass `embedder`, a function from a list of texts to an array of features.")
+        raise InputError(
+            "Texts need an embedder: pass `embedder`, a function from a list of texts to an array of features."
+        )
     return samples
 
 
@@ -278,7 +315,7 @@ def repeated(measure: Measure, prepared: Any, repeats: int, rng: int) -> list[Ma
 
 
 def noise_floor(measure: Measure, x: Any, m: int, prepared: Any, repeats: int, rng: int) -> dict[str, float]:
-    """What the reference scores against itself, split as unevenly as n and m: the mean over as many splits as repeats."""
+    """What the reference scores against itself, split as unevenly as n and m: the mean over a split each repeat."""
     estimator = measure.estimator
     cut = split_size(len(x), m)
     found = []
@@ -293,25 +330,28 @@ def noise_floor(measure: Measure, x: Any, m: int, prepared: Any, repeats: int, r
 
 
 def assembled(
-    measure: Measure, runs: list[Masses], floor: dict[str, float], n: tuple[int, int], embedder: str, rng: int
+    measure: Measure,
+    runs: list[Masses],
+    found: Evidence | None,
+    floor: dict[str, float],
+    n: tuple[int, int],
+    embedder: str,
+    rng: int,
 ) -> Score:
     """The score of the repeats, without its warnings."""
-    each = [measure.summaries(masses) for masses in runs]
-    values = {name: tuple(float(one[name]) for one in each) for name in SUMMARIES}
+    values = all_values(measure, runs)
     curves = [frontier(masses, measure.divergence) for masses in runs]
     mean = curves[0]
     if all(len(curve.lam) == len(mean.lam) for curve in curves):
         p_to_mix = np.mean([curve.p_to_mix for curve in curves], axis=0)
         mean = replace(mean, p_to_mix=p_to_mix, q_to_mix=np.mean([curve.q_to_mix for curve in curves], axis=0))
-    partitions = [masses.partition for masses in runs if masses.partition is not None]
-    centre, interval = single(partitions, measure.summaries, generator(rng, "intervals"))
     first = runs[0]
     say_bin_doubts(first.partition)
     return Score(
-        **{name: float(np.mean(found)) for name, found in values.items()},
-        std={name: float(np.std(found, ddof=1)) if len(found) > 1 else 0.0 for name, found in values.items()},
-        interval=interval,
-        debiased=centre,
+        **{name: float(np.mean(each)) for name, each in values.items()},
+        std={name: float(np.std(each, ddof=1)) if len(each) > 1 else 0.0 for name, each in values.items()},
+        interval=dict.fromkeys(SUMMARIES) if found is None else interval(found),
+        debiased={} if found is None else found.score,
         noise_floor=floor,
         frontier=mean,
         masses=first,
@@ -321,6 +361,21 @@ def assembled(
         scale=measure.c,
         values=values,
     )
+
+
+def all_values(measure: Measure, runs: list[Masses]) -> dict[str, tuple[float, ...]]:
+    """Each summary in every repeat."""
+    each = [measure.summaries(masses) for masses in runs]
+    return {name: tuple(float(one[name]) for one in each) for name in SUMMARIES}
+
+
+def evidence_of(measure: Measure, runs: list[Masses], rng: int) -> Evidence | None:
+    """What intervals and differences are made from; None for estimators without bins."""
+    partitions = [masses.partition for masses in runs if masses.partition is not None]
+    if not partitions:
+        return None
+    values, random = all_values(measure, runs), generator(rng, "intervals")
+    return evidence(partitions, values, divergence=measure.divergence, scale=measure.c, rng=random)
 
 
 def signature(measure: Measure, embedder: str, n: tuple[int, int], masses: Masses, repeats: int, rng: int) -> str:

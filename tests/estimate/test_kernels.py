@@ -23,9 +23,7 @@ def mixture(size: int, width: int, seed: int = 0, dtype: type = np.float32) -> A
     rng = np.random.default_rng(seed)
     std = np.arange(1, width + 1) ** -0.6
     middle = rng.standard_normal((12, width)) * std * 1.5
-    return (middle[rng.integers(12, size=size)] + rng.standard_normal((size, width)) * std + 0.7).astype(
-        dtype
-    )
+    return (middle[rng.integers(12, size=size)] + rng.standard_normal((size, width)) * std + 0.7).astype(dtype)
 
 
 def run(points: Array, bins: int, seed: int = 0, **options: Any) -> kmeans.Clustering:
@@ -339,9 +337,7 @@ def test_pca_of_extreme_values(factor: float, dtype: type, normalize: bool) -> N
     one = pca_joint(x, y, normalize=normalize)
     other = pca_joint(np.ldexp(x, power), np.ldexp(y, power), normalize=normalize)
     assert len(one.axes) == len(other.axes)
-    np.testing.assert_allclose(
-        other.variances / other.variances[0], one.variances / one.variances[0], rtol=1e-5
-    )
+    np.testing.assert_allclose(other.variances / other.variances[0], one.variances / one.variances[0], rtol=1e-5)
     np.testing.assert_allclose(other.axes, one.axes, atol=1e-5)
     assert np.isfinite(other.points).all()
 

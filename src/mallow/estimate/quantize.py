@@ -91,9 +91,7 @@ class Prepared:
         times = np.bincount(group, minlength=len(self.points))
         seen = times > 0
         place = np.cumsum(seen) - 1
-        return replace(
-            self, points=self.points[seen], group=place[group], times=times[seen], n=size, m=self.n - size
-        )
+        return replace(self, points=self.points[seen], group=place[group], times=times[seen], n=size, m=self.n - size)
 
 
 def split_size(n: int, m: int) -> int:

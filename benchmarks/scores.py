@@ -1,0 +1,210 @@
+"""mallow and mauve-text 0.4.0 side by side on the same arrays: time, ratios, memory, growth with n.
+
+    pip install -e '.[benchmarks]'
+    python benchmarks/scores.py small large growth        about 20 minutes; any of the three alone works too
+
+Both run in one process, one after the other, on the same float32 features (a mixture of 50 Gaussians with a power-law
+spectrum, so that 90 % of the variance needs some 150 of 1,024 axes). One score of mallow is `Quantize` with one repeat: order,
+PCA, k-means and all summaries. Five repeats are `mallow.score`, with spread, interval and noise floor. Writes scores.json
+beside this file and docs/benchmarks.md.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+import mallow
+from mallow import Measure, score
+from mallow.engine import cores
+from mallow.estimate import Quantize, kmeans
+
+HERE = Path(__file__).resolve().parent
+RESULTS = HERE / "scores.json"
+
+
+def features(n: int, width: int, shift: float, seed: int) -> np.ndarray:
+    spread = np.arange(1, width + 1) ** -0.6
+    centres = np.random.default_rng(12).standard_normal((50, width)) * spread * 1.5
+    rng = np.random.default_rng(seed)
+    rows = np.empty((n, width), np.float32)
+    for start in range(0, n, 4096):
+        size = min(4096, n - start)
+        noise = rng.standard_normal((size, width), dtype=np.float32) * spread
+        rows[start : start + size] = centres[rng.integers(50, size=size)] + noise + shift * spread
+    return rows
+
+
+def seconds(function) -> tuple[float, object]:
+    start = time.perf_counter()
+    found = function()
+    return time.perf_counter() - start, found
+
+
+def product_peak() -> float:
+    """GFLOP/s of a large float32 product with all threads, the best of five."""
+    a = np.random.default_rng(0).standard_normal((3072, 3072), dtype=np.float32)
+    return max(2 * 3072**3 / seconds(lambda: a @ a)[0] for _ in range(5)) / 1e9
+
+
+def kmeans_rate(points: np.ndarray, bins: int) -> float:
+    """GFLOP/s of the assignment step, all points to all centres."""
+    centres = points[np.random.default_rng(0).choice(len(points), bins, replace=False)]
+    best = min(seconds(lambda: kmeans.assign(points, centres))[0] for _ in range(3))
+    return 2.0 * points.size * bins / best / 1e9
+
+
+def one_score(x: np.ndarray, y: np.ndarray, bins: int, rng: int = 0) -> dict[str, object]:
+    measure = Measure(Quantize(bins=bins))
+    masses = measure.estimator(x, y, rng=rng)
+    return {"masses": masses, **measure.summaries(masses)}
+
+
+def objective(points: np.ndarray, partition) -> float:
+    labels = np.concatenate([partition.p_labels, partition.q_labels])
+    return float(
+        sum(
+            ((points[i : i + 4096] - partition.centres[labels[i : i + 4096]]) ** 2).sum(dtype=np.float64)
+            for i in range(0, len(points), 4096)
+        )
+    )
+
+
+def small() -> dict[str, object]:
+    import faiss
+    import mauve
+
+    x, y, bins = features(5000, 1024, 0.0, 1), features(5000, 1024, 0.3, 2), 500
+    one_score(x[:500], y[:500], 50)  # load everything first
+    ours = min(seconds(lambda: one_score(x, y, bins))[0] for _ in range(3))
+    five, full = seconds(lambda: score(x, y, measure=Measure(Quantize(bins=bins)), repeats=5))
+    calls = [
+        seconds(lambda seed=seed: mauve.compute_mauve(p_features=x, q_features=y, num_buckets=bins, seed=seed))
+        for seed in range(5)
+    ]
+    theirs = min(call[0] for call in calls)
+    estimator = Quantize(bins=bins)
+    prepared = estimator.prepare(x, y)
+    points = np.ascontiguousarray(prepared.points[prepared.group])
+    runs = [objective(points, estimator.masses(prepared, seed).partition) for seed in range(5)]
+    best = []
+    for seed in range(5):  # as mauve-text sets it up: five restarts, 500 iterations
+        trainer = faiss.Kmeans(points.shape[1], bins, niter=500, nredo=5, seed=seed, max_points_per_centroid=10**7)
+        trainer.train(points)
+        best.append(float(trainer.index.search(points, 1)[0].sum(dtype=np.float64)))
+    return {
+        "one score, mallow (s)": ours,
+        "one score, mauve-text (s)": theirs,
+        "one score, times faster": theirs / ours,
+        "five repeats with spread, interval and noise floor, mallow (s)": five,
+        "five calls, mauve-text (s)": sum(call[0] for call in calls),
+        "five, times faster": sum(call[0] for call in calls) / five,
+        "k-means objective, mallow / faiss best of five": float(np.mean(runs) / np.mean(best)),
+        "MAUVE*, mallow (mean of five, std)": [full.mauve, full.std["mauve"]],
+        "MAUVE*, mauve-text (mean of five, std)": [
+            float(np.mean([call[1].mauve_star for call in calls])),
+            float(np.std([call[1].mauve_star for call in calls], ddof=1)),
+        ],
+        "product peak (GFLOP/s)": (peak := product_peak()),
+        "k-means assignment (GFLOP/s)": (rate := kmeans_rate(points, bins)),
+        "k-means assignment, fraction of peak": rate / peak,
+    }
+
+
+def large() -> dict[str, object]:
+    import mauve
+
+    n, width, bins = 50_000, 2048, 1000
+    script = (
+        "import json, resource, sys, time; sys.path.insert(0, sys.argv[1]); import scores; "
+        f"x = scores.features({n}, {width}, 0.0, 1); y = scores.features({n}, {width}, 0.3, 2); "
+        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss; "
+        f"t, f = scores.seconds(lambda: scores.one_score(x, y, {bins})); "
+        "peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss; "
+        "print(json.dumps([t, peak * 1024 / (x.nbytes + y.nbytes), before * 1024 / (x.nbytes + y.nbytes)]))"
+    )
+    run = subprocess.run([sys.executable, "-c", script, str(HERE)], capture_output=True, text=True, check=True)
+    ours, memory, before = json.loads(run.stdout)
+    x, y = features(n, width, 0.0, 1), features(n, width, 0.3, 2)
+    theirs, _ = seconds(lambda: mauve.compute_mauve(p_features=x, q_features=y, num_buckets=bins))
+    return {
+        "one score, mallow (s)": ours,
+        "one score, mauve-text (s)": theirs,
+        "times faster": theirs / ours,
+        "peak memory of the process / input (input included)": memory,
+        "the same before scoring": before,
+    }
+
+
+def growth() -> dict[str, object]:
+    sizes, bins, times = [5_000, 10_000, 20_000, 50_000, 100_000, 200_000], 500, []
+    for size in sizes:
+        x, y = features(size, 256, 0.0, 1), features(size, 256, 0.3, 2)
+        times.append(min(seconds(lambda x=x, y=y: one_score(x, y, bins))[0] for _ in range(2 if size <= 50_000 else 1)))
+    exponent = float(np.polyfit(np.log(sizes), np.log(times), 1)[0])
+    return {"n = m": sizes, "seconds": times, "exponent": exponent, "width": 256, "bins": bins}
+
+
+TITLES = {
+    "small": "(5,000 + 5,000) × 1,024, 500 bins",
+    "large": "(50,000 + 50,000) × 2,048, 1,000 bins",
+    "growth": "Cost against n at 500 bins, width 256",
+}
+
+
+def report(results: dict[str, dict[str, object]]) -> str:
+    lines = [
+        "# Benchmarks",
+        "",
+        "Written by `python benchmarks/scores.py` and `python benchmarks/mathematics.py`. Ratios are of times",
+        "taken in one run on one machine; absolute times depend on it.",
+        "",
+    ]
+    about = results.get("about", {})
+    lines += [
+        f"mallow {about['mallow']}, NumPy {about['numpy']}, mauve-text 0.4.0 with faiss-cpu {about['faiss']}, "
+        f"{about['cores']} cores.",
+        "",
+    ]
+    for name, title in TITLES.items():
+        if name not in results:
+            continue
+        lines += [f"## {title}", "", "| | |", "|---|---|"]
+        for key, value in results[name].items():
+            shown = ", ".join(f"{v:.4g}" for v in value) if isinstance(value, list) else f"{value:.4g}"
+            lines.append(f"| {key} | {shown} |")
+        lines.append("")
+    mathematics = json.loads((HERE / "mathematics.json").read_text())
+    lines += ["## Area, integral and mid-point of 1,000 pairs of 500 bins (n = m = 5,000)", "", "| | |", "|---|---|"]
+    lines += [f"| {key.replace('_', ' ')} | {value} |" for key, value in mathematics.items()]
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    warnings.simplefilter("ignore", mallow.EstimateWarning)
+    import faiss
+
+    results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    results["about"] = {
+        "mallow": mallow.__version__,
+        "numpy": np.__version__,
+        "faiss": faiss.__version__,
+        "cores": cores(),
+        "threads": os.environ.get("OMP_NUM_THREADS", "default"),
+    }
+    for name in sys.argv[1:] or list(TITLES):
+        results[name] = {"small": small, "large": large, "growth": growth}[name]()
+        print(json.dumps({name: results[name]}, indent=1), flush=True)
+        RESULTS.write_text(json.dumps(results, indent=1) + "\n")
+    (HERE.parent / "docs" / "benchmarks.md").write_text(report(results))
+
+
+if __name__ == "__main__":
+    main()

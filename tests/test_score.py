@@ -1,0 +1,237 @@
+"""Score: what it holds, how it repeats, what it warns of and refuses, and that JSON loses nothing."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+from pytest import approx
+
+from mallow import (  # fmt: skip
+    CHI2,
+    MAUVE_2021,
+    MAUVE_STAR,
+    TV,
+    EstimateWarning,
+    InputError,
+    Measure,
+    Score,
+    area,
+    debiased,
+    frontier,
+    integral,
+    midpoint,
+    permutation_test,
+    score,
+    smoothing,
+)
+from mallow.estimate import Quantize, Reduce
+
+NAMES = ("mauve", "frontier_integral", "midpoint")
+
+
+def sample(n, shift=0.0, seed=0, width=5):
+    rng = np.random.default_rng(seed)
+    centres = np.random.default_rng(99).normal(size=(6, width))
+    return centres[rng.integers(6, size=n)] + 0.8 * rng.normal(size=(n, width)) + shift
+
+
+X, NEAR, FAR = sample(1000), sample(1000, 0.15, 1), sample(1000, 1.0, 2)
+
+
+@pytest.fixture(scope="module")
+def near():
+    return score(X, NEAR)
+
+
+@pytest.fixture(scope="module")
+def far():
+    with pytest.warns(EstimateWarning, match="of the bins hold samples of one side only"):
+        return score(X, FAR)
+
+
+def test_the_score_is_the_mean_over_repeats_of_the_summaries(near):
+    estimator = Quantize()
+    prepared = estimator.prepare(X, NEAR)
+    runs = [estimator.masses(prepared, rng) for rng in np.random.default_rng([0, *b"clustering"]).spawn(5)]
+    assert near.mauve == approx(np.mean([area(m, scale=5) for m in runs]), abs=1e-12)
+    assert near.frontier_integral == approx(np.mean([integral(m) for m in runs]), abs=1e-12)
+    assert near.midpoint == approx(np.mean([midpoint(m) for m in runs]), abs=1e-12)
+    assert near.std["mauve"] == approx(np.std([area(m, scale=5) for m in runs], ddof=1))
+    assert near.frontier.p_to_mix == approx(np.mean([frontier(m).p_to_mix for m in runs], axis=0))
+    assert near.n == (1000, 1000)
+    assert near.scale == 5
+    assert len(near.values["mauve"]) == 5
+
+
+def test_scores_order_models_and_stay_below_the_noise_floor(near, far):
+    assert far.mauve < near.mauve < near.noise_floor["mauve"] + 0.02
+    assert near.noise_floor["frontier_integral"] <= near.frontier_integral + 0.02
+    assert far.noise_floor["mauve"] == approx(near.noise_floor["mauve"], abs=0.02)
+
+
+def test_the_interval_holds_the_debiased_value(far):
+    for name in NAMES:
+        low, high = far.interval[name]
+        assert low < far.debiased[name] < high
+
+
+def test_the_debiased_value_is_above_the_score(near):
+    assert near.mauve < near.debiased["mauve"] <= 1
+    assert near.frontier_integral > near.debiased["frontier_integral"] >= 0
+
+
+def test_no_interval_is_given_where_none_is_honest():
+    same = score(X, sample(1000, seed=5))
+    assert same.interval == dict.fromkeys(NAMES)
+    assert "no honest interval" in repr(same)
+
+
+def test_the_same_seed_gives_the_same_score_swapped_and_shuffled(near):
+    rng = np.random.default_rng(7)
+    swapped = score(NEAR, X)
+    mixed = score(X[rng.permutation(1000)], NEAR[rng.permutation(1000)])
+    for name in NAMES:
+        assert getattr(near, name) == getattr(swapped, name) == getattr(mixed, name)
+    assert score(X, NEAR, rng=1).mauve != near.mauve
+
+
+def test_identical_samples_score_exactly_one():
+    same = score(X, X.copy(), repeats=2)
+    assert (same.mauve, same.frontier_integral, same.midpoint) == (1.0, 0.0, 0.0)
+    assert same.std["mauve"] == 0
+
+
+def test_json_loses_nothing(near, far):
+    for one in (near, far, score(X, NEAR, repeats=1, measure=Measure(Quantize(smoothing=debiased)))):
+        text = one.to_json()
+        again = Score.from_json(text)
+        assert json.loads(text)["kind"] == "mallow score"
+        assert again.to_json() == text
+        assert again.mauve == one.mauve
+        assert again.interval == one.interval
+        assert again.warnings == one.warnings
+        assert np.array_equal(again.frontier.p_to_mix, one.frontier.p_to_mix)
+        assert np.array_equal(again.masses.p, one.masses.p)
+        assert np.array_equal(again.masses.partition.q_labels, one.masses.partition.q_labels)
+        assert again.masses.partition.centres.dtype == one.masses.partition.centres.dtype
+    with pytest.raises(InputError, match=r"must be what Score.to_dict wrote; its kind is None"):
+        Score.from_dict({})
+
+
+def test_the_signature_tells_settings_apart(near):
+    assert near.signature.startswith("mallow 0.")
+    for part in ("Quantize(bins=auto", "scale=5", "features(width=5)", "n=1000, m=1000, bins=100", "repeats=5, rng=0"):
+        assert part in near.signature
+    others = [
+        score(X, NEAR, repeats=2),
+        score(X, NEAR, repeats=1, rng=3),
+        score(X, NEAR, repeats=1, measure=Measure(Quantize(bins=50))),
+        score(X, NEAR, repeats=1, measure=Measure(divergence=CHI2)),
+        score(X, NEAR, repeats=1, measure=Measure(scale=1)),
+        score(X, NEAR, repeats=1, measure=MAUVE_2021),
+    ]
+    assert len({one.signature for one in [near, *others]}) == 7
+
+
+def test_measures_print_themselves_and_know_their_scale():
+    assert MAUVE_STAR.c == 5
+    assert Measure(scale=2.5).c == 2.5
+    assert repr(Measure(divergence=TV, scale=2)).endswith("TV, scale=2)")
+    assert "smoothing=empirical" in repr(MAUVE_2021)
+    with pytest.raises(InputError, match=r"`scale` must be a finite number above 0; got 0"):
+        Measure(scale=0)
+
+
+@pytest.mark.parametrize("measure", [Measure(divergence=CHI2, scale=1), Measure(Quantize(smoothing=debiased))])
+def test_other_measures_have_intervals_too(measure):
+    with pytest.warns(EstimateWarning):
+        one = score(X, FAR, measure=measure, repeats=2)
+    low, high = one.interval["mauve"]
+    assert 0 <= low < high <= 1
+
+
+def test_an_embedder_is_called_on_the_samples():
+    def lengths(texts):
+        return np.array([[len(text), text.count("a")] for text in texts], dtype=float)
+
+    rng = np.random.default_rng(0)
+    texts = ["".join(rng.choice(list("ab c"), size=rng.integers(5, 60))) for _ in range(400)]
+    measure = Measure(Quantize(bins=20, reduce=None))
+    with pytest.warns(EstimateWarning) as doubts:
+        found = score(texts[:200], texts[200:], embedder=lengths, measure=measure, repeats=1)
+    assert "only 200 samples: below 1000" in str(doubts[0].message)
+    assert "lengths(width=2)" in found.signature
+    with pytest.raises(InputError, match="Texts need an embedder"):
+        score(texts[:200], texts[200:])
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "options", "message"),
+    [
+        (X[:300], NEAR[:300], {}, r"only 300 samples: below 1000 a side"),
+        (X, sample(1200, seed=3), {}, r"the samples have different sizes, 1000 and 1200"),
+        (np.repeat(X[:950], 2, axis=0)[:1000], NEAR, {}, r"50% of the reference rows repeat another one"),
+        (X, NEAR, {"measure": Measure(Quantize(bins=400))}, r"400 bins are many for 1000 samples: pass bins='auto'"),
+    ],
+)
+def test_doubts_are_warnings_and_are_kept(x, y, options, message):
+    with pytest.warns(EstimateWarning) as doubts:
+        found = score(x, y, repeats=1, **options)
+    assert found.warnings == tuple(str(one.message) for one in doubts)
+    assert any(re.search(message, text) for text in found.warnings)
+
+
+def test_a_sound_score_has_no_warnings(near):
+    assert near.warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"repeats": 0}, r"`repeats` must be an integer of at least 1; got 0"),
+        ({"rng": -1}, r"`rng` must be an integer of at least 0; got -1"),
+        ({"rng": None}, r"`rng` must be an integer of at least 0; got None"),
+        ({"engine": "ray"}, r"`engine` must be None: work runs on this machine; got 'ray'"),
+    ],
+)
+def test_bad_options_are_refused(options, message):
+    with pytest.raises(InputError, match=message):
+        score(X, NEAR, **options)
+
+
+def test_repeats_share_the_reduction(monkeypatch):
+    calls = []
+    fit = Reduce.fit
+    monkeypatch.setattr(Reduce, "fit", lambda self, x, y: calls.append(1) or fit(self, x, y))
+    score(X, NEAR, repeats=3)
+    assert len(calls) == 1
+
+
+def test_the_permutation_test_finds_gaps_and_keeps_its_level():
+    assert permutation_test(X, FAR, permutations=99) == 0.01
+    values = [
+        permutation_test(sample(300, seed=2 * s), sample(300, seed=2 * s + 1), permutations=99) for s in range(40)
+    ]
+    assert np.mean(np.array(values) <= 0.1) < 0.3
+    assert np.mean(values) == approx(0.5, abs=0.15)
+
+
+def test_a_picture_has_the_curve_and_its_labels(near):
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    ax = near.plot(label="model")
+    assert ax.get_legend().get_texts()[0].get_text() == "model"
+    assert "misses" in ax.get_xlabel()
+    x, y = ax.lines[0].get_data()
+    assert (x[0], y[0], x[-1], y[-1]) == (0, 1, 1, 0)
+    matplotlib.pyplot.close(ax.figure)
+
+
+def test_counts_need_bins():
+    class Other:
+        scale = 1.0
+
+    with pytest.raises(InputError, match="Counts need an estimator with bins"):
+        Measure(Other()).of_counts(np.ones(3), np.ones(3))
+    assert smoothing.krichevsky_trofimov([1, 1]) == approx([0.5, 0.5])
