@@ -10,13 +10,13 @@ STAMP  := $(VENV)/.stamp
 .PHONY: help demo test lint types unit format lock clean
 
 help:
-	@echo "make demo     the frontier between two real histograms, in the terminal"
+	@echo "make demo     scores of real, blurred and sampled digits, with intervals and ranks"
 	@echo "make test     lint, types, tests and doctests"
 	@echo "make lint | types | unit    one of them;  make format  rewrites the sources"
 	@echo "make lock     newest allowed versions into constraints.txt;  make clean  starts afresh"
 
 demo: $(STAMP)
-	@$(BIN)/python examples/frontier_in_terminal.py
+	@$(BIN)/python examples/digits.py
 
 test: lint types unit
 

@@ -26,10 +26,15 @@ def output_and_promise(block: str) -> tuple[list[str], list[str]]:
     return printed.getvalue().splitlines(), promise
 
 
+NUMBER = r"\d+\.\d+"  # clustering rounds differently on other processors: decimals may move a little
+
+
 @pytest.mark.parametrize("block", BLOCKS)
 def test_readme_code_prints_what_it_says(block):
     output, promise = output_and_promise(block)
-    assert output == promise
+    assert [re.sub(NUMBER, "#", line) for line in output] == [re.sub(NUMBER, "#", line) for line in promise]
+    numbers = [[float(found) for line in lines for found in re.findall(NUMBER, line)] for lines in (output, promise)]
+    assert numbers[0] == pytest.approx(numbers[1], abs=0.03)
 
 
 def test_readme_has_code_and_the_check_can_fail():

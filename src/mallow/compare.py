@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, Any
@@ -219,8 +220,9 @@ def compare(
     x = checked_features("reference", embedded(reference, embedder))
     samples = {name: _generations(name, embedded(each, embedder)) for name, each in systems.items()}
     with collected_doubts() as doubts:
-        for each in samples.values():
-            say_doubts(x, each[0])
+        for name, each in samples.items():
+            with _doubts_about(name):
+                say_doubts(x, each[0])
         runs = _all_runs(measure, x, samples, repeats, rng)
         evidences = {name: [evidence_of(measure, each, rng) for each in one.masses] for name, one in runs.items()}
         scores = _all_scores(measure, x, runs, evidences, repeats, described(embedder, x), rng)
@@ -266,6 +268,15 @@ def _check_names(systems: Mapping[str, Any], baseline: str | None) -> None:
             raise InputError(f"`systems` must have names that are texts; got {name!r}.")
     if baseline is not None and baseline not in systems:
         raise InputError(f"`baseline` must be one of the systems ({', '.join(systems)}); got {baseline!r}.")
+
+
+@contextmanager
+def _doubts_about(name: str) -> Iterator[None]:
+    """Doubts raised inside are raised again with the system's name in front."""
+    with collected_doubts() as doubts:
+        yield
+    for text in doubts:
+        warnings.warn(f"{name}: {text}", EstimateWarning, stacklevel=2)
 
 
 def _generations(name: str, samples: Any) -> list[Any]:
@@ -333,7 +344,8 @@ def _all_scores(
             floors[one.m] = noise_floor(measure, x, one.m, one.prepared, repeats, rng)
         each = zip(one.masses, evidences[name], strict=True)
         n = (len(x), one.m)
-        scores = [assembled(measure, masses, seen, floors[one.m], n, embedder, rng) for masses, seen in each]
+        with _doubts_about(name):
+            scores = [assembled(measure, masses, seen, floors[one.m], n, embedder, rng) for masses, seen in each]
         found[name] = scores[0] if len(scores) == 1 else _mean_score(scores)
     return found
 
