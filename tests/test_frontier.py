@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from pytest import approx
 
-from mallow import (  # fmt: skip
+from mallow import (
     CHI2,
     HELLINGER2,
     JS,

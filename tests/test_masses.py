@@ -102,6 +102,22 @@ def test_ratios_of_zero_and_infinity_are_legal():
     assert integral(overflowing) == np.inf
 
 
+def test_pooled_ratios_see_what_the_model_misses():
+    disjoint = {"at_p": np.full(50, np.inf), "at_q": np.full(40, -np.inf)}
+    assert integral(Masses.from_log_ratio(**disjoint)) == approx(2 / 3)
+    pooled = Masses.from_log_ratio(**disjoint, pooled=True)
+    assert pooled.plain
+    assert integral(pooled) == approx(1)
+    assert pooled.p.sum() == approx(1)
+    # With the true ratio at samples of both sides, it estimates the same divergence.
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=20_000), rng.normal(1.0, 1.0, size=20_000)
+    masses = Masses.from_log_ratio(0.5 - x, 0.5 - y, pooled=True)
+    assert KL(masses) == approx(0.5, rel=0.05)
+    swapped = Masses.from_log_ratio(y - 0.5, x - 0.5, pooled=True)
+    assert area(swapped, scale=5) == approx(area(masses, scale=5), abs=1e-10)
+
+
 def test_masses_pickle_with_and_without_their_tables():
     masses = Masses.from_histograms([0.5, 0.5], [0.25, 0.75])
     before = area(masses, scale=5)

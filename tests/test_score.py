@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from pytest import approx
 
-from mallow import (  # fmt: skip
+from mallow import (
     CHI2,
     MAUVE_2021,
     MAUVE_STAR,
@@ -17,6 +17,7 @@ from mallow import (  # fmt: skip
     Measure,
     Score,
     area,
+    compare,
     debiased,
     frontier,
     integral,
@@ -25,7 +26,7 @@ from mallow import (  # fmt: skip
     score,
     smoothing,
 )
-from mallow.estimate import Quantize, Reduce
+from mallow.estimate import Classifier, Gaussian, KernelDensity, Neighbors, Quantize, Reduce
 
 NAMES = ("mauve", "frontier_integral", "midpoint")
 
@@ -149,6 +150,24 @@ def test_other_measures_have_intervals_too(measure):
         one = score(X, FAR, measure=measure, repeats=2)
     low, high = one.interval["mauve"]
     assert 0 <= low < high <= 1
+
+
+@pytest.mark.parametrize("estimator", [Neighbors(), KernelDensity(), Classifier(), Gaussian()], ids=repr)
+def test_estimators_without_bins_are_scored_without_an_interval(estimator):
+    found = score(X, NEAR, measure=Measure(estimator), repeats=2)
+    assert 0 < found.mauve <= 1
+    assert found.mauve <= found.noise_floor["mauve"] + 0.1
+    assert found.interval == dict.fromkeys(NAMES)
+    assert found.debiased == {}
+    assert found.scale == estimator.scale
+    assert repr(estimator) in found.signature
+    assert Score.from_json(found.to_json()).mauve == found.mauve
+    both = compare(X, {"a": NEAR, "b": X + 0.01}, measure=Measure(estimator), repeats=1)
+    assert both.differences == ()
+    assert both.ranks == {}
+    assert both.winner is None
+    with pytest.raises(InputError, match="`measure` must quantise for a permutation test"):
+        permutation_test(X, NEAR, measure=Measure(estimator))
 
 
 def test_an_embedder_is_called_on_the_samples():

@@ -138,10 +138,11 @@ def test_intervals_cover_the_truth():
     assert np.mean(differences) >= 0.85
 
 
-def test_near_identity_there_is_no_interval():
+def test_at_identity_an_interval_reaches_one_or_is_not_given():
     rng = np.random.default_rng(6)
-    found = [interval(evidence_for(partition(P, P, 600, 600, rng), rng))["mauve"] for _ in range(10)]
-    assert sum(one is None for one in found) >= 8
+    found = [interval(evidence_for(partition(P, P, 600, 600, rng), rng))["mauve"] for _ in range(12)]
+    assert any(one is None for one in found)
+    assert sum(one is None or one[1] == 1.0 for one in found) >= 10
 
 
 def test_the_permutation_p_value_is_small_for_a_gap():

@@ -25,7 +25,7 @@ from mallow.divergence import (
     skew_js,
 )
 from mallow.errors import EstimateWarning, InputError
-from mallow.estimate import Codebook, Quantize, Reduce
+from mallow.estimate import Classifier, Codebook, Gaussian, KernelDensity, Neighbors, Quantize, Reduce
 from mallow.frontier import Frontier, area, frontier, integral, linear_cost, midpoint
 from mallow.masses import Masses, Partition
 from mallow.score import MAUVE_2021, MAUVE_STAR, Measure, Score, permutation_test, score
@@ -43,14 +43,18 @@ __all__ = [
     "MAUVE_2021",
     "MAUVE_STAR",
     "TV",
+    "Classifier",
     "Codebook",
     "Comparison",
     "Divergence",
     "EstimateWarning",
     "Frontier",
+    "Gaussian",
     "InputError",
+    "KernelDensity",
     "Masses",
     "Measure",
+    "Neighbors",
     "Partition",
     "Quantize",
     "Reduce",

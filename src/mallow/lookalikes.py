@@ -8,10 +8,10 @@ a sum over bins of functions that are homogeneous in (p, q), so this population 
 1. Fit the population by maximum likelihood on a grid of totals and shares (EM). Its frontier is the raw estimate.
 2. Draw lookalikes: masses (p, q) for every bin from its posterior; they have a known truth. Draw n and m samples from
    each and estimate again in the same way. The mean error is the bias, the deviation the standard error.
-3. The estimate is raw − bias. The area works on the scale v with area = 1/cosh²v, on which the error near 1 is that of a
-   distance.
+3. The estimate is raw − bias; its error is widened by 1 + ½·bins/n, since lookalikes of sparse bins vary too little. The
+   area works on the scale v with area = 1/cosh²v: near 1 that is a distance, near 0 a logarithm.
 4. Two systems share the reference, and perhaps the prompts: their errors correlate as the influence functions of their
-   add-1/2 scores do.
+   add-1/2 scores do. The interval of a difference joins those of the two scores.
 
 How it was tested: experiments/coverage.
 """
@@ -53,13 +53,11 @@ class Estimate:
         """The summaries on their own scale, where they are at least 0 and the area at most 1."""
         return to_score(self.value)
 
-    @property
-    def score_error(self) -> Array:
-        """Their standard errors on that scale; never 0 for the area, whose slope vanishes at 1."""
-        at = math.hypot(max(float(self.value[0]), 0.0), float(self.error[0]))
-        slope = 2.0 * math.tanh(at) / math.cosh(at) ** 2
-        found: Array = self.error * np.array([slope, 1.0, 1.0])
-        return found
+    def ends(self, z: Array | float, factor: Array | float = 1.0) -> tuple[Array, Array]:
+        """The low and the high end of value ± z·factor·error, as summaries."""
+        reach = z * factor * self.error
+        ends = np.sort(np.stack([to_score(self.value - reach), to_score(self.value + reach)]), axis=0)
+        return ends[0], ends[1]
 
 
 def to_score(value: Array) -> Array:
@@ -94,7 +92,8 @@ def estimate(
             for x, y in zip(p, q, strict=True)
         ]
         errors = np.array([summaries(other.masses()) for other in again]) - summaries(Masses(p, q))
-        deviation = errors.std(axis=0, ddof=1) * math.sqrt(1.0 + 1.0 / lookalikes)
+        widen = (1.0 + 0.5 * min(1.0, len(p_counts) / min(n, m))) * math.sqrt(1.0 + 1.0 / lookalikes)
+        deviation = widen * errors.std(axis=0, ddof=1)
         return Estimate(summaries(fit.masses()) - errors.mean(axis=0), deviation)
 
 
@@ -105,14 +104,14 @@ def correlation(first: Influence, second: Influence, paired: bool) -> tuple[Arra
     is shared.
     """
     alone = [(one.of_p**2).sum(axis=0) + (one.of_q**2).sum(axis=0) for one in (first, second)]
-    if not paired:
-        shared = (first.of_p * second.of_p).sum(axis=0)
-        return shared / np.sqrt(np.maximum(alone[0] * alone[1], 1e-300)), np.ones(3), np.ones(3)
-    joint = [one.of_p + one.of_q for one in (first, second)]
-    together = [(one**2).sum(axis=0) for one in joint]
-    shared = (joint[0] * joint[1]).sum(axis=0) / np.sqrt(np.maximum(together[0] * together[1], 1e-300))
-    factors = [np.sqrt(t / np.maximum(a, 1e-300)) for t, a in zip(together, alone, strict=True)]
-    return shared, factors[0], factors[1]
+    variances, shared = alone, (first.of_p * second.of_p).sum(axis=0)
+    if paired:
+        joint = [one.of_p + one.of_q for one in (first, second)]
+        variances, shared = [(one**2).sum(axis=0) for one in joint], (joint[0] * joint[1]).sum(axis=0)
+    tiny = 1e-300
+    found = np.clip(shared / np.sqrt(np.maximum(variances[0] * variances[1], tiny)), -1.0, 1.0)
+    factors = [np.sqrt(v / np.maximum(a, tiny)) for v, a in zip(variances, alone, strict=True)]
+    return found, factors[0], factors[1]
 
 
 @dataclass(frozen=True, eq=False)

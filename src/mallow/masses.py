@@ -109,7 +109,7 @@ class Masses:
         return cls(checked_p, checked_q)
 
     @classmethod
-    def from_log_ratio(cls, at_p: Any, at_q: Any) -> Masses:
+    def from_log_ratio(cls, at_p: Any, at_q: Any, *, pooled: bool = False) -> Masses:
         """The masses that an estimated likelihood ratio r = P/Q gives to the sample points.
 
         A point drawn from Q gets (r/m, 1/m), a point drawn from P gets (1/n, 1/(n r)); with these, the
@@ -122,6 +122,11 @@ class Masses:
             log r at the points drawn from P. Infinities are legal: r = ∞ means that Q was not seen there.
         at_q : array-like (..., m)
             log r at the points drawn from Q; r = 0 is legal, r = ∞ makes D_f(P‖·) infinite if f*(0) > 0.
+        pooled : bool
+            False, as in the paper: a cost of P is averaged over the points of Q alone, where what the model misses
+            altogether cannot be seen; disjoint samples then have an integral of 2/3 instead of 1. True: every point of
+            both samples is an atom with masses proportional to (r, 1)/(n r + m), for both costs; it sees what is
+            missed and has no outliers.
 
         Examples
         --------
@@ -137,6 +142,11 @@ class Masses:
                 f"`at_p` and `at_q` must have the same leading axes; got shapes {ratio_p.shape} and {ratio_q.shape}."
             )
         n, m = ratio_p.shape[-1], ratio_q.shape[-1]
+        if pooled:
+            ratio = np.concatenate([ratio_p, ratio_q], axis=-1)
+            with np.errstate(over="ignore", under="ignore"):
+                p, q = 1.0 / (n + m * np.exp(-ratio)), 1.0 / (m + n * np.exp(ratio))
+            return cls(*(side / np.maximum(side.sum(axis=-1, keepdims=True), 1e-300) for side in (p, q)))
         with np.errstate(over="ignore", under="ignore"):
             p = np.concatenate([np.exp(ratio_q) / m, np.full_like(ratio_p, 1 / n)], axis=-1)
             q = np.concatenate([np.full_like(ratio_q, 1 / m), np.exp(-ratio_p) / n], axis=-1)

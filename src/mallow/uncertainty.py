@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mallow.divergence import Divergence
 from mallow.errors import InputError, whole
-from mallow.lookalikes import NAMES, Estimate, Influence, correlation, estimate, influence, to_score
+from mallow.lookalikes import NAMES, Estimate, Influence, correlation, estimate, influence
 from mallow.masses import Array, Partition
 
 __all__ = [
@@ -26,8 +26,7 @@ __all__ = [
     "resampled_counts",
 ]
 
-_WIDEN = 1.2  # the lookalikes' deviation falls short of the true one by up to a fifth
-_CERTAIN = 2.5  # a system nearer to the reference than so many widened standard errors gets no interval
+_CERTAIN = 0.5  # an integral below so many of its standard errors gets no interval
 _NORMAL = 1.959963984540054  # of 95 %
 
 Labels = NDArray[np.int64]
@@ -78,17 +77,23 @@ def interval(found: Evidence) -> dict[str, tuple[float, float] | None]:
     Very near identity the score is at the end of its range and its error has no known shape.
     """
     one = found.estimate
-    if one.value[1] < _CERTAIN * _WIDEN * one.error[1]:
+    if one.value[1] < _CERTAIN * one.error[1]:
         return dict.fromkeys(NAMES)
-    reach = _NORMAL * _WIDEN * one.error
-    ends = np.sort(np.stack([to_score(one.value - reach), to_score(one.value + reach)]), axis=0)
-    centre = one.score
-    # The noise of the seeds widens both arms, in squares.
-    low = centre - np.hypot(centre - ends[0], _NORMAL * found.seed_error) + found.shift
-    high = centre + np.hypot(ends[1] - centre, _NORMAL * found.seed_error) + found.shift
+    ends = _ends(found, _NORMAL, 1.0)
     most = np.array([1.0, np.inf, np.inf])
-    pairs = zip(np.clip(low, 0.0, most), np.clip(high, 0.0, most), strict=True)
+    pairs = zip(*(np.clip(end, 0.0, most) for end in ends), strict=True)
     return {name: (float(x), float(y)) for name, (x, y) in zip(NAMES, pairs, strict=True)}
+
+
+def _ends(found: Evidence, z: Array | float, factor: Array | float) -> tuple[Array, Array]:
+    """Both ends at z standard errors, around the mean of all partitions; the noise of the seeds widens both arms."""
+    centre = found.estimate.score
+    low, high = found.estimate.ends(z, factor)
+    seeds = z * found.seed_error
+    return (
+        centre - np.hypot(centre - low, seeds) + found.shift,
+        centre + np.hypot(high - centre, seeds) + found.shift,
+    )
 
 
 @dataclass(frozen=True)
@@ -103,20 +108,37 @@ class PairDifference:
 def pair_difference(first: Evidence, second: Evidence, *, paired: bool) -> PairDifference:
     """The difference of two systems' scores against the same reference.
 
+    The interval joins those of the two scores, which need not be symmetric (the method of variance estimates recovery);
+    the p-value is that of the widest interval that leaves 0 out, so that both always agree.
+
     `paired`: sample i of the reference and of both systems belong together.
     """
     shared, factor_a, factor_b = correlation(first.influence, second.influence, paired)
-    error_a, error_b = first.estimate.score_error * factor_a, second.estimate.score_error * factor_b
-    variance = np.maximum(error_a**2 + error_b**2 - 2.0 * shared * error_a * error_b, 0.0)
-    error = np.sqrt(_WIDEN**2 * variance + first.seed_error**2 + second.seed_error**2)
-    values = np.array([first.score[name] - second.score[name] for name in NAMES])
-    reach = _NORMAL * error
-    z = np.abs(values) / np.maximum(error, 1e-300)
+    centre_a, centre_b = first.estimate.score + first.shift, second.estimate.score + second.shift
+    value = centre_a - centre_b
+
+    def ends(z: Array | float) -> tuple[Array, Array]:
+        (low_a, high_a), (low_b, high_b) = _ends(first, z, factor_a), _ends(second, z, factor_b)
+        down = _joined(centre_a - low_a, high_b - centre_b, shared)
+        return value - down, value + _joined(high_a - centre_a, centre_b - low_b, shared)
+
+    small, large = np.zeros(len(NAMES)), np.full(len(NAMES), 40.0)
+    for _ in range(50):
+        z = (small + large) / 2.0
+        low, high = ends(z)
+        out = (low > 0) | (high < 0)
+        small, large = np.where(out, z, small), np.where(out, large, z)
+    low, high = ends(_NORMAL)
     return PairDifference(
-        value={name: float(v) for name, v in zip(NAMES, values, strict=True)},
-        interval={name: (float(v - r), float(v + r)) for name, v, r in zip(NAMES, values, reach, strict=True)},
-        p_value={name: math.erfc(float(x) / math.sqrt(2.0)) for name, x in zip(NAMES, z, strict=True)},
+        value={name: float(v) for name, v in zip(NAMES, value, strict=True)},
+        interval={name: (float(x), float(y)) for name, x, y in zip(NAMES, low, high, strict=True)},
+        p_value={name: math.erfc(float(x) / math.sqrt(2.0)) for name, x in zip(NAMES, small, strict=True)},
     )
+
+
+def _joined(x: Array, y: Array, shared: Array) -> Array:
+    found: Array = np.sqrt(np.maximum(x**2 + y**2 - 2.0 * shared * x * y, 0.0))
+    return found
 
 
 def resampled_counts(labels: Labels, bins: int, index: NDArray[np.integer]) -> Array:

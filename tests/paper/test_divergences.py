@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pytest import approx
 
-from mallow import (  # fmt: skip
+from mallow import (
     CHI2,
     CHI2_INTEGRAL,
     HELLINGER2,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pytest import approx
 from scipy.special import beta
 
-from mallow import (  # fmt: skip
+from mallow import (
     CHI2,
     CHI2_INTEGRAL,
     JS,

@@ -12,11 +12,14 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
+from mallow.estimate.classifier import Classifier
+from mallow.estimate.gaussian import Gaussian
+from mallow.estimate.neighbors import KernelDensity, Neighbors
 from mallow.estimate.quantize import Codebook, Quantize
 from mallow.estimate.reduce import Reduce
 from mallow.masses import Masses
 
-__all__ = ["Codebook", "Estimator", "Quantize", "Reduce"]
+__all__ = ["Classifier", "Codebook", "Estimator", "Gaussian", "KernelDensity", "Neighbors", "Quantize", "Reduce"]
 
 
 class Estimator(Protocol):

@@ -169,9 +169,7 @@ def _gram_side(
     rows = block(pooled.order)
     mean = rows.mean(axis=0, dtype=np.float64)
     rows -= mean.astype(dtype)
-    scatter, _ = _scatter(
-        lambda low: rows[:, low : low + BLOCK].T, range(0, width, BLOCK), len(rows), threads
-    )
+    scatter, _ = _scatter(lambda low: rows[:, low : low + BLOCK].T, range(0, width, BLOCK), len(rows), threads)
     values, vectors = np.linalg.eigh(scatter)
     values = np.maximum(values[::-1], 0)
 
@@ -183,9 +181,7 @@ def _gram_side(
     return _Spectrum(values, _rank(values, dtype), mean, axes)
 
 
-def _scatter(
-    block: Callable[[int], Array], starts: range, width: int, threads: int
-) -> tuple[Doubles, Doubles]:
+def _scatter(block: Callable[[int], Array], starts: range, width: int, threads: int) -> tuple[Doubles, Doubles]:
     """Sum over blocks B (b, width) of Bᵀ B, and of their rows.
 
     A task owns some panels of the result and adds the blocks to them in order, so no sum depends on the

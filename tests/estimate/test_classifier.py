@@ -1,0 +1,187 @@
+"""The classifier: near known truths, held out throughout, exactly symmetric, robust to many features."""
+
+import re
+
+import numpy as np
+import pytest
+from pytest import approx
+
+from estimate_truths import SAME, SHIFTED, TILTED, Pair, errors, normal
+from mallow import EstimateWarning, InputError, area, integral
+from mallow.estimate.classifier import Classifier, oriented
+from mallow.estimate.reduce import Reduce
+
+BOTH = [Classifier(), Classifier(folds=4)]
+NAMES = ["split", "folds"]
+
+
+def same(one, other):
+    assert one.split == other.split
+    assert np.array_equal(one.p, other.p)
+    assert np.array_equal(one.q, other.q)
+
+
+# --- near the truth
+
+
+@pytest.mark.parametrize("estimator", BOTH, ids=NAMES)
+@pytest.mark.parametrize("pair", [SHIFTED, TILTED], ids=["shifted", "tilted"])  # their log-ratios are linear
+def test_it_comes_near_the_truth(estimator, pair):
+    few, many = errors(estimator, pair, 150, seeds=6), errors(estimator, pair, 4000, seeds=3)
+    assert (many < few * 0.7).all()
+    assert (many < 0.02).all()
+
+
+@pytest.mark.parametrize("estimator", BOTH, ids=NAMES)
+def test_uneven_samples_are_no_gap(estimator):
+    assert errors(estimator, SHIFTED, 3000, m=800)[1] < 0.04
+    assert errors(estimator, SAME, 2000, m=200)[1] < 0.01
+
+
+def test_many_features_do_not_mislead_it():
+    pair = Pair(normal(0.0), normal(1.0), extra=200)
+    assert errors(Classifier(), pair, 1000)[1] < 0.1
+    paper = Classifier(penalties=(1.0, 0.1, 0.01, 0.001))  # the paper's range overfits here
+    assert errors(paper, pair, 1000, seeds=1)[1] > 0.3
+    assert errors(Classifier(), Pair(normal(0.0), normal(0.0), extra=300), 400)[1] < 0.01
+
+
+def test_cross_fitting_has_less_spread():
+    def spread(estimator):
+        rng = np.random.default_rng(0)
+        return np.std([integral(estimator(*SHIFTED.draw(300, 300, rng), rng=seed)) for seed in range(12)])
+
+    assert spread(Classifier(folds=4)) < spread(Classifier())
+
+
+def test_no_point_is_evaluated_by_a_classifier_that_saw_it():
+    # Features so many that every training point is classified rightly; held out, it is a coin toss.
+    rng = np.random.default_rng(1)
+    x, y = rng.normal(size=(2, 100, 400))
+    weak = (1e-3,)
+    for estimator in (Classifier(penalties=weak), Classifier(folds=4, penalties=weak)):
+        masses = estimator(x, y)
+        right = (masses.q[masses.split :] < masses.p[masses.split :]).mean()
+        assert right == approx(0.5, abs=0.2)
+
+
+# --- exactly symmetric and order-free
+
+
+@pytest.mark.parametrize("estimator", [*BOTH, Classifier(reduce=Reduce(dimension=2))], ids=[*NAMES, "reduced"])
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_swapping_and_shuffling_change_nothing(estimator, seed):
+    rng = np.random.default_rng(seed)
+    x, y = Pair(normal(0.0), normal(0.5), extra=4).draw(120, 70, rng)
+    y[:5] = x[:5]
+    masses = estimator(x, y, rng=seed)
+    same(estimator(y, x, rng=seed), masses.swap())
+    order = rng.permutation(120)
+    shuffled = estimator(x[order], y[::-1], rng=seed)
+    assert np.array_equal(np.sort(shuffled.p), np.sort(masses.p))
+    assert np.array_equal(np.sort(shuffled.q), np.sort(masses.q))
+
+
+def test_cross_fitted_ratios_stand_in_the_order_of_the_rows():
+    x, y = SHIFTED.draw(300, 200, np.random.default_rng(2))
+    for a, b in ((x, y), (y, x)):
+        masses = Classifier(folds=3)(a, b)
+        ratio = np.log(masses.p / masses.q)
+        points = np.concatenate([b, a])[:, 0]
+        assert abs(np.corrcoef(ratio, points)[0, 1]) > 0.98
+
+
+def test_a_seed_is_a_split():
+    x, y = SHIFTED.draw(100, 100, np.random.default_rng(3))
+    estimator = Classifier()
+    prepared = estimator.prepare(x, y)
+    same(estimator.masses(prepared, 5), estimator(x, y, rng=5))
+    same(estimator.masses(prepared, 5), estimator.masses(prepared, np.random.default_rng(5)))
+    assert not np.array_equal(estimator.masses(prepared, 5).p, estimator.masses(prepared, 6).p)
+
+
+def test_sizes_of_the_parts():
+    x, y = SHIFTED.draw(100, 60, np.random.default_rng(4))
+    assert Classifier(train_fraction=0.8)(x, y).split == 12
+    assert len(Classifier(train_fraction=0.8)(x, y).p) == 12 + 20
+    assert len(Classifier(folds=7)(x, y).p) == 160
+
+
+def test_orientation_depends_on_the_values_alone():
+    x, y = SHIFTED.draw(20, 30, np.random.default_rng(5))
+    one, other = oriented(x, y), oriented(y[::-1], x)
+    assert one.flipped != other.flipped
+    assert np.array_equal(one.points, other.points)
+    assert np.array_equal(one.first, other.first)
+    assert np.array_equal(one.points[one.first], (y if one.flipped else x)[one.places[0]])
+
+
+# --- edges
+
+
+@pytest.mark.parametrize("estimator", BOTH, ids=NAMES)
+def test_a_sample_cannot_be_told_from_itself(estimator):
+    x = np.random.default_rng(6).normal(size=(200, 20))
+    assert area(estimator(x, x), scale=2.5) == approx(1.0, abs=1e-12)
+    assert area(estimator(x, x[::-1]), scale=2.5) == approx(1.0, abs=1e-12)
+    assert area(estimator(np.ones((10, 3)), np.ones((12, 3))), scale=2.5) == approx(1.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("unit", [1e-30, 1e30, 1e200])
+def test_units_do_not_matter(unit):
+    x, y = SHIFTED.draw(200, 200, np.random.default_rng(7))
+    x, y = (np.concatenate([side, np.full((200, 1), 3.0)], axis=1) for side in (x, y))  # and a constant feature
+    assert integral(Classifier()(x * unit, y * unit)) == approx(integral(SHIFTED.truth), abs=0.06)
+
+
+def test_samples_that_separate_are_reported():
+    rng = np.random.default_rng(8)
+    x, y = rng.normal(size=(200, 3)), rng.normal(8.0, 1.0, size=(200, 3))
+    for estimator in BOTH:
+        with pytest.warns(EstimateWarning, match=r"tells 100.0% of held-out points apart.*Compare with Quantize"):
+            masses = estimator(x, y)
+        assert not np.isnan(masses.p).any()
+        assert integral(masses) > 0.6
+
+
+def test_two_samples_a_side_are_enough_to_answer():
+    x, y = np.array([[0.0], [1.0]]), np.array([[0.5], [0.8]])
+    masses = Classifier()(x, y)
+    assert masses.p.shape == (2,)
+
+
+def test_its_repr_is_its_signature():
+    assert repr(Classifier()) == "Classifier(train_fraction=0.5, reduce=None)"
+    assert repr(Classifier(folds=5, penalties=(1.0,))) == "Classifier(folds=5, penalties=(1.0,), reduce=None)"
+    assert Classifier.scale == 2.5
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Classifier(train_fraction=1.0), "`train_fraction` must lie strictly between 0 and 1; got 1.0."),
+        (lambda: Classifier(folds=1), "`folds` must be an integer of at least 2; got 1."),
+        (lambda: Classifier(penalties=()), "`penalties` must be a tuple of at least one number above 0; got ()."),
+        (lambda: Classifier(penalties=[1.0]), "`penalties` must be a tuple"),
+        (lambda: Classifier(penalties=(1.0, 0.0)), "`penalties` must be a finite number above 0; got 0.0."),
+        (
+            lambda: Classifier(folds=5)(np.zeros((4, 1)), np.ones((9, 1))),
+            "at most the size of the smaller sample, 4; got 5.",
+        ),
+        (lambda: Classifier()(np.zeros((4, 1)), np.ones((9, 2))), "features of the same width; got 1 and 2."),
+        (lambda: Classifier()(np.zeros((4, 1)), np.full((9, 1), np.inf)), "`model` must be finite"),
+        (lambda: Classifier()(np.zeros((1, 1)), np.ones((9, 1))), "`reference` must hold at least 2 samples; got 1."),
+    ],
+)
+def test_bad_arguments_are_refused(make, message):
+    with pytest.raises(InputError, match=re.escape(message)):
+        make()
+
+
+def test_pooled_masses_are_a_histogram_of_all_held_out_points():
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(300, 2)), rng.normal(0.5, 1.0, size=(300, 2))
+    masses = Classifier(pooled=True)(x, y, rng=0)
+    assert masses.plain
+    assert masses.p.sum() == pytest.approx(1)
+    assert "pooled=True" in repr(Classifier(pooled=True))

@@ -1,0 +1,181 @@
+"""The Gaussian fit: the closed form, quadrature, more dimensions than samples, exact symmetry."""
+
+import re
+
+import numpy as np
+import pytest
+from pytest import approx
+
+from estimate_truths import HUMPS, SHIFTED, SHIFTED_WIDER, TILTED, errors, gaussian_kl
+from mallow import InputError, area, integral
+from mallow.estimate.gaussian import Fit, Gaussian
+from mallow.estimate.reduce import Reduce
+
+PLAIN = Gaussian(reduce=None)
+
+
+def same(one, other):
+    assert np.array_equal(one.p, other.p)
+    assert np.array_equal(one.q, other.q)
+
+
+def kl(masses):
+    return float((masses.p * np.log(masses.p / masses.q)).sum())
+
+
+def random_pair(d, rng):
+    means = 0.3 * rng.normal(size=(2, d))
+    roots = np.eye(d) + 0.3 * np.tril(rng.normal(size=(2, d, d))) / np.sqrt(d)
+    return means, roots
+
+
+# --- near the truth
+
+
+@pytest.mark.parametrize("pair", [SHIFTED, SHIFTED_WIDER], ids=["shifted", "wider"])
+def test_it_comes_near_the_truth(pair):
+    few, many = errors(PLAIN, pair, 100, seeds=6), errors(PLAIN, pair, 10_000, seeds=3)
+    assert (many < few * 0.5).all()
+    assert (many < 0.01).all()
+
+
+@pytest.mark.parametrize("d", [1, 3, 10])
+def test_draws_agree_with_the_closed_form(d):
+    (mean_p, mean_q), roots = random_pair(d, np.random.default_rng(d))
+    fit = Fit((mean_p, mean_q), (roots[0], roots[1]), flipped=False)
+    masses = Gaussian(samples=50_000).masses(fit, 0)
+    cov_p, cov_q = (root @ root.T for root in roots)
+    assert kl(masses) == approx(gaussian_kl(mean_p, cov_p, mean_q, cov_q), rel=0.03)
+    assert kl(masses.swap()) == approx(gaussian_kl(mean_q, cov_q, mean_p, cov_p), rel=0.03)
+
+
+def test_the_fit_is_that_of_the_paper_without_shrinkage():
+    rng = np.random.default_rng(1)
+    x, y = rng.normal(size=(60, 3)) * [1, 2, 3], rng.normal(0.5, 1.5, size=(80, 3))
+    fit = Gaussian(shrinkage=0.0, reduce=None).prepare(x, y)
+    covariances = [root @ root.T for root in fit.roots]
+    found = gaussian_kl(fit.means[0], covariances[0], fit.means[1], covariances[1])
+    expected = gaussian_kl(x.mean(axis=0), np.cov(x.T), y.mean(axis=0), np.cov(y.T))
+    back = gaussian_kl(y.mean(axis=0), np.cov(y.T), x.mean(axis=0), np.cov(x.T))
+    assert found == approx(back if fit.flipped else expected, rel=1e-6)
+
+
+def test_draws_of_both_are_needed_where_the_gaussians_are_far_apart():
+    d = 50  # by draws of Q alone the area is 0.73
+    fit = Fit((np.zeros(d), np.eye(d)[0]), (np.eye(d), 2 * np.eye(d)), flipped=False)
+    areas = [area(Gaussian().masses(fit, seed), scale=1) for seed in range(3)]
+    assert areas == approx([0.5007] * 3, abs=1e-3)
+
+
+def test_what_is_not_gaussian_is_measured_wrongly():  # paper: the example of sec:a:parametric
+    assert errors(PLAIN, HUMPS, 4000, seeds=1)[1] > 0.02
+    assert errors(PLAIN, TILTED, 4000, seeds=1)[1] > 0.015
+
+
+# --- shrinkage
+
+
+def test_shrinkage_lowers_the_gap_between_samples_of_one_gaussian():
+    rng = np.random.default_rng(2)
+    x, y = rng.normal(size=(2, 300, 30)) / np.sqrt(np.arange(1, 31))
+    none, chosen = integral(Gaussian(shrinkage=0.0, reduce=None)(x, y)), integral(PLAIN(x, y))
+    assert chosen < 0.1 * none
+
+
+def test_shrinkage_goes_away_with_samples():
+    rng = np.random.default_rng(3)
+    x, y = rng.normal(size=(20_000, 4)), rng.normal(size=(20_000, 4)) * [2.0, 0.5, 1.0, 1.0]
+    assert integral(PLAIN(x, y)) == approx(integral(Gaussian(shrinkage=0.0, reduce=None)(x, y)), rel=0.01)
+
+
+def test_full_shrinkage_leaves_the_shared_covariance():
+    rng = np.random.default_rng(4)
+    x, y = rng.normal(size=(500, 2)), rng.normal(size=(500, 2)) * [2.0, 0.5]
+    fit = Gaussian(shrinkage=1.0, reduce=None).prepare(x, y)
+    assert fit.roots[0] == approx(np.eye(2) * fit.roots[0][0, 0])
+
+
+def test_more_dimensions_than_samples():
+    rng = np.random.default_rng(5)
+    x, y, far = rng.normal(size=(3, 40, 200)) / np.sqrt(np.arange(1, 201))
+    far[:, 0] += 5
+    near = PLAIN(x, y)
+    assert np.isfinite(near.p).all()
+    assert integral(near) < integral(PLAIN(x, far)) < 1 + 1e-9
+    with pytest.raises(
+        InputError, match=re.escape("The covariance of a sample of 40 points in 79 dimensions is singular")
+    ):
+        Gaussian(shrinkage=0.0, reduce=None)(x, y)
+
+
+# --- exactly symmetric and order-free
+
+
+@pytest.mark.parametrize("estimator", [PLAIN, Gaussian(), Gaussian(shrinkage=0.1)], ids=["plain", "default", "fixed"])
+def test_swapping_and_shuffling_change_nothing(estimator):
+    rng = np.random.default_rng(6)
+    x, y = rng.normal(size=(90, 5)), rng.normal(0.3, 1.2, size=(60, 5))
+    masses = estimator(x, y, rng=1)
+    same(estimator(y, x, rng=1), masses.swap())
+    same(estimator(x[::-1], y[rng.permutation(60)], rng=1), masses)
+
+
+def test_a_seed_is_a_set_of_draws():
+    x, y = SHIFTED.draw(100, 100, np.random.default_rng(7))
+    prepared = PLAIN.prepare(x, y)
+    same(PLAIN.masses(prepared, 3), PLAIN(x, y, rng=np.random.default_rng(3)))
+    assert not np.array_equal(PLAIN.masses(prepared, 3).p, PLAIN.masses(prepared, 4).p)
+    assert len(Gaussian(samples=33).masses(prepared, 0).p) == 66
+
+
+# --- edges
+
+
+def test_a_sample_cannot_be_told_from_itself():
+    x = np.random.default_rng(8).normal(size=(100, 20))
+    for estimator in (PLAIN, Gaussian()):
+        assert area(estimator(x, x), scale=1) == approx(1.0, abs=1e-12)
+    assert area(PLAIN(np.ones((5, 3)), np.ones((7, 3))), scale=1) == approx(1.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("unit", [1e-30, 1e30, 1e200])
+def test_units_and_constant_or_repeated_features_do_not_matter(unit):
+    rng = np.random.default_rng(9)
+    x, y = rng.normal(size=(300, 2)), rng.normal(0.5, 1.0, size=(300, 2))
+    more = [np.concatenate([side, side[:, :1], np.full((300, 1), 7.0)], axis=1) * unit for side in (x, y)]
+    fixed = Gaussian(shrinkage=0.0, reduce=None)
+    assert integral(fixed(*more)) == approx(integral(fixed(x, y)), rel=0.05)
+
+
+def test_a_sample_of_one_point_repeated():
+    rng = np.random.default_rng(10)
+    x, point = rng.normal(size=(50, 2)), np.full((50, 2), 0.5)
+    assert integral(PLAIN(x, point)) == approx(1.0, abs=1e-3)
+    assert integral(PLAIN(point, point + 1)) == approx(1.0, abs=1e-9)
+    with pytest.raises(InputError, match=re.escape("is singular with shrinkage=0.5")):
+        Gaussian(shrinkage=0.5, reduce=None)(x, point)
+
+
+def test_its_repr_is_its_signature():
+    expected = "Gaussian(samples=10000, shrinkage=None, reduce=Reduce(dimension=10, normalise=True))"
+    assert repr(Gaussian()) == expected
+    assert Gaussian.scale == 1
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Gaussian(samples=1), "`samples` must be an integer of at least 2; got 1."),
+        (lambda: Gaussian(shrinkage=1.5), "`shrinkage` must be None or a number from 0 (none) to 1 (full); got 1.5."),
+        (
+            lambda: Gaussian(shrinkage="oas"),
+            "`shrinkage` must be None or a number from 0 (none) to 1 (full); got 'oas'.",
+        ),
+        (lambda: Gaussian()(np.zeros((4, 1)), np.ones((9, 2))), "features of the same width; got 1 and 2."),
+        (lambda: Gaussian()(np.full((4, 1), np.nan), np.ones((9, 1))), "`reference` must be finite"),
+        (lambda: Gaussian(reduce=Reduce())(np.zeros((4, 1)), np.ones((1, 1))), "`model` must hold at least 2 samples"),
+    ],
+)
+def test_bad_arguments_are_refused(make, message):
+    with pytest.raises(InputError, match=re.escape(message)):
+        make()
