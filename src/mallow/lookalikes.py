@@ -8,7 +8,7 @@ a sum over bins of functions that are homogeneous in (p, q), so this population 
 1. Fit the population by maximum likelihood on a grid of totals and shares (EM). Its frontier is the raw estimate.
 2. Draw lookalikes: masses (p, q) for every bin from its posterior; they have a known truth. Draw n and m samples from
    each and estimate again in the same way. The mean error is the bias, the deviation the standard error.
-3. The estimate is raw − bias; its error is widened by 1 + ½·bins/n, since lookalikes of sparse bins vary too little. The
+3. The estimate is raw − bias; its error is widened by 1.1 + 0.4·bins/n, since lookalikes of sparse bins vary too little. The
    area works on the scale v with area = 1/cosh²v: near 1 that is a distance, near 0 a logarithm.
 4. Two systems share the reference, and perhaps the prompts: their errors correlate as the influence functions of their
    add-1/2 scores do. The interval of a difference joins those of the two scores.
@@ -92,7 +92,7 @@ def estimate(
             for x, y in zip(p, q, strict=True)
         ]
         errors = np.array([summaries(other.masses()) for other in again]) - summaries(Masses(p, q))
-        widen = (1.0 + 0.5 * min(1.0, len(p_counts) / min(n, m))) * math.sqrt(1.0 + 1.0 / lookalikes)
+        widen = (1.1 + 0.4 * min(1.0, len(p_counts) / min(n, m))) * math.sqrt(1.0 + 1.0 / lookalikes)
         deviation = widen * errors.std(axis=0, ddof=1)
         return Estimate(summaries(fit.masses()) - errors.mean(axis=0), deviation)
 

@@ -26,7 +26,7 @@ __all__ = [
     "resampled_counts",
 ]
 
-_CERTAIN = 0.5  # an integral below so many of its standard errors gets no interval
+_CERTAIN = 1.0  # an integral below so many of its standard errors gets no interval
 _NORMAL = 1.959963984540054  # of 95 %
 
 Labels = NDArray[np.int64]

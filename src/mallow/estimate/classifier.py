@@ -193,20 +193,20 @@ def _held_out(
     from sklearn.exceptions import ConvergenceWarning
 
     folds = [_Fold(samples, *part) for part in parts]
-    best, best_loss, since = None, np.inf, 0
+    best: list[tuple[Array, Array]] = []
+    best_loss, since = np.inf, 0
     with warnings.catch_warnings():
         # A fit that has not converged is an early-stopped one; its held-out loss decides like any other's.
         warnings.simplefilter("ignore", ConvergenceWarning)
         for penalty in sorted(penalties, reverse=True):
             found = [fold.log_odds(penalty) for fold in folds]
             loss = sum(fold.loss(*odds) for fold, odds in zip(folds, found, strict=True))
-            if loss < best_loss:
+            if not best or loss < best_loss:
                 best, best_loss, since = found, loss, 0
             else:
                 since += 1
             if since == _PATIENCE:
                 break
-    assert best is not None
     log_ratios = []
     for side, size in enumerate((len(samples.first), len(samples.second))):
         at = np.full(size, np.nan)
