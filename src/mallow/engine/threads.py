@@ -56,6 +56,7 @@ class _OneThread:
     def enter(self) -> None:
         with self._lock:
             if self._callers == 0:
+                import scipy.linalg  # noqa: F401 - it brings a BLAS of its own, which must be there to be held
                 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
                 self._limit = threadpool_limits(limits=1, user_api="blas")

@@ -317,11 +317,15 @@ def _assign(
     column = np.cumsum(moved) - 1  # of a mover among the movers
     part = np.ascontiguousarray(table[:, movers])
 
+    early = movers.size > 0.95 * moved.size  # the next round will look at all centres again: no rival is needed
+
     def all_centres(rows: Array) -> tuple[Labels, Array, Array]:
         products = rows @ table
         each = np.arange(len(rows))
         best = products.argmax(axis=1)
         first = products[each, best]
+        if early:
+            return best, first, np.full_like(first, np.inf)
         products[each, best] = -np.inf
         return best, first, products[each, products.argmax(axis=1)]  # argmax is faster than max here
 

@@ -18,6 +18,8 @@ Array = npt.NDArray[Any]
 Doubles = npt.NDArray[np.float64]
 
 PANEL = 256  # columns of one product of the scatter matrix
+ROWS = 2560  # rows of one product: fewer cost time, more cost memory
+LEADING = 192  # eigenvectors looked for first; as a rule they hold the variance wanted
 SMALL = 2**31  # below this many multiplications all is done in float64, at no visible cost
 ORDINARY = 20  # values between 2^-20 and 2^20 are not rescaled
 
@@ -110,11 +112,17 @@ def pca_joint(
         some = pooled.order[np.linspace(0, size - 1, min(size, BLOCK)).astype(np.int64)]
         shift = block(some, np.zeros(width, dtype)).mean(axis=0)
         compute = _covariance_side if width <= size else _gram_side
-        spectrum = compute(lambda rows: block(rows, shift), pooled, width, dtype, threads)
+
+        def wanted(values: Doubles, total: float) -> bool:
+            if dimension is not None:
+                return dimension < len(values)
+            return float(values[: len(values) - 8].sum()) >= variance * total  # the last few are the least exact
+
+        spectrum = compute(lambda rows: block(rows, shift), pooled, width, dtype, threads, wanted)
         rounding = 8 * float(np.finfo(common_dtype(x, y)).eps * np.linalg.norm(shift.astype(np.float64)))
-        flat = len(pooled.distinct) == 1 or spectrum.values.sum() <= size * rounding**2
+        flat = len(pooled.distinct) == 1 or spectrum.total <= size * rounding**2
         if flat:
-            spectrum = replace(spectrum, values=np.zeros_like(spectrum.values), rank=0)
+            spectrum = replace(spectrum, values=np.zeros_like(spectrum.values), total=0.0, rank=0)
         kept = _kept(spectrum, variance, dimension)
         axes = _signed(spectrum.axes(kept))
         centre = shift + spectrum.mean.astype(dtype)
@@ -127,7 +135,7 @@ def pca_joint(
 
         for _ in ordered_map(project, range(0, 0 if flat else len(points), BLOCK), threads):
             pass
-    total = spectrum.values.sum()
+    total = spectrum.total
     return Reduction(
         points,
         pooled,
@@ -141,30 +149,62 @@ def pca_joint(
 
 @dataclass(frozen=True)
 class _Spectrum:
-    values: Doubles  # eigenvalues of the scatter matrix, falling, none negative
+    values: Doubles  # eigenvalues of the scatter matrix, falling, none negative; perhaps the largest alone
+    total: float  # the sum of all of them
     rank: int  # how many are above rounding
     mean: Doubles  # (d,) of the shifted rows
     axes: Callable[[int], Doubles]  # the first few, as rows
 
 
 def _covariance_side(
-    block: Callable[[Indices], Array], pooled: CanonicalOrder, width: int, dtype: np.dtype[Any], threads: int
+    block: Callable[[Indices], Array],
+    pooled: CanonicalOrder,
+    width: int,
+    dtype: np.dtype[Any],
+    threads: int,
+    wanted: Callable[[Doubles, float], bool],
 ) -> _Spectrum:
     size = len(pooled.order)
 
     def rows(low: int) -> Array:
-        return block(pooled.order[low : low + BLOCK])
+        return block(pooled.order[low : low + ROWS])
 
-    scatter, total = _scatter(rows, range(0, size, BLOCK), width, threads)
+    scatter, total = _scatter(rows, range(0, size, ROWS), width, threads)
     mean = total / size
     scatter -= size * np.outer(mean, mean)
-    values, vectors = np.linalg.eigh(scatter)
+    values, vectors = _leading(scatter, wanted) if dtype == np.float32 else np.linalg.eigh(scatter)
     values = np.maximum(values[::-1], 0)
-    return _Spectrum(values, _rank(values, dtype), mean, lambda kept: vectors[:, ::-1][:, :kept].T)
+    sum_of_all = float(np.trace(scatter)) if len(values) < width else float(values.sum())
+    return _Spectrum(values, sum_of_all, _rank(values, dtype), mean, lambda kept: vectors[:, ::-1][:, :kept].T)
+
+
+def _leading(scatter: Doubles, wanted: Callable[[Doubles, float], bool]) -> tuple[Doubles, Doubles]:
+    """The largest eigenvalues, rising, and their eigenvectors: as many as `wanted` needs, or all.
+
+    A few from float32, with variances (Rayleigh quotients) in float64, cost two thirds of all of them; the products behind
+    the scatter matrix are float32 anyway.
+    """
+    import scipy.linalg
+
+    width, total = len(scatter), float(np.trace(scatter))
+    if width >= 2 * LEADING and total > 0:
+        small = (scatter / total).astype(np.float32)
+        _, found = scipy.linalg.eigh(small, subset_by_index=[width - LEADING, width - 1], check_finite=False)
+        vectors = found.astype(np.float64)
+        values = np.einsum("ij,ij->j", vectors, scatter @ vectors)
+        if wanted(values[::-1], total):
+            return values, vectors
+    values, vectors = np.linalg.eigh(scatter)
+    return values, vectors
 
 
 def _gram_side(
-    block: Callable[[Indices], Array], pooled: CanonicalOrder, width: int, dtype: np.dtype[Any], threads: int
+    block: Callable[[Indices], Array],
+    pooled: CanonicalOrder,
+    width: int,
+    dtype: np.dtype[Any],
+    threads: int,
+    wanted: Callable[[Doubles, float], bool],
 ) -> _Spectrum:
     rows = block(pooled.order)
     mean = rows.mean(axis=0, dtype=np.float64)
@@ -178,7 +218,7 @@ def _gram_side(
         found, _ = np.linalg.qr((leading @ rows).T.astype(np.float64))
         return found.T
 
-    return _Spectrum(values, _rank(values, dtype), mean, axes)
+    return _Spectrum(values, float(values.sum()), _rank(values, dtype), mean, axes)
 
 
 def _scatter(block: Callable[[int], Array], starts: range, width: int, threads: int) -> tuple[Doubles, Doubles]:
@@ -219,7 +259,7 @@ def _kept(spectrum: _Spectrum, variance: float, dimension: int | None) -> int:
     if dimension is not None:
         return max(1, min(dimension, spectrum.rank))
     share = np.cumsum(spectrum.values[: spectrum.rank])
-    enough = 1 + int(np.searchsorted(share, variance * spectrum.values.sum())) if spectrum.rank else 1
+    enough = 1 + int(np.searchsorted(share, variance * spectrum.total)) if spectrum.rank else 1
     return max(1, min(enough, spectrum.rank))
 
 
