@@ -414,3 +414,14 @@ def test_leading_axes_are_those_of_the_whole_problem(monkeypatch: pytest.MonkeyP
     # Up to the precision of single axes that are nearly as strong as their neighbours: the same subspace.
     overlap = np.linalg.svd(few.axes @ every.axes.T, compute_uv=False)
     assert overlap[:-5] == pytest.approx(np.ones(len(overlap) - 5), abs=1e-3)
+
+
+def test_when_stopped_early_labels_belong_to_the_centres() -> None:
+    points = mixture(6000, 20)
+    stopped = run(points, 80, max_iter=3)
+    assert stopped.iterations == 3
+    products = points.astype(np.float64) @ stopped.centres.astype(np.float64).T
+    products -= (stopped.centres.astype(np.float64) ** 2).sum(axis=1) / 2
+    gap = products.max(axis=1) - products[np.arange(6000), stopped.labels]
+    assert gap.max() < 1e-5
+    assert len(np.unique(stopped.labels)) == 80

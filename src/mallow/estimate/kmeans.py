@@ -79,7 +79,7 @@ def lloyd(
     threads : int, optional
         By default all processors available to the process.
     max_iter : int
-        A safety net: the objective falls strictly, so the loop ends by itself.
+        Rounds at most. The objective falls strictly, so the loop ends by itself; the last rounds move few points.
 
     Examples
     --------
@@ -298,7 +298,11 @@ def _descend(data: _Data, centres: Array, workers: _Workers, max_iter: int) -> _
         moved = (fresh != centres).any(axis=1)
         centres = fresh
         # rounding may pass equidistant points round for ever; then the objective stops falling
-        if iterations >= max_iter or not reached < objective:
+        if not reached < objective:
+            break
+        if iterations >= max_iter:
+            _assign(data, centres, np.ones(bins, np.bool_), now, workers)  # labels of the centres that are returned
+            _fill_empty(data, now, bins)
             break
         objective = reached
         if not moved.any():
@@ -317,7 +321,7 @@ def _assign(
     column = np.cumsum(moved) - 1  # of a mover among the movers
     part = np.ascontiguousarray(table[:, movers])
 
-    early = movers.size > 0.95 * moved.size  # the next round will look at all centres again: no rival is needed
+    early = movers.size > 0.8 * moved.size  # the next round will look at all centres again: no rival is needed
 
     def all_centres(rows: Array) -> tuple[Labels, Array, Array]:
         products = rows @ table
