@@ -210,7 +210,7 @@ def compare(
     --------
     >>> rng = np.random.default_rng(0)
     >>> human = rng.normal(size=(1000, 8))
-    >>> found = compare(human, {"near": rng.normal(0.1, 1, size=(1000, 8)), "far": rng.normal(1, 1, size=(1000, 8))})
+    >>> found = compare(human, {"near": rng.normal(0.1, 1, size=(1000, 8)), "far": rng.normal(0.6, 1, size=(1000, 8))})
     >>> found.winner, found.ranks
     ('near', {'near': (1, 1), 'far': (2, 2)})
     """

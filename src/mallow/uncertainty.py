@@ -77,9 +77,9 @@ def interval(found: Evidence) -> dict[str, tuple[float, float] | None]:
     Very near identity the score is at the end of its range and its error has no known shape.
     """
     one = found.estimate
-    if one.value[1] < _CERTAIN * one.error[1]:
-        return dict.fromkeys(NAMES)
     ends = _ends(found, _NORMAL, 1.0)
+    if one.value[1] + found.shift[1] < _CERTAIN * one.error[1] or ends[0][0] >= 1.0:
+        return dict.fromkeys(NAMES)
     most = np.array([1.0, np.inf, np.inf])
     pairs = zip(*(np.clip(end, 0.0, most) for end in ends), strict=True)
     return {name: (float(x), float(y)) for name, (x, y) in zip(NAMES, pairs, strict=True)}

@@ -280,8 +280,8 @@ def test_the_same_object_serves_all_repeats():
         prepared = estimator.prepare(*SHIFTED.draw(30, 30, np.random.default_rng(0)))
         assert estimator.masses(prepared, 1) is estimator.masses(prepared, np.random.default_rng(2))
         assert estimator.deterministic
-    assert repr(Neighbors(5)) == "Neighbors(neighbors=5, reduce=Reduce(dimension=10, normalise=True))"
-    assert repr(KernelDensity(reduce=None)) == "KernelDensity(bandwidth=None, reduce=None)"
+    assert repr(Neighbors(5)) == "Neighbors(neighbors=5, reduce=Reduce(dimension=10, normalise=True), pooled=False)"
+    assert repr(KernelDensity(reduce=None)) == "KernelDensity(bandwidth=None, reduce=None, pooled=False)"
     assert Neighbors.scale == KernelDensity.scale == 10
 
 
