@@ -437,7 +437,11 @@ def test_utf16_is_refused(encoding, suffix, skip_bad, tmp_path):
             "the suffix must be one of .jsonl .ndjson .txt .csv .parquet .npy .npz, with or without .gz; got '.idx'",
         ),
         ("ubyte.gz", b"", "got none"),
-        ("a.txt", gzip.compress(b"a\n" * 1000, mtime=0)[:-12], "cannot be read to its end, Compressed file ended before"),
+        (
+            "a.txt",
+            gzip.compress(b"a\n" * 1000, mtime=0)[:-12],
+            "cannot be read to its end, Compressed file ended before",
+        ),
         ("a.txt", b"\x1f\x8b nonsense", "cannot be read to its end"),
         ("a.npy", b"", "a.npy: not a readable npy or npz file, No data left in file. Write it again"),
         ("a.npz", b"PK\x03\x04 nonsense", "not a readable npy or npz file, File is not a zip file"),
