@@ -9,6 +9,7 @@ from pytest import approx
 from mallow import Comparison, EstimateWarning, InputError, Measure, compare, score
 from mallow.compare import Difference, _ranked
 from mallow.estimate import Quantize
+from mallow.samples import Samples
 
 
 def sample(n, shift=0.0, seed=0, width=5, noise=0.8):
@@ -99,6 +100,23 @@ def test_pairing_sharpens_the_difference_of_like_systems():
         return high - low
 
     assert width(paired) < 0.9 * width(apart)
+
+
+def test_samples_with_ids_are_paired_by_id():
+    rng = np.random.default_rng(0)
+    ids = tuple(f"prompt {i}" for i in range(1000))
+    order = rng.permutation(1000)
+    reference = Samples("features", X, ids=ids)
+    shuffled = Samples("features", SYSTEMS["middle"][order], ids=tuple(ids[i] for i in order))
+    plain = {"a": SYSTEMS["middle"], "b": SYSTEMS["same"]}
+    by_id = {"a": shuffled, "b": Samples("features", SYSTEMS["same"], ids=ids)}
+    found = quietly(compare, reference, by_id, repeats=1)
+    assert found.differences == quietly(compare, X, plain, repeats=1).differences
+    other = Samples("features", SYSTEMS["same"], ids=(*ids[:-1], "another"))
+    with pytest.raises(
+        InputError, match=r"b must have the ids of the reference to be paired with it; 2 differ, such as"
+    ):
+        compare(reference, {"b": other})
 
 
 def test_several_generations_have_a_variance_of_their_own():

@@ -16,6 +16,7 @@ from mallow.errors import EstimateWarning, InputError, optional, whole
 from mallow.estimate import Quantize
 from mallow.estimate.reduce import checked_features, checked_pair
 from mallow.masses import Masses, Partition
+from mallow.samples import Samples
 from mallow.score import (
     MAUVE_STAR,
     SUMMARIES,
@@ -197,7 +198,7 @@ def compare(
         Features of the real data, or what `embedder` takes.
     systems : mapping name → array (m, d) or (prompts, generations, d)
         Where all have as many samples as the reference, row i of each belongs to prompt i, and resampling keeps them
-        together. With three axes, scores are means over the generations of a prompt, whose variance is told apart.
+        together; `Samples` with ids are brought into the order of the reference's ids first. With three axes, scores are means over the generations of a prompt, whose variance is told apart.
     measure : Measure
         With ``Quantize(codebook="shared")`` one partition serves the reference and all systems; otherwise each system has its
         own, and its score is the one that `score` gives.
@@ -217,6 +218,7 @@ def compare(
     _check_names(systems, baseline)
     whole("repeats", repeats, least=1)
     whole("rng", rng, least=0)
+    systems = {name: _in_order(reference, name, each) for name, each in systems.items()}
     x = checked_features("reference", embedded(reference, embedder))
     samples = {name: _generations(name, embedded(each, embedder)) for name, each in systems.items()}
     with collected_doubts() as doubts:
@@ -268,6 +270,27 @@ def _check_names(systems: Mapping[str, Any], baseline: str | None) -> None:
             raise InputError(f"`systems` must have names that are texts; got {name!r}.")
     if baseline is not None and baseline not in systems:
         raise InputError(f"`baseline` must be one of the systems ({', '.join(systems)}); got {baseline!r}.")
+
+
+def _in_order(reference: Any, name: str, samples: Any) -> Any:
+    """Samples in the order of the reference's ids, where both have ids that occur once."""
+    if not (isinstance(reference, Samples) and isinstance(samples, Samples) and reference.ids and samples.ids):
+        return samples
+    place = {each: i for i, each in enumerate(samples.ids)}
+    if len(place) < len(samples) or len(set(reference.ids)) < len(reference):
+        return samples
+    if set(place) != set(reference.ids):
+        missing = sorted(set(reference.ids) ^ set(place))
+        raise InputError(
+            f"{name} must have the ids of the reference to be paired with it; {len(missing)} differ, such as {missing[0]!r}. "
+            "Leave the ids out of both to pair by position."
+        )
+    order = [place[each] for each in reference.ids]
+    items: Any = (
+        samples.items[order] if isinstance(samples.items, np.ndarray) else tuple(samples.items[i] for i in order)
+    )
+    prompts = None if samples.prompts is None else tuple(samples.prompts[i] for i in order)
+    return replace(samples, items=items, ids=reference.ids, prompts=prompts)
 
 
 @contextmanager

@@ -20,6 +20,7 @@ from mallow.estimate.reduce import checked_pair
 from mallow.estimate.rows import canonical_order
 from mallow.frontier import Frontier, area, frontier, integral, midpoint
 from mallow.masses import Array, Masses, Partition
+from mallow.samples import Samples
 from mallow.smoothing import empirical
 from mallow.uncertainty import Evidence, evidence, interval, permutation_p_value
 
@@ -297,6 +298,8 @@ def permutation_test(
 
 def embedded(samples: Any, embedder: Callable[[Any], Any] | None) -> Any:
     """The features of samples, which may be features already."""
+    if isinstance(samples, Samples):
+        samples = samples.items
     if embedder is not None:
         return embedder(samples)
     first = samples[0] if isinstance(samples, Sequence) and len(samples) else None
