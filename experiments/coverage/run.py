@@ -137,7 +137,7 @@ def record(truth, scores, intervals, difference) -> dict[str, list]:
 
 @dataclass(frozen=True)
 class Pipeline:
-    """Gaussian mixtures in `width` dimensions; systems A and B are shifted by `a` and `b` (the second half of the shifts is reversed)."""
+    """Gaussian mixtures in `width` dimensions; systems A and B are shifted by `a` and `b` (up in every other dimension, down in the rest)."""
 
     name: str
     n: int
@@ -160,7 +160,7 @@ def draw(s: Pipeline, shift: float, size: int, rng: np.random.Generator) -> np.n
 
 
 def on_features(task: tuple[Pipeline, int]) -> dict[str, list]:
-    """One trial of the whole of `compare`, on a codebook shared by all, so that its true masses can be had."""
+    """One trial of the whole of `compare`; the partitions are fitted again with the same seeds, to get their true masses."""
     s, trial = task
     rng = np.random.default_rng([13, trial])
     x, y, z = (draw(s, shift, s.n, rng) for shift in (0.0, s.a, s.b))

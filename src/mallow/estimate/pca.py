@@ -111,14 +111,19 @@ def pca_joint(
         # An approximate mean, from rows spread evenly over the order, keeps the sums free of cancellation.
         some = pooled.order[np.linspace(0, size - 1, min(size, BLOCK)).astype(np.int64)]
         shift = block(some, np.zeros(width, dtype)).mean(axis=0)
-        compute = _covariance_side if width <= size else _gram_side
 
         def wanted(values: Doubles, total: float) -> bool:
             if dimension is not None:
                 return dimension < len(values)
             return float(values[: len(values) - 8].sum()) >= variance * total  # the last few are the least exact
 
-        spectrum = compute(lambda rows: block(rows, shift), pooled, width, dtype, threads, wanted)
+        def shifted(rows: Indices) -> Array:
+            return block(rows, shift)
+
+        if width <= size:
+            spectrum = _covariance_side(shifted, pooled, width, dtype, threads, wanted)
+        else:
+            spectrum = _gram_side(shifted, pooled, width, dtype, threads)
         rounding = 8 * float(np.finfo(common_dtype(x, y)).eps * np.linalg.norm(shift.astype(np.float64)))
         flat = len(pooled.distinct) == 1 or spectrum.total <= size * rounding**2
         if flat:
@@ -204,7 +209,6 @@ def _gram_side(
     width: int,
     dtype: np.dtype[Any],
     threads: int,
-    wanted: Callable[[Doubles, float], bool],
 ) -> _Spectrum:
     rows = block(pooled.order)
     mean = rows.mean(axis=0, dtype=np.float64)
