@@ -1,13 +1,16 @@
 """Do 95 % intervals cover the truth 95 % of the time? Simulations with known truth, from near-identical to far apart.
 
-    python experiments/coverage/run.py [trials]        about a quarter of an hour on two cores with 120 trials, the default
+    python experiments/coverage/run.py [trials [seed]]        about a quarter of an hour on two cores with 120 trials, the default
 
 Part 1: a reference and two systems on bins with known probabilities; labels are drawn, everything else is
 `mallow.uncertainty`. The truth is the summary of the probabilities. Part 2: the whole of `mallow.compare` on features, with
 partitions fitted to the same samples; the truth is the summary of the fitted partitions' true masses, from 100,000 fresh points a side, averaged over the
 repeats. Counted are: how often the interval of a single score and that of a difference hold the truth, how often no interval is
 given, how often equal systems are called different (type I error), and how often different ones are (power).
-Writes results.json and coverage.md beside this file.
+Writes results.json and coverage.md beside this file; with another seed than 7 only coverage-seed-SEED.md.
+
+The widening of the errors and the threshold below which no interval is given were last changed after a run with seed 7 in which one
+setting covered 85 % in 66 trials. So seed 7 is not an independent check of them; seed 1907 (coverage-seed-1907.md) is.
 """
 
 from __future__ import annotations
@@ -101,12 +104,12 @@ def distributions(s: Setting) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return p, first, tilted(low, noise[1])
 
 
-def on_bins(task: tuple[Setting, int]) -> dict[str, list]:
+def on_bins(task: tuple[Setting, int, int]) -> dict[str, list]:
     """One trial on bins: for A, B and A − B the truth, the estimate, the interval; and the p-value."""
-    s, trial = task
+    s, trial, seed = task
     p, *systems = distributions(s)
     truth = [summaries(p, q) for q in systems]
-    rng = np.random.default_rng([7, trial])
+    rng = np.random.default_rng([seed, trial])
     u = rng.random((3, max(s.n, s.m)))
     shared = rng.random(u.shape[1]) < s.together
     u[:, shared] = u[0, shared]
@@ -159,10 +162,10 @@ def draw(s: Pipeline, shift: float, size: int, rng: np.random.Generator) -> np.n
     return centres[rng.integers(8, size=size)] + 0.8 * rng.normal(size=(size, s.width)) + shift * direction
 
 
-def on_features(task: tuple[Pipeline, int]) -> dict[str, list]:
+def on_features(task: tuple[Pipeline, int, int]) -> dict[str, list]:
     """One trial of the whole of `compare`; the partitions are fitted again with the same seeds, to get their true masses."""
-    s, trial = task
-    rng = np.random.default_rng([13, trial])
+    s, trial, seed = task
+    rng = np.random.default_rng([seed + 6, trial])
     x, y, z = (draw(s, shift, s.n, rng) for shift in (0.0, s.a, s.b))
     measure = type(MAUVE_STAR)(Quantize(reduce=None))
     with warnings.catch_warnings():
@@ -248,14 +251,18 @@ def report(rows: list[dict]) -> str:
 
 def main() -> None:
     trials = int(sys.argv[1]) if len(sys.argv) > 1 else 120
+    seed = int(sys.argv[2]) if len(sys.argv) > 2 else 7
     rows = []
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
         for s in [*SETTINGS, *PIPELINES]:
             count = trials if isinstance(s, Setting) else max(trials // 3, 2)
-            tasks = [(s, trial) for trial in range(count)]
+            tasks = [(s, trial, seed) for trial in range(count)]
             found = list(pool.map(on_bins if isinstance(s, Setting) else on_features, tasks, chunksize=5))
             rows.append(summarised(s, found))
             print(report(rows).splitlines()[-1], flush=True)
+    if seed != 7:  # another seed is a check beside the committed results, not a replacement
+        Path(__file__).with_name(f"coverage-seed-{seed}.md").write_text(report(rows))
+        return
     write(__file__, {"rows": rows})
     Path(__file__).with_name("coverage.md").write_text(report(rows))
 
