@@ -23,3 +23,9 @@ def shared() -> Path:
     if not path.is_dir():
         pytest.skip("needs reference data in ../shared, beside the repository; it is not part of it")
     return path
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests neither read nor fill the cache of whoever runs them; each worker has its own."""
+    monkeypatch.setenv("MALLOW_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))

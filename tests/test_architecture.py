@@ -42,6 +42,7 @@ LEVELS = {
     "compare": 5,
     "uncertainty": 5,
     "jsonable": 0,
+    "audit": 5,
     "diagnose": 5,
     "compat": 5,
     # show

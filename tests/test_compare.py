@@ -114,9 +114,25 @@ def test_samples_with_ids_are_paired_by_id():
     assert found.differences == quietly(compare, X, plain, repeats=1).differences
     other = Samples("features", SYSTEMS["same"], ids=(*ids[:-1], "another"))
     with pytest.raises(
-        InputError, match=r"b must have the ids of the reference to be paired with it; 2 differ, such as"
+        InputError, match=r"b must have the ids of the reference to be paired with it; 1 differ, such as 'another'"
     ):
         compare(reference, {"b": other})
+
+
+def test_ids_that_repeat_are_generations_of_a_prompt():
+    ids = tuple(f"prompt {i}" for i in range(600))
+    generations = np.stack([sample(600, 0.4, seed) for seed in (11, 12)], axis=1)
+    order = np.random.default_rng(0).permutation(600)
+    flat = Samples("features", generations[order].reshape(1200, -1), ids=tuple(ids[i] for i in order for _ in range(2)))
+    found = quietly(compare, Samples("features", sample(600), ids=ids), {"two": flat}, repeats=1)
+    assert found.to_dict() == quietly(compare, sample(600), {"two": generations}, repeats=1).to_dict()
+
+
+def test_where_samples_are_missing_nothing_is_paired():
+    ids = tuple(f"prompt {i}" for i in range(1000))
+    some = Samples("features", SYSTEMS["same"][:900], ids=ids[:900])
+    found = quietly(compare, Samples("features", X, ids=ids), {"some": some}, repeats=1)
+    assert found.scores["some"].n == (1000, 900)
 
 
 def test_several_generations_have_a_variance_of_their_own():

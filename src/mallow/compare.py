@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from mallow.embed.features import all_features
+from mallow.embed.protocol import AnyEmbedder
 from mallow.errors import EstimateWarning, InputError, optional, whole
 from mallow.estimate import Quantize
 from mallow.estimate.reduce import checked_features, checked_pair
@@ -26,7 +29,6 @@ from mallow.score import (
     assembled,
     collected_doubts,
     described,
-    embedded,
     evidence_of,
     generator,
     noise_floor,
@@ -185,7 +187,7 @@ def compare(
     systems: Mapping[str, Any],
     *,
     measure: Measure = MAUVE_STAR,
-    embedder: Callable[[Any], Any] | None = None,
+    embedder: AnyEmbedder | str | None = None,
     repeats: int = 5,
     rng: int = 0,
     baseline: str | None = None,
@@ -194,11 +196,12 @@ def compare(
 
     Parameters
     ----------
-    reference : array (n, d)
-        Features of the real data, or what `embedder` takes.
-    systems : mapping name → array (m, d) or (prompts, generations, d)
-        Where all have as many samples as the reference, row i of each belongs to prompt i, and resampling keeps them
-        together; `Samples` with ids are brought into the order of the reference's ids first. With three axes, scores are means over the generations of a prompt, whose variance is told apart.
+    reference : list of texts, path to a file or folder, table, `Samples`, or array (n, d)
+        The real data.
+    systems : mapping name → the same, or array (prompts, generations, d)
+        Where all have as many samples as the reference, sample i of each belongs to prompt i, and resampling keeps them
+        together; samples with ids are brought into the order of the reference's ids first. With several generations of each
+        prompt (three axes, or ids that repeat), scores are means over the generations, whose variance is told apart.
     measure : Measure
         With ``Quantize(codebook="shared")`` one partition serves the reference and all systems; otherwise each system has its
         own, and its score is the one that `score` gives.
@@ -218,28 +221,30 @@ def compare(
     _check_names(systems, baseline)
     whole("repeats", repeats, least=1)
     whole("rng", rng, least=0)
-    systems = {name: _in_order(reference, name, each) for name, each in systems.items()}
-    x = checked_features("reference", embedded(reference, embedder))
-    samples = {name: _generations(name, embedded(each, embedder)) for name, each in systems.items()}
+    # The reference comes first, under a name that no system has.
+    found, how = all_features({"": reference, **systems}, embedder)
+    given = found.pop("")
+    x = checked_features("reference", given.features if isinstance(given, Samples) else given)
+    samples = {name: _generations(name, _in_order(given, name, each)) for name, each in found.items()}
     with collected_doubts() as doubts:
         for name, each in samples.items():
             with _doubts_about(name):
                 say_doubts(x, each[0])
         runs = _all_runs(measure, x, samples, repeats, rng)
         evidences = {name: [evidence_of(measure, each, rng) for each in one.masses] for name, one in runs.items()}
-        scores = _all_scores(measure, x, runs, evidences, repeats, described(embedder, x), rng)
+        scores = _all_scores(measure, x, runs, evidences, repeats, described(how, x), rng)
         pairs = (
             [(name, baseline) for name in systems if name != baseline] if baseline else list(combinations(systems, 2))
         )
-        found = _all_differences(measure, runs, evidences, pairs, len(x), rng)
+        differences = _all_differences(measure, runs, evidences, pairs, len(x), rng)
         variance = _all_variances(measure, runs, scores, rng)
     for text in doubts:
         warnings.warn(text, EstimateWarning, stacklevel=2)
     order = sorted(scores, key=lambda name: -scores[name].mauve)
-    ranks, groups = ({}, ()) if baseline else _ranked(order, found)
+    ranks, groups = ({}, ()) if baseline else _ranked(order, differences)
     return Comparison(
         scores={name: scores[name] for name in order},
-        differences=found,
+        differences=differences,
         ranks=ranks,
         groups=groups,
         variance={name: variance[name] for name in order},
@@ -272,25 +277,28 @@ def _check_names(systems: Mapping[str, Any], baseline: str | None) -> None:
         raise InputError(f"`baseline` must be one of the systems ({', '.join(systems)}); got {baseline!r}.")
 
 
-def _in_order(reference: Any, name: str, samples: Any) -> Any:
-    """Samples in the order of the reference's ids, where both have ids that occur once."""
-    if not (isinstance(reference, Samples) and isinstance(samples, Samples) and reference.ids and samples.ids):
+def _in_order(reference: Samples | NDArray[Any], name: str, samples: Samples | NDArray[Any]) -> NDArray[Any]:
+    """The features of samples in the order of the reference's ids, (prompts, generations, d) where ids repeat.
+
+    Without ids, or where some samples are missing, rows stay as they are.
+    """
+    if not isinstance(samples, Samples):
         return samples
-    place = {each: i for i, each in enumerate(samples.ids)}
-    if len(place) < len(samples) or len(set(reference.ids)) < len(reference):
-        return samples
-    if set(place) != set(reference.ids):
-        missing = sorted(set(reference.ids) ^ set(place))
+    rows = samples.features
+    if not (isinstance(reference, Samples) and reference.ids and samples.ids and samples.generations):
+        return rows
+    prompts, times = len(reference), samples.generations
+    if len(set(reference.ids)) < prompts or len(samples) != prompts * times:
+        return rows
+    place = {each: i for i, each in enumerate(reference.ids)}
+    missing = sorted(set(samples.ids) - set(place))
+    if missing:
         raise InputError(
             f"{name} must have the ids of the reference to be paired with it; {len(missing)} differ, such as {missing[0]!r}. "
             "Leave the ids out of both to pair by position."
         )
-    order = [place[each] for each in reference.ids]
-    items: Any = (
-        samples.items[order] if isinstance(samples.items, np.ndarray) else tuple(samples.items[i] for i in order)
-    )
-    prompts = None if samples.prompts is None else tuple(samples.prompts[i] for i in order)
-    return replace(samples, items=items, ids=reference.ids, prompts=prompts)
+    order = np.argsort([place[each] for each in samples.ids], kind="stable")
+    return rows[order] if times == 1 else rows[order].reshape(prompts, times, -1)
 
 
 @contextmanager

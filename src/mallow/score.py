@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mallow import jsonable
 from mallow.divergence import KL, Divergence
+from mallow.embed.features import all_features
+from mallow.embed.protocol import AnyEmbedder
 from mallow.errors import EstimateWarning, InputError, optional, positive, whole
 from mallow.estimate import Estimator, Quantize
 from mallow.estimate.quantize import split_size
@@ -222,7 +225,7 @@ def score(
     model: Any,
     *,
     measure: Measure = MAUVE_STAR,
-    embedder: Callable[[Any], Any] | None = None,
+    embedder: AnyEmbedder | str | None = None,
     repeats: int = 5,
     rng: int = 0,
     engine: None = None,
@@ -231,12 +234,13 @@ def score(
 
     Parameters
     ----------
-    reference, model : array (n, d), (m, d)
-        Features of the real data and of the model's samples, a row a sample; or anything that `embedder` takes.
+    reference, model : list of texts, path to a file or folder, table, `Samples`, or array (n, d)
+        The real data and the model's samples, of one kind: texts, images, or features, a row a sample.
     measure : Measure
         MAUVE* of the paper by default.
-    embedder : callable or None
-        Turns samples into features. None: they are features already.
+    embedder : Embedder, callable, name or None
+        Turns samples into features; `mallow.embed` has them, and a function from a list of samples to an array is one. A name
+        is looked up as on the command line. None: the default for texts or images; features need none.
     repeats : int
         Runs with different seeds, whose mean is the score. They share embedding and reduction.
     rng : int
@@ -256,14 +260,15 @@ def score(
         raise InputError(f"`engine` must be None: work runs on this machine; got {engine!r}.")
     whole("repeats", repeats, least=1)
     whole("rng", rng, least=0)
-    x, y = checked_pair(embedded(reference, embedder), embedded(model, embedder))
+    (x, y), how = embedded({"reference": reference, "model": model}, embedder)
+    x, y = checked_pair(x, y)
     with collected_doubts() as doubts:
         say_doubts(x, y)
         prepared = measure.estimator.prepare(x, y)
         runs = repeated(measure, prepared, repeats, rng)
         floor = noise_floor(measure, x, len(y), prepared, repeats, rng)
         found = evidence_of(measure, runs, rng)
-        result = assembled(measure, runs, found, floor, (len(x), len(y)), described(embedder, x), rng)
+        result = assembled(measure, runs, found, floor, (len(x), len(y)), described(how, x), rng)
     for text in doubts:
         warnings.warn(text, EstimateWarning, stacklevel=2)
     return replace(result, warnings=tuple(doubts))
@@ -274,7 +279,7 @@ def permutation_test(
     model: Any,
     *,
     measure: Measure = MAUVE_STAR,
-    embedder: Callable[[Any], Any] | None = None,
+    embedder: AnyEmbedder | str | None = None,
     permutations: int = 999,
     rng: int = 0,
 ) -> float:
@@ -283,9 +288,8 @@ def permutation_test(
     Small means that the gap is real, however near 1 the score is. The estimator must be `Quantize`.
     """
     whole("rng", rng, least=0)
-    masses = measure.estimator(
-        embedded(reference, embedder), embedded(model, embedder), rng=generator(rng, "clustering")
-    )
+    (x, y), _ = embedded({"reference": reference, "model": model}, embedder)
+    masses = measure.estimator(x, y, rng=generator(rng, "clustering"))
     if masses.partition is None:
         raise InputError(f"`measure` must quantise for a permutation test; its estimator is {measure.estimator!r}.")
     return permutation_p_value(
@@ -296,18 +300,10 @@ def permutation_test(
 # What follows is shared with `compare`.
 
 
-def embedded(samples: Any, embedder: Callable[[Any], Any] | None) -> Any:
-    """The features of samples, which may be features already."""
-    if isinstance(samples, Samples):
-        samples = samples.items
-    if embedder is not None:
-        return embedder(samples)
-    first = samples[0] if isinstance(samples, Sequence) and len(samples) else None
-    if isinstance(samples, str) or isinstance(first, str):
-        raise InputError(
-            "Texts need an embedder: pass `embedder`, a function from a list of texts to an array of features."
-        )
-    return samples
+def embedded(sources: Mapping[str, Any], embedder: AnyEmbedder | str | None) -> tuple[list[NDArray[Any]], str | None]:
+    """The features of each source, which may be features already, and the name of what made them."""
+    found, how = all_features(sources, embedder)
+    return [each.features if isinstance(each, Samples) else each for each in found.values()], how
 
 
 def repeated(measure: Measure, prepared: Any, repeats: int, rng: int) -> list[Masses]:
@@ -388,12 +384,9 @@ def signature(measure: Measure, embedder: str, n: tuple[int, int], masses: Masse
     return f"mallow {_version()} | {measure!r} | {embedder} | {sizes} | repeats={repeats}, rng={rng}"
 
 
-def described(embedder: Callable[[Any], Any] | None, features: Any) -> str:
+def described(how: str | None, features: NDArray[Any]) -> str:
     """The embedder, for the signature."""
-    width = f"width={features.shape[1]}"
-    if embedder is None:
-        return f"features({width})"
-    return f"{getattr(embedder, 'name', getattr(embedder, '__name__', repr(embedder)))}({width})"
+    return f"{how or 'features'}, width={features.shape[1]}"
 
 
 def generator(rng: int, purpose: str) -> np.random.Generator:

@@ -1,0 +1,7 @@
+"""`python -m mallow`."""
+
+from mallow.cli import main
+
+__all__: list[str] = []
+
+main()

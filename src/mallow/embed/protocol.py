@@ -1,0 +1,100 @@
+"""What an embedder is, and what all of them share."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mallow.errors import InputError
+
+__all__ = ["AnyEmbedder", "Embedder", "JointEmbedder", "Points", "StreamingEmbedder", "collected", "digest"]
+
+Points = NDArray[Any]
+"""Features (n, d), a row a sample."""
+
+Rows = tuple[NDArray[np.int64], Points]
+"""Places among the samples, and their features."""
+
+
+@runtime_checkable
+class Embedder(Protocol):
+    """Turns samples into features: any callable with a name.
+
+    The name goes into the signature of every score and into the key of the cache, so it holds whatever the features
+    depend on: weights with their revision, pooling, length, precision. A plain function has no such name; it works, and
+    is not cached.
+    """
+
+    @property
+    def name(self) -> str:
+        """Everything that the features depend on, in one line."""
+        ...
+
+    def __call__(self, samples: Sequence[Any], /) -> Points:
+        """The features (n, d) of the samples, in their order."""
+        ...
+
+
+@runtime_checkable
+class StreamingEmbedder(Embedder, Protocol):
+    """An embedder that gives features as they are ready, in any order: for progress, and to lose nothing when killed."""
+
+    @property
+    def kind(self) -> Literal["text", "image"]:
+        """What it embeds."""
+        ...
+
+    def stream(self, samples: Sequence[Any], /) -> Iterator[Rows]:
+        """Places among the samples with their features, each place once; the model is loaded once."""
+        ...
+
+
+@runtime_checkable
+class JointEmbedder(Protocol):
+    """Embeds all samples at once, since its features are relative to one another: a string kernel."""
+
+    @property
+    def name(self) -> str:
+        """Everything that the features depend on, in one line."""
+        ...
+
+    def points(self, samples: Sequence[Any], /) -> Points:
+        """The features (n, d) of all samples."""
+        ...
+
+
+AnyEmbedder = Embedder | JointEmbedder | Callable[[Any], Any]
+"""What may be passed as an embedder: with a name or without."""
+
+
+def collected(parts: Iterable[Rows], n: int) -> Points:
+    """The features of all n samples from the parts that `stream` gives."""
+    points: Points | None = None
+    missing = n
+    for places, rows in parts:
+        if points is None:
+            points = np.empty((n, rows.shape[1]), rows.dtype)
+        points[places] = rows
+        missing -= len(places)
+    if points is None or missing:
+        raise InputError(f"The embedder must give features for all {n} samples; {missing} are missing.")
+    return points
+
+
+def digest(path: str | os.PathLike[str]) -> str:
+    """Twelve hexadecimal digits that stand for the content of a file, or of all files of a folder with their names."""
+    root = Path(path)
+    files = [root] if root.is_file() else sorted(file for file in root.rglob("*") if file.is_file())
+    total = hashlib.sha256()
+    for file in files:
+        if root.is_dir():
+            total.update(file.relative_to(root).as_posix().encode() + b"\0")
+        with file.open("rb") as stream:
+            total.update(hashlib.file_digest(stream, "sha256").digest())
+    return total.hexdigest()[:12]
