@@ -6,7 +6,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -24,6 +24,7 @@ UNTOUCHED = "untouched"
 _LOOP = 20  # words that a looping text repeats
 _TIMED = 64  # texts whose embedding is timed
 _FEWEST = 200
+_SMALL = 0.05  # a fall of the score that does not matter
 
 
 def shuffled(words: list[str], rng: np.random.Generator) -> list[str]:
@@ -72,8 +73,8 @@ class Effect:
         Score of one half of the reference against the edited other half.
     difference, low, high : float
         How much the edit changes the score, freed of most of the bias, with a 95 % interval.
-    seen : bool
-        Whether the score falls significantly.
+    seen : "yes", "no" or "unclear"
+        "yes": the score falls significantly. "no": if it falls, then by less than 0.05. "unclear": more texts are needed.
     """
 
     edit: str
@@ -81,7 +82,7 @@ class Effect:
     difference: float
     low: float
     high: float
-    seen: bool
+    seen: Literal["yes", "no", "unclear"]
 
 
 @dataclass(frozen=True)
@@ -176,7 +177,8 @@ def _effects(found: Comparison) -> tuple[Effect, ...]:
         one = by_name[edit]
         low, high = one.interval["mauve"]
         fell = one.significant and one.difference["mauve"] < 0
-        effects.append(Effect(edit, found.scores[edit].mauve, one.difference["mauve"], low, high, fell))
+        seen: Literal["yes", "no", "unclear"] = "yes" if fell else "no" if low > -_SMALL else "unclear"
+        effects.append(Effect(edit, found.scores[edit].mauve, one.difference["mauve"], low, high, seen))
     return tuple(effects)
 
 

@@ -24,7 +24,7 @@ from mallow.embed.cache import Cache, default_cache
 from mallow.embed.features import features
 from mallow.embed.named import named
 from mallow.embed.protocol import AnyEmbedder
-from mallow.errors import InputError
+from mallow.errors import EstimateWarning, InputError
 from mallow.estimate import Quantize
 from mallow.samples import Samples
 from mallow.score import MAUVE_2021, MAUVE_STAR, SUMMARIES, Measure, Score, score
@@ -53,28 +53,31 @@ def cli() -> None:
 
 def main() -> NoReturn:
     """Run the command line and leave with its exit code."""
-    warnings.showwarning = _show_warning
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", EstimateWarning)
+        warnings.showwarning = _show_warning
+        sys.exit(_exit_code())
+
+
+def _exit_code() -> int:
     try:
         cli(prog_name="mallow", standalone_mode=False)
         sys.stdout.flush()
-    except click.UsageError as error:
+    except click.ClickException as error:  # with the code 2 where the command was wrong
         error.show()
-        sys.exit(2)
-    except click.ClickException as error:
-        error.show()
-        sys.exit(error.exit_code)
+        return error.exit_code
     except click.exceptions.Exit as error:
-        sys.exit(error.exit_code)
+        return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         click.echo("mallow: stopped", err=True)
-        sys.exit(130)
+        return 130
     except InputError as error:
         click.echo(f"mallow: {error}", err=True)
-        sys.exit(1)
+        return 1
     except BrokenPipeError:  # the reader of a pipe has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
-    sys.exit(0)
+        return 1
+    return 0
 
 
 def _show_warning(message: Warning | str, *rest: object, **more: object) -> None:
@@ -306,8 +309,8 @@ def _audit_text(result: Audit) -> str:
     lines.append(f"{'untouched':<16} {result.floor:7.4f}  (the noise floor)")
     for effect in result.effects:
         change = f"{effect.difference:+.3f} ({effect.low:+.3f} to {effect.high:+.3f})"
-        lines.append(f"{effect.edit:<16} {effect.mauve:7.4f}  {change:<28} {'yes' if effect.seen else 'NO'}")
-    blind = [effect.edit for effect in result.effects if not effect.seen]
+        lines.append(f"{effect.edit:<16} {effect.mauve:7.4f}  {change:<28} {effect.seen}")
+    blind = [effect.edit for effect in result.effects if effect.seen == "no"]
     lines += ["", f"{result.embedder}: 2 x {result.n} texts, {result.rate:.3g} texts/s"]
     if blind:
         lines.append(f"No score with this embedder will tell: {', '.join(blind)}.")
