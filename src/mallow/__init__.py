@@ -7,7 +7,8 @@ f-divergence, the divergence frontier and its summaries: `area` (MAUVE; 1 = indi
 `integral` and `midpoint` (0 = indistinguishable).
 """
 
-from mallow import bounds, smoothing
+from mallow import bounds, embed, smoothing
+from mallow.audit import Audit, audit
 from mallow.compare import Comparison, compare
 from mallow.debias import debiased
 from mallow.divergence import (
@@ -28,6 +29,7 @@ from mallow.errors import EstimateWarning, InputError
 from mallow.estimate import Classifier, Codebook, Gaussian, KernelDensity, Neighbors, Quantize, Reduce
 from mallow.frontier import Frontier, area, frontier, integral, linear_cost, midpoint
 from mallow.masses import Masses, Partition
+from mallow.samples import Samples, read, write
 from mallow.score import MAUVE_2021, MAUVE_STAR, Measure, Score, permutation_test, score
 
 __version__ = "0.1.0"
@@ -43,6 +45,7 @@ __all__ = [
     "MAUVE_2021",
     "MAUVE_STAR",
     "TV",
+    "Audit",
     "Classifier",
     "Codebook",
     "Comparison",
@@ -58,19 +61,24 @@ __all__ = [
     "Partition",
     "Quantize",
     "Reduce",
+    "Samples",
     "Score",
     "area",
+    "audit",
     "bounds",
     "compare",
     "conjugate",
     "debiased",
+    "embed",
     "frontier",
     "integral",
     "interpolated",
     "linear_cost",
     "midpoint",
     "permutation_test",
+    "read",
     "score",
     "skew_js",
     "smoothing",
+    "write",
 ]

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from mallow.embed.images import Preprocess
 from mallow.embed.protocol import AnyEmbedder
 from mallow.errors import InputError
 
@@ -33,6 +34,7 @@ _FILES = {
         ".txt": ("mallow.embed.words", "WordVectors"),
         ".vec": ("mallow.embed.words", "WordVectors"),
         ".gz": ("mallow.embed.words", "WordVectors"),
+        ".bin": ("mallow.embed.words", "WordVectors"),
     },
     "image": {
         ".onnx": ("mallow.embed.vision", "OnnxImages"),
@@ -52,7 +54,8 @@ def named(spec: str | None, *, kind: str, options: Mapping[str, Any] | None = No
         - ``minilm``, ``glove``, ``ngram``, ``subsequence`` (texts), ``inception`` (images);
         - ``package.module:object``: a function, or an embedder, or a class or function without arguments that gives one;
         - ``sentence:NAME``: a model of sentence-transformers;
-        - a path: a folder of a transformers model, a .gguf, .onnx, .pt or GloVe/word2vec text file;
+        - a path: a folder of a transformers model, or a .gguf, .onnx, .pt (TorchScript) or GloVe/word2vec text file. For an
+          image network the options of `mallow.embed.images.Preprocess` are options too;
         - any other word: a transformers model of that name on the hub, ``NAME@REVISION`` for one revision.
     kind : "text" or "image"
         What it is to embed.
@@ -107,13 +110,14 @@ def _from_path(path: Path, kind: str, options: dict[str, Any], spec: str) -> Any
             f"`embedder` must be a file that ends in {', '.join(known)} for {kind} samples; got {path.name}."
         )
     make = _loaded(*known[path.suffix])
-    fields = {field.name for field in dataclasses.fields(make)}  # type: ignore[arg-type]
-    needed = {name: value for name, value in options.items() if name in fields}
-    try:
-        found = make(str(path), **needed)
-    except TypeError as error:  # a field without default was not given
-        raise InputError(f"`embedder` {path.name} needs options: {error}. Give them as name=value.") from error
-    return _changed(found, {name: value for name, value in options.items() if name not in fields}, spec)
+    fields = [field.name for field in dataclasses.fields(make)]  # type: ignore[arg-type]
+    if "preprocess" in fields:  # of an image: its options are given beside those of the network
+        of_image = {field.name for field in dataclasses.fields(Preprocess)}
+        chosen = {name: options.pop(name) for name in list(options) if name in of_image and name not in fields}
+        options = {"preprocess": Preprocess(**chosen), **options}
+    _refuse_unknown(options, fields, spec)
+    found: AnyEmbedder = make(str(path), **options)
+    return found
 
 
 def _imported(spec: str) -> AnyEmbedder:
@@ -146,8 +150,12 @@ def _changed(embedder: Any, options: Mapping[str, Any], spec: str) -> AnyEmbedde
         if dataclasses.is_dataclass(embedder)
         else []
     )
+    _refuse_unknown(options, fields, spec)
+    found: AnyEmbedder = dataclasses.replace(embedder, **options)
+    return found
+
+
+def _refuse_unknown(options: Mapping[str, Any], fields: list[str], spec: str) -> None:
     for name in options:
         if name not in fields:
             raise InputError(f"{spec} has no option {name!r}; it has: {', '.join(fields) or 'none'}.")
-    found: AnyEmbedder = dataclasses.replace(embedder, **options)
-    return found
