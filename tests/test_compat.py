@@ -92,11 +92,12 @@ def test_options_are_used():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({}, r"`p_features` and `q_features` must be given; got nothing"),
-        ({"p_text": ["a"], "q_text": ["b"]}, r"got texts. Embed texts with 'gpt2-large' first"),
-        ({"p_tokens": [1], "q_tokens": [2]}, r"got tokens"),
+        ({}, r"One of `p_features`, `p_tokens` and `p_text` must be given; got none"),
+        ({"p_features": np.ones((9, 2))}, r"One of `q_features`, `q_tokens` and `q_text` must be given; got none"),
+        ({"p_text": ["a"], "max_text_length": 0}, r"`max_text_length` must be an integer of at least 1; got 0"),
     ],
+    ids=["nothing", "one side", "no length"],
 )
-def test_what_is_not_features_is_refused(arguments, message):
+def test_what_is_missing_is_told(arguments, message):
     with pytest.raises(InputError, match=message):
         compute_mauve(**arguments)

@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from mallow.embed import LanguageModel, features
 from mallow.errors import EstimateWarning, InputError, positive, whole
 from mallow.estimate import Quantize, Reduce
 from mallow.frontier import area, frontier, integral
@@ -75,16 +76,22 @@ def compute_mauve(
 ) -> MauveResult:
     """MAUVE of two samples, with the arguments of mauve-text 0.4.0.
 
-    Differences: `pca_max_data` has no effect, since all data are always used (a warning says so); `verbose` prints nothing;
-    k-means stops when no label changes, at the latest after `kmeans_max_iter` rounds; `use_float64` makes float64 of
-    features that are not. Tokens and texts are not embedded here: pass features.
+    Texts and tokens are embedded as there: hidden state of the last token of `featurize_model_name`, at most
+    `max_text_length` tokens (``pip install 'mallow[text]'``). `device_id` -1 is the CPU, others are CUDA devices.
+
+    Differences: `pca_max_data` has no effect, since all data are always used (a warning says so); `batch_size` has none,
+    since batches are chosen by length; `verbose` prints nothing; k-means stops when no label changes, at the latest after
+    `kmeans_max_iter` rounds; `use_float64` makes float64 of features that are not.
     """
-    if p_features is None or q_features is None:
-        given = "texts" if p_text is not None or q_text is not None else "tokens" if p_tokens is not None else "nothing"
-        raise InputError(
-            f"`p_features` and `q_features` must be given; got {given}. Embed texts with {featurize_model_name!r} "
-            "first and pass the features."
-        )
+    model = LanguageModel(
+        featurize_model_name,
+        pooling="last",
+        max_length=whole("max_text_length", max_text_length, least=1),
+        dtype="float32",
+        device="cpu" if device_id < 0 else f"cuda:{device_id}",
+    )
+    p_features = _features("p", p_features, p_tokens, p_text, model)
+    q_features = _features("q", q_features, q_tokens, q_text, model)
     if pca_max_data != -1:
         warnings.warn("`pca_max_data` has no effect: PCA uses all the data.", EstimateWarning, stacklevel=2)
     x, y = np.asarray(p_features), np.asarray(q_features)
@@ -106,6 +113,19 @@ def compute_mauve(
         scale=mauve_scaling_factor,
         points=divergence_curve_discretization_size,
     )
+
+
+def _features(
+    side: str, given: Any, tokens: Sequence[Any] | None, texts: Sequence[str] | None, model: LanguageModel
+) -> Any:
+    """Features of one side, from the first of features, tokens and texts that is there."""
+    if given is not None:
+        return given
+    if tokens is not None:
+        return model.of_tokens([np.asarray(each).reshape(-1).tolist() for each in tokens])
+    if texts is not None:
+        return features(list(texts), model).features
+    raise InputError(f"One of `{side}_features`, `{side}_tokens` and `{side}_text` must be given; got none.")
 
 
 def from_histograms(p_counts: Any, q_counts: Any, *, scale: float = 5, points: int = 25) -> MauveResult:

@@ -68,7 +68,12 @@ def test_anything_that_can_be_imported(tmp_path, monkeypatch):
         ("inception", "text", {}, "must embed text samples; inception embeds image samples. Try"),
         ("glvoe", "text", {}, "there is no 'glvoe'; did you mean 'glove'?"),
         ("gone.onnx", "text", {}, "there is no file gone.onnx"),
-        (str(Path(__file__)), "text", {}, r"must be a file that ends in \.gguf, .* for text samples; got test_named\.py"),
+        (
+            str(Path(__file__)),
+            "text",
+            {},
+            r"must be a file that ends in \.gguf, .* for text samples; got test_named\.py",
+        ),
         ("ngram", "text", {"k": 1}, "ngram has no option 'k'; it has: n, tokenize, max_length"),
         ("gpt2", "text", {"pool": "mean"}, "gpt2 has no option 'pool'; it has: model, revision, pooling"),
         ("nothing.there:x", "text", {}, r"must name something that can be imported .* No module named 'nothing'"),

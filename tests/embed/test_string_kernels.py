@@ -488,11 +488,11 @@ def test_normalise_is_a_truth_value():
 @pytest.mark.parametrize(
     ("texts", "message"),
     [
-        ("abc", "must be a sequence of texts; got a single one. Put it into a list."),
-        (b"abc", "must be a sequence of texts; got a single one. Put it into a list."),
+        ("abc", "must be a list of texts; got one str. Put it into a list."),
+        (b"abc", "must be a list of texts; got one bytes. Put it into a list."),
         ([], "must hold at least one text; got none."),
-        (["a", None], "must hold texts; got NoneType at place 1."),
-        ([b"a"], "must hold texts; got bytes at place 0."),
+        (["a", None], "must hold texts (str); got None (NoneType) at place 1."),
+        ([b"a"], "must hold texts (str); got b'a' (bytes) at place 0."),
     ],
     ids=["str", "bytes", "empty", "none", "bytes_within"],
 )

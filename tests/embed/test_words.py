@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from pytest import approx
 
 from mallow.embed import words as module
-from mallow.embed.protocol import StreamingEmbedder
-from mallow.embed.words import WordVectors, checked_texts, glove, spaced_words, stanford_words
+from mallow.embed.protocol import StreamingEmbedder, checked_texts
+from mallow.embed.words import WordVectors, glove, spaced_words, stanford_words
 from mallow.errors import EstimateWarning, InputError
 
 TABLE = {"good": [1.0, 0.0, -2.5], "day": [0.0, 2.0, 0.5], "é": [3.0, 3.0, 3.0], ".": [0.25, 0.0, 0.0]}

@@ -25,6 +25,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mallow.embed.protocol import checked_texts
 from mallow.engine.threads import cores, ordered_map, single_threaded_blas
 from mallow.errors import EstimateWarning, InputError, open_unit, optional, whole
 
@@ -103,12 +104,12 @@ class NGramKernel:
 
     def gram(self, texts: Sequence[str]) -> Matrix:
         """The similarities (n, n) of all texts, in [0, 1], with ones on the diagonal; symmetric to the bit."""
-        encoded = _encoded(_checked("texts", texts), self.n, self.tokenize, self.max_length)
+        encoded = _encoded(checked_texts(texts, "texts"), self.n, self.tokenize, self.max_length)
         return _spread(_jaccard(_ngram_counts(encoded, self.n)), encoded.group)
 
     def distances(self, reference: Sequence[str], model: Sequence[str]) -> Matrix:
         """The distances √(2 − 2κ) between all texts (n + m, n + m), those of the reference first."""
-        return _distances(self.gram([*_checked("reference", reference), *_checked("model", model)]))
+        return _distances(self.gram([*checked_texts(reference, "reference"), *checked_texts(model, "model")]))
 
     def points(self, texts: Sequence[str]) -> Matrix:
         """Features (n, d), d ≤ n, with κ as inner product and the distances of the kernel, to 1e-6; rows of norm 1.
@@ -182,7 +183,7 @@ class SubsequenceKernel:
 
     def gram(self, texts: Sequence[str]) -> Matrix:
         """The similarities (n, n) of all texts, symmetric to the bit; normalised in [0, 1] with ones on the diagonal."""
-        encoded = _encoded(_checked("texts", texts), self.n, self.tokenize, self.max_length)
+        encoded = _encoded(checked_texts(texts, "texts"), self.n, self.tokenize, self.max_length)
         found = _subsequence_products(encoded, self.n, self.decay)
         if self.normalise:
             _to_cosines(found)
@@ -192,7 +193,7 @@ class SubsequenceKernel:
 
     def distances(self, reference: Sequence[str], model: Sequence[str]) -> Matrix:
         """The distances √(κ(x, x) + κ(y, y) − 2κ(x, y)) between all texts (n + m, n + m), those of the reference first."""
-        return _distances(self.gram([*_checked("reference", reference), *_checked("model", model)]))
+        return _distances(self.gram([*checked_texts(reference, "reference"), *checked_texts(model, "model")]))
 
     def points(self, texts: Sequence[str]) -> Matrix:
         """Features (n, d), d ≤ n, with κ as inner product and the distances of the kernel, to 1e-6 of the largest norm.
@@ -222,18 +223,6 @@ def _check_options(n: int, tokenize: object, max_length: int | None) -> None:
         raise InputError(
             f"`max_length` must be at least n = {n} tokens, else no text has any feature; got {max_length}."
         )
-
-
-def _checked(name: str, texts: Sequence[str]) -> list[str]:
-    if isinstance(texts, (str, bytes)):
-        raise InputError(f"`{name}` must be a sequence of texts; got a single one. Put it into a list.")
-    found = list(texts)
-    if not found:
-        raise InputError(f"`{name}` must hold at least one text; got none.")
-    for place, text in enumerate(found):
-        if not isinstance(text, str):
-            raise InputError(f"`{name}` must hold texts; got {type(text).__name__} at place {place}.")
-    return found
 
 
 def _encoded(

