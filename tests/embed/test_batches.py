@@ -150,3 +150,38 @@ def test_overhead_is_checked():
 def test_needs_no_torch():
     code = "import sys; import mallow.embed.batches; sys.exit('torch' in sys.modules or 'transformers' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+@given(
+    lengths=st.lists(st.integers(1, 30), min_size=1, max_size=25),
+    budget=st.integers(1, 90),
+    memory=st.integers(30, 90),
+    workers=st.integers(1, 4),
+)
+def test_several_batches_at_a_time_give_the_same_in_the_same_order(lengths, budget, memory, workers):
+    def compute(places):
+        if max(lengths[place] for place in places) * len(places) > memory:
+            raise MemoryError
+        return [lengths[place] ** 2 for place in places]
+
+    def flat(parts):
+        return [(int(place), value) for places, values in parts for place, value in zip(places, values, strict=True)]
+
+    one = flat(within_memory(lengths, budget, compute))
+    assert flat(within_memory(lengths, budget, compute, workers=workers)) == one
+
+
+def test_each_thread_is_prepared_and_memory_that_runs_out_ends_the_company():
+    sizes, prepared = [], []
+
+    def compute(places):
+        sizes.append(len(places))
+        if len(places) > 2:
+            raise MemoryError
+        return places
+
+    parts = within_memory([5] * 16, 20, compute, workers=2, prepare=lambda: prepared.append(True))
+    assert [len(places) for places, _ in parts] == [2] * 8
+    assert len(prepared) == 2
+    with pytest.raises(InputError, match="`workers` must be an integer of at least 1; got 0"):
+        list(within_memory([5], 20, compute, workers=0))

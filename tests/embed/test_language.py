@@ -244,8 +244,9 @@ def test_last_mlp_runs_for_one_token_where_it_can(tiny, kind, expected):
     if tail is not None:
         seen = []
         tail.register_forward_hook(lambda module, inputs, output: seen.append(inputs[0].shape))
-        language._rows(torch, network, [np.arange(5, 15), np.arange(5, 12)], "last", causal=True, tail=tail)
-        language._rows(torch, network, [np.arange(5, 15)], "last", causal=True)
+        with language._shortened(tail) as at:
+            language._rows(torch, network, [np.arange(5, 15), np.arange(5, 12)], "last", causal=True, at=at)
+        language._rows(torch, network, [np.arange(5, 15)], "last", causal=True, at=at)
         assert seen == [(2, 1, 32), (1, 10, 32)]  # and the hook is gone afterwards
 
 

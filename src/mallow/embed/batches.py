@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
 import numpy as np
@@ -57,13 +59,15 @@ def within_memory(
     *,
     waste: float = 0.03,
     overhead: int = 0,
+    workers: int = 1,
+    prepare: Callable[[], object] | None = None,
     release: Callable[[], object] | None = None,
     advice: str = "Use a smaller model or shorter samples.",
 ) -> Iterator[tuple[NDArray[np.int64], T]]:
     """The batches of `in_batches`, each with what `compute` makes of it; halved whenever memory runs out.
 
-    A batch that does not fit is cut in half, and the budget with it for all that follow. A single sample that does not
-    fit is an InputError that ends with `advice`.
+    A batch that does not fit is cut in half, and the budget with it for all that follow, which come one at a time. A single
+    sample that does not fit is an InputError that ends with `advice`.
 
     Parameters
     ----------
@@ -71,6 +75,10 @@ def within_memory(
         As in `in_batches`.
     compute : callable
         Takes the places of one batch.
+    workers : int
+        Batches at a time, each in a thread. They are given in order, whatever the number.
+    prepare : callable, optional
+        Called first in each of these threads.
     release : callable, optional
         Called after memory ran out and before the next attempt, for example `torch.cuda.empty_cache`.
     advice : str
@@ -79,28 +87,41 @@ def within_memory(
     sizes, order = _sorted(lengths, waste)
     budget = whole("budget", budget, least=1)
     whole("overhead", overhead, least=0)
-    start = 0
-    while start < len(order):
-        count = _count(sizes[start:], budget, waste, overhead)
-        places = order[start : start + count]
-        short = False
-        try:
-            found = compute(places)
-        except Exception as error:
-            if not ran_out_of_memory(error):
-                raise
-            if count == 1:
+    at_once, start = whole("workers", workers, least=1), 0
+    waiting: deque[tuple[int, int, Future[T]]] = deque()  # where each batch begins, its size and what it will be
+    with ThreadPoolExecutor(workers, initializer=prepare) as pool:
+        while start < len(order) or waiting:
+            while start < len(order) and len(waiting) < at_once:
+                count = _count(sizes[start:], budget, waste, overhead)
+                waiting.append((start, count, pool.submit(compute, order[start : start + count])))
+                start += count
+            begin, count, future = waiting.popleft()
+            places = order[begin : begin + count]
+            error = future.exception()
+            if error is None:
+                yield places, future.result()
+                continue
+            short = ran_out_of_memory(error)
+            if short and count == at_once == 1:
                 raise InputError(
-                    f"Memory ran out on a single sample of length {sizes[start]} (sample {places[0]}). {advice}"
+                    f"Memory ran out on a single sample of length {sizes[begin]} (sample {places[0]}). {advice}"
                 ) from error
-            short = True
-        if short:  # outside the handler: the error holds on to the tensors of the attempt
-            budget = count // 2 * int(sizes[start])
+            _drop(waiting)
+            if not short:
+                raise error
+            del error, future  # they hold on to the tensors of the attempt
+            start, at_once = begin, 1
+            budget = max(1, count // 2) * int(sizes[begin])
             if release is not None:
                 release()
-            continue
-        yield places, found
-        start += count
+
+
+def _drop(waiting: deque[tuple[int, int, Future[T]]]) -> None:
+    """Wait for what has begun and forget it."""
+    for *_, future in waiting:
+        if not future.cancel():
+            future.exception()
+    waiting.clear()
 
 
 def ran_out_of_memory(error: BaseException) -> bool:
