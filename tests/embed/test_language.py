@@ -522,6 +522,14 @@ def test_samples_are_checked_before_anything_is_loaded(samples, message):
         LanguageModel("no-such-model")(samples)
 
 
+def test_without_torch_the_hub_is_not_asked(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(
+        InputError, match=r"torch is needed for this and is not installed: pip install 'mallow\[text\]'"
+    ):
+        _ = LanguageModel("no-such/model").name
+
+
 def test_tokens_are_as_good_as_texts(tiny):
     embedder = LanguageModel(tiny("gpt2"))
     tokenizer = transformers.AutoTokenizer.from_pretrained(tiny("gpt2"))

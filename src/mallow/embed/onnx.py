@@ -79,7 +79,8 @@ class OnnxText:
     @cached_property
     def name(self) -> str:
         """Everything that the features depend on, in one line."""
-        graph = f"{Path(self.path).name}@{digest(self.path)}"
+        path = Path(self.path).resolve()
+        graph = f"{path.parent.name}/{path.name}@{digest(path)}"  # many graphs are called model.onnx
         output = "" if self.output is None else f", output={self.output}"
         return (
             f"OnnxText({graph}, tokenizer={digest(_tokenizer_file(self))}, pooling={self.pooling}, "

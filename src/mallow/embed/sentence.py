@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from mallow.embed.language import quiet
 from mallow.embed.onnx import beginning
 from mallow.embed.protocol import Points, Rows, checked_texts, collected, digest
 from mallow.errors import InputError, optional, whole
@@ -117,7 +118,8 @@ class SentenceModel:
         source = os.fspath(self.model)
         revision = None if Path(source).is_dir() else self._commit
         try:
-            model = package.SentenceTransformer(source, revision=revision, device=self.device)
+            with quiet(optional("transformers", extra="sentence")):
+                model = package.SentenceTransformer(source, revision=revision, device=self.device)
         except (OSError, ValueError, KeyError) as error:
             raise InputError(f"`model` {source!r} cannot be loaded by sentence-transformers: {error}") from error
         # Weights stored in half precision stay so by default, which a CPU may not know.

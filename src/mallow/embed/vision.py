@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mallow.embed.images import Network, Preprocess, Resample, checked_images, image_rows
+from mallow.embed.language import quiet
 from mallow.embed.protocol import Points, Rows, collected, digest
 from mallow.errors import InputError, optional
 
@@ -82,9 +83,11 @@ class VisionModel:
     @cached_property
     def name(self) -> str:
         """Weights with their commit or digest, pooling, precision and preprocessing."""
+        precision = _precision(
+            self.dtype, _device(self.device)
+        )  # first: without torch there is no point in asking the hub
         known = digest(self.model) if Path(self.model).is_dir() else (self._commit or self.revision or "unknown")[:12]
         short = Path(self.model).resolve().name if Path(self.model).is_dir() else self.model
-        precision = _precision(self.dtype, _device(self.device))
         return f"VisionModel({short}@{known}, pooling={self.pooling}, {precision}, {self._preprocess!r})"
 
     def stream(self, samples: Sequence[Any], /) -> Iterator[Rows]:
@@ -148,7 +151,8 @@ class VisionModel:
         revision = None if Path(self.model).is_dir() else (self._commit or self.revision)
         extra = {} if revision is None else {"revision": revision}
         try:
-            model, info = transformers.AutoModel.from_pretrained(self.model, output_loading_info=True, **extra)
+            with quiet(transformers):
+                model, info = transformers.AutoModel.from_pretrained(self.model, output_loading_info=True, **extra)
         except (OSError, ValueError, RuntimeError) as error:
             raise _not_found(self.model, error) from error
         # Weights that the checkpoint lacks are drawn at random: features from them would mean nothing. Many classifiers
