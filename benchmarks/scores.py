@@ -196,8 +196,9 @@ def report(results: dict[str, dict[str, object]]) -> str:
     lines = [
         "# Benchmarks",
         "",
-        "Written by `python benchmarks/scores.py` and `python benchmarks/mathematics.py`. Ratios are of times",
-        "taken in one run on one machine; absolute times depend on it.",
+        "Written by `python benchmarks/scores.py` from its own results and those of `benchmarks/mathematics.py`,",
+        "`benchmarks/string_kernels.py` and `benchmarks/embedding.py`; with the argument `report` it measures nothing.",
+        "Ratios are of times taken in one run on one machine; absolute times depend on it.",
         "",
     ]
     about = results.get("about", {})
@@ -215,16 +216,33 @@ def report(results: dict[str, dict[str, object]]) -> str:
             lines.append(f"| {key} | {shown} |")
         lines.append("")
     mathematics = json.loads((HERE / "mathematics.json").read_text())
-    lines += ["## Area, integral and mid-point of 1,000 pairs of 500 bins (n = m = 5,000)", "", "| | |", "|---|---|"]
-    lines += [f"| {key.replace('_', ' ')} | {value} |" for key, value in mathematics.items()]
-    return "\n".join(lines) + "\n"
+    lines += section("Area, integral and mid-point of 1,000 pairs of 500 bins (n = m = 5,000)", mathematics)
+    kernels = json.loads((HERE / "string_kernels.json").read_text())
+    lines += section("Subsequence and 3-gram kernels of 2,000 texts of 256 tokens", kernels)
+    models = {"gpt2": "GPT-2 of 6 layers × 512, random weights", "smollm2": "SmolLM2-135M"}
+    embedding = json.loads((HERE / "embedding.json").read_text())
+    for model, title in models.items():
+        for part, values in embedding[model].items():
+            lines += section(f"Embedding with {title}: {part}", values)
+    return "\n".join(lines)
+
+
+def section(title: str, values: dict[str, object]) -> list[str]:
+    def shown(value: object) -> str:
+        return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+    rows = [f"| {key.replace('_', ' ')} | {shown(value)} |" for key, value in values.items()]
+    return [f"## {title}", "", "| | |", "|---|---|", *rows, ""]
 
 
 def main() -> None:
     warnings.simplefilter("ignore", mallow.EstimateWarning)
+    results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    if sys.argv[1:] == ["report"]:
+        (HERE.parent / "docs" / "benchmarks.md").write_text(report(results))
+        return
     import faiss
 
-    results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     results["about"] = {
         "mallow": mallow.__version__,
         "numpy": np.__version__,
