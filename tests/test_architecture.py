@@ -43,6 +43,7 @@ LEVELS = {
     "uncertainty": 5,
     "jsonable": 0,
     "audit": 5,
+    "sweep": 5,
     "diagnose": 5,
     "compat": 5,
     # show

@@ -47,6 +47,7 @@ def folder(tmp_path, monkeypatch):
         )
     (tmp_path / "myembed.py").write_text(EMBEDDER)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MALLOW_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.delitem(sys.modules, "myembed", raising=False)
     return tmp_path

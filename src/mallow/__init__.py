@@ -7,7 +7,7 @@ f-divergence, the divergence frontier and its summaries: `area` (MAUVE; 1 = indi
 `integral` and `midpoint` (0 = indistinguishable).
 """
 
-from mallow import bounds, embed, smoothing
+from mallow import bounds, embed, generate, smoothing
 from mallow.audit import Audit, audit
 from mallow.compare import Comparison, compare
 from mallow.debias import debiased
@@ -31,6 +31,7 @@ from mallow.frontier import Frontier, area, frontier, integral, linear_cost, mid
 from mallow.masses import Masses, Partition
 from mallow.samples import Samples, read, write
 from mallow.score import MAUVE_2021, MAUVE_STAR, Measure, Score, permutation_test, score
+from mallow.sweep import Sweep, sweep
 
 __version__ = "0.1.0"
 
@@ -63,6 +64,7 @@ __all__ = [
     "Reduce",
     "Samples",
     "Score",
+    "Sweep",
     "area",
     "audit",
     "bounds",
@@ -71,6 +73,7 @@ __all__ = [
     "debiased",
     "embed",
     "frontier",
+    "generate",
     "integral",
     "interpolated",
     "linear_cost",
@@ -80,5 +83,6 @@ __all__ = [
     "score",
     "skew_js",
     "smoothing",
+    "sweep",
     "write",
 ]

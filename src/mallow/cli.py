@@ -24,10 +24,16 @@ from mallow.embed.cache import Cache, default_cache
 from mallow.embed.features import features
 from mallow.embed.named import named
 from mallow.embed.protocol import AnyEmbedder
-from mallow.errors import EstimateWarning, InputError
+from mallow.errors import EstimateWarning, InputError, optional
 from mallow.estimate import Quantize
+from mallow.generate.causal import CausalModel
+from mallow.generate.files import Plan, check_out, generate_file, prompts_of
+from mallow.generate.ngram import NGram
+from mallow.generate.protocol import NextToken
+from mallow.generate.search import decoder
 from mallow.samples import Samples
 from mallow.score import MAUVE_2021, MAUVE_STAR, SUMMARIES, Measure, Score, score
+from mallow.sweep import Sweep, grid, sweep
 
 __all__ = ["main"]
 
@@ -360,3 +366,208 @@ def _the_cache() -> Cache:
 
 def _bytes(size: int) -> str:
     return f"{size / 1e6:.1f} MB"
+
+
+# --- generation
+
+_model_options = _stacked(
+    [
+        click.option(
+            "--model",
+            "-m",
+            "spec",
+            required=True,
+            metavar="NAME",
+            help="A transformers model (NAME or NAME@REVISION), its folder or .gguf file; or ngram or ngram:ORDER, fitted here.",
+        ),
+        click.option(
+            "--train", metavar="FILE", help="Texts to fit the n-gram model on.  [default: those to be continued]"
+        ),
+        click.option("--device", metavar="NAME", help="As torch names it.  [default: cuda, mps or cpu]"),
+        click.option("--dtype", type=click.Choice(["float32", "float16", "bfloat16"]), help="[default: by device]"),
+    ]
+)
+_plan_options = _stacked(
+    [
+        click.option(
+            "-n", "n", type=click.IntRange(min=1), default=1, show_default=True, help="Texts for each prompt."
+        ),
+        click.option(
+            "--prompt-tokens",
+            type=click.IntRange(min=1),
+            default=35,
+            show_default=True,
+            metavar="K",
+            help="Begin from the first K tokens of each text. With --skip-bad shorter texts are left out.",
+        ),
+        click.option("--max-new", type=click.IntRange(min=1), default=128, show_default=True, help="Most new tokens."),
+        click.option("--min-new", type=click.IntRange(min=0), default=1, show_default=True, help="Fewest new tokens."),
+        click.option("--batch", type=click.IntRange(min=1), default=64, show_default=True, help="Texts at a time."),
+    ]
+)
+
+
+def _next_token(spec: str, train: str | None, device: str | None, dtype: Any, given: Samples) -> NextToken:
+    """The model of the command line."""
+    word, _, order = spec.partition(":")
+    if word != "ngram":
+        if train is not None:
+            raise click.UsageError("--train is for --model ngram; other models are trained already.")
+        name, _, revision = (spec, "", "") if os.path.exists(os.path.expanduser(spec)) else spec.partition("@")
+        return CausalModel(name, revision or None, dtype, device).loaded()
+    if order and not order.isdecimal():
+        raise click.UsageError(f"--model ngram:ORDER takes a whole number; got {order!r}.")
+    if train is None:
+        warnings.warn(
+            "the n-gram model is fitted on the very texts that it continues. Fit it on others with --train.",
+            EstimateWarning,
+            stacklevel=2,
+        )
+    texts = given.texts if train is None else samples.read(train).texts
+    return NGram.fit(texts, order=int(order) if order else 5)
+
+
+@cli.command("generate")
+@click.argument("prompts")
+@_model_options
+@click.option("--decode", "how", default="nucleus:0.95", show_default=True, metavar="DECODER", help="How to decode.")
+@click.option("--out", "-o", required=True, metavar="FILE", help="Where to write: .jsonl. A file there is continued.")
+@_plan_options
+@click.option("--whole-prompts", is_flag=True, help="Continue each text from its end.")
+@click.option("--with-prompt", is_flag=True, help="Write each text with its prompt.")
+@click.option("--overwrite", is_flag=True, help="Begin again where the file exists.")
+@_reading_options
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of all randomness.")
+def generate_command(
+    prompts: str,
+    spec: str,
+    train: str | None,
+    device: str | None,
+    dtype: str | None,
+    how: str,
+    out: str,
+    n: int,
+    prompt_tokens: int,
+    max_new: int,
+    min_new: int,
+    batch: int,
+    whole_prompts: bool,
+    with_prompt: bool,
+    overwrite: bool,
+    field: str | None,
+    skip_bad: bool,
+    limit: int | None,
+    seed: int,
+) -> None:
+    """Continue the beginnings of the texts in PROMPTS.
+
+    DECODER is ancestral, greedy, temperature:T, top-k:K, nucleus:P, typical:TAU, eta:EPSILON, min-p:P, several of these
+    joined by +, beam:WIDTH, contrastive:K:PENALTY or adversarial:PERPLEXITY.
+
+    A run that was stopped goes on where it was when it is started again; no text is lost and none is generated twice.
+    """
+    check_out(out)  # before a model is loaded
+    chosen = decoder(how)
+    plan = Plan(n, max_new, min_new, seed, with_prompt)
+    given = _Reading(field, skip_bad, limit)(prompts)
+    model = _next_token(spec, train, device, dtype, given)
+    found = prompts_of(given, model, tokens=None if whole_prompts else prompt_tokens, skip_short=skip_bad)
+    new = generate_file(model, found, chosen, out, plan, batch=batch, overwrite=overwrite)
+    click.echo(f"{out}: {len(found) * n} texts, {new} of them new; {model.name}, {chosen.name}", err=True)
+
+
+@cli.command("sweep")
+@click.argument("reference")
+@_model_options
+@click.option(
+    "--decode",
+    "patterns",
+    multiple=True,
+    required=True,
+    metavar="DECODERS",
+    help="As for generate, with commas between numbers: nucleus:0.8,0.9,0.95. May be repeated.",
+)
+@click.option("--out", "-o", required=True, metavar="FOLDER", help="Where the texts of each decoder are kept.")
+@click.option("--plot", "picture", metavar="FILE", help="Draw the scores: .png, .pdf or .svg.")
+@_plan_options
+@_embedder_options
+@_reading_options
+@click.option("--measure", type=click.Choice(list(_MEASURES)), default="mauve-star", show_default=True)
+@_repeat_options
+@_format_option
+def sweep_command(
+    reference: str,
+    spec: str,
+    train: str | None,
+    device: str | None,
+    dtype: str | None,
+    patterns: tuple[str, ...],
+    out: str,
+    picture: str | None,
+    n: int,
+    prompt_tokens: int,
+    max_new: int,
+    min_new: int,
+    batch: int,
+    embedder: str | None,
+    embedder_options: tuple[str, ...],
+    field: str | None,
+    skip_bad: bool,
+    limit: int | None,
+    measure: str,
+    repeats: int,
+    seed: int,
+    form: str,
+) -> None:
+    """Score decoders against the texts of REFERENCE, whose beginnings they continue.
+
+    Texts stay in FOLDER: a run that was stopped goes on, and one with more decoders generates only theirs.
+    """
+    names = grid(patterns)  # before a model is loaded
+    plan = Plan(n, max_new, min_new, seed)
+    figure = None if picture is None else _figure(picture)
+    given = _Reading(field, skip_bad, limit)(reference)
+    how = _embedder(embedder, embedder_options, given.kind)
+    found = sweep(
+        given,
+        _next_token(spec, train, device, dtype, given),
+        names,
+        out,
+        plan,
+        tokens=prompt_tokens,
+        skip_short=skip_bad,
+        measure=_MEASURES[measure],
+        embedder=how,
+        repeats=repeats,
+        batch=batch,
+    )
+    if picture is not None and figure is not None:
+        found.plot(figure.subplots())
+        figure.savefig(picture)
+        click.echo(f"{picture}: drawn", err=True)
+    click.echo(json.dumps(found.to_dict(), indent=1) if form == "json" else _sweep_text(found))
+
+
+def _figure(picture: str) -> Any:
+    """An empty figure; refused where it could not be written in the end."""
+    figure = optional("matplotlib.figure", extra="plot").Figure(layout="constrained")
+    known = sorted(figure.canvas.get_supported_filetypes())
+    if Path(picture).suffix[1:].lower() not in known:
+        raise InputError(f"{picture}: a picture must end in one of {', '.join(known)}; got {Path(picture).suffix!r}.")
+    if not Path(picture).parent.is_dir():
+        raise InputError(f"{picture}: the folder {Path(picture).parent} does not exist. Make it first.")
+    return figure
+
+
+def _sweep_text(found: Sweep) -> str:
+    width = max(len(name) for name in found.decoders)
+    lines = [f"{'':<{width}} {'MAUVE':>7} {'std':>7}  {'95 % interval':<18} {'floor':>7}  rank"]
+    for name in found.decoders:
+        one = found.comparison.scores[name]
+        pair = one.interval["mauve"]
+        shown = "none near identity" if pair is None else f"{pair[0]:.4f} to {pair[1]:.4f}"
+        low, high = found.comparison.ranks.get(name, (0, 0))
+        rank = "" if not low else f"{low}" if low == high else f"{low} to {high}"
+        floor = one.noise_floor["mauve"]
+        lines.append(f"{name:<{width}} {one.mauve:7.4f} {one.std['mauve']:7.4f}  {shown:<18} {floor:7.4f}  {rank}")
+    return "\n".join([*lines, "", found.verdict, found.comparison.signature])

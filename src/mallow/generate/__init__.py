@@ -5,6 +5,8 @@
 `NextToken` is what a model must offer. `NGram` is one that is fitted in seconds on any text and needs nothing but NumPy.
 """
 
+from mallow.generate.causal import CausalModel
+from mallow.generate.files import Plan, generate_file, prompts_of
 from mallow.generate.ngram import NGram
 from mallow.generate.protocol import NextToken
 from mallow.generate.rules import Eta, MinP, Nucleus, Temperature, TopK, Typical
@@ -23,6 +25,7 @@ from mallow.generate.search import (
 __all__ = [
     "Adversarial",
     "Beam",
+    "CausalModel",
     "Contrastive",
     "Decoder",
     "Eta",
@@ -32,10 +35,13 @@ __all__ = [
     "NGram",
     "NextToken",
     "Nucleus",
+    "Plan",
     "Sampling",
     "Temperature",
     "TopK",
     "Typical",
     "decoder",
     "generate",
+    "generate_file",
+    "prompts_of",
 ]

