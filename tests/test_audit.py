@@ -53,7 +53,7 @@ def test_averaged_word_vectors_are_blind_to_order_and_case():
     assert seen["looping"] == "yes"
     assert found.n == 450
     assert found.floor > 0.95
-    assert found.rate > 10
+    assert 10 < found.rate < 1e6
     assert found.embedder.startswith("WordVectors(glove")
     json.dumps(found.to_dict())
 

@@ -23,6 +23,7 @@ __all__ = ["EDITS", "Audit", "Effect", "audit", "edited"]
 UNTOUCHED = "untouched"
 _LOOP = 20  # words that a looping text repeats
 _TIMED = 64  # texts whose embedding is timed
+_LOADING = 1.5  # times that of one text: enough to tell embedding from loading
 _FEWEST = 200
 _SMALL = 0.05  # a fall of the score that does not matter
 
@@ -183,15 +184,19 @@ def _effects(found: Comparison) -> tuple[Effect, ...]:
 
 
 def _rate(embed: AnyEmbedder, texts: list[str]) -> float:
-    """Texts in a second, from the difference of two runs, so that loading is left out."""
-    many = texts[:_TIMED]
-    if isinstance(embed, JointEmbedder):
+    """Texts in a second: of 64 where that takes long enough beside loading, of all otherwise."""
+
+    def seconds(some: list[str]) -> float:
         start = time.perf_counter()
-        embed.points(many)
-        return len(many) / (time.perf_counter() - start)
-    seconds = []
-    for some in (many[:1], many):
-        start = time.perf_counter()
-        features(Samples("text", tuple(some)), embed, cache=None, progress=False)
-        seconds.append(time.perf_counter() - start)
-    return (len(many) - 1) / max(seconds[1] - seconds[0], 1e-9)
+        if isinstance(embed, JointEmbedder):
+            embed.points(some)
+        else:
+            features(Samples("text", tuple(some)), embed, cache=None, progress=False)
+        return time.perf_counter() - start
+
+    loading = seconds(texts[:1])
+    for some in (texts[:_TIMED], texts):
+        spent = seconds(some)
+        if spent > _LOADING * loading:
+            return (len(some) - 1) / (spent - loading)
+    return len(some) / spent  # loading is most of it

@@ -522,6 +522,14 @@ def test_samples_are_checked_before_anything_is_loaded(samples, message):
         LanguageModel("no-such-model")(samples)
 
 
+def test_damaged_weights_are_told_in_one_sentence(tiny, tmp_path):
+    folder = shutil.copytree(tiny("gpt2"), tmp_path / "damaged")
+    weights = folder / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:1000])
+    with pytest.raises(InputError, match=r"the weights of .*damaged cannot be loaded"):
+        LanguageModel(str(folder))(["a"])
+
+
 def test_without_torch_the_hub_is_not_asked(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(

@@ -524,7 +524,10 @@ def _gguf_value(content: Any, key: bytes, *, kind: int) -> bytes:
 def _in_one_sentence(model: str, revision: str | None, auto: str) -> Iterator[None]:
     try:
         yield
-    except (OSError, ValueError, ImportError, KeyError, TypeError) as error:
+    except Exception as error:
+        damaged = type(error).__name__ == "SafetensorError"  # an exception of its own kind
+        if not (damaged or isinstance(error, (OSError, ValueError, ImportError, KeyError, TypeError))):
+            raise
         raise InputError(_why_not(error, model, revision, auto)) from error
 
 
