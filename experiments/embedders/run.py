@@ -93,7 +93,7 @@ def picture(results: dict[str, dict[str, object]]) -> None:
         axes.plot(found["audit"]["floor"], place, "k|", markersize=14)
     axes.set_yticks(range(len(names)), names)
     axes.invert_yaxis()
-    axes.set_xlabel("MAUVE* against human text, 1,000 prompts; bar: human half against human half")
+    axes.set_xlabel("MAUVE* against human text; bar: human half against human half")
     axes.grid(axis="y", alpha=0.3)
     axes.legend(loc="upper center", ncols=6, fontsize=8, bbox_to_anchor=(0.4, 1.12), frameon=False)
     figure.savefig(HERE / "embedders.png", dpi=110)
