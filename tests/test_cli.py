@@ -161,7 +161,11 @@ def test_what_is_left_out_is_said(mallow, folder):
         (["score", "human.jsonl"], 2, "Missing argument 'MODEL'"),
         (["score", "-", "-"], 2, "Only one of REFERENCE and MODEL can be standard input"),
         (["score", "gone.jsonl", "model.jsonl"], 1, "gone.jsonl: no such file. Near it:"),
-        (["score", "human.jsonl", "points.npy"], 1, "Both must hold samples of one kind; human.jsonl holds text, "),
+        (
+            ["score", "human.jsonl", "points.npy"],
+            1,
+            "All samples must be of one kind; got reference: text, model: features",
+        ),
         (["score", "points.npy", "points.npy", "-e", "minilm"], 1, "Features are embedded already."),
         (["score", "human.jsonl", "model.jsonl", "-e", "inception"], 1, "inception embeds image samples"),
         (["score", "human.jsonl", "model.jsonl", "-e", "mini-lm"], 1, "did you mean 'minilm'?"),
@@ -179,7 +183,7 @@ def test_what_is_left_out_is_said(mallow, folder):
         (["embed", "human.jsonl", "-e", "myembed:letters", "-o", "no/where.npz"], 1, "the folder no does not exist"),
         (["embed", "points.npy", "-o", "x.npz"], 1, "points.npy holds features already"),
         (["embed", "human.jsonl", "-e", "ngram", "-o", "x.npz"], 1, "ngram has no features of its own"),
-        (["audit", "points.npy"], 1, "points.npy must hold texts to be audited; got features samples"),
+        (["audit", "points.npy"], 1, "points.npy must hold text samples here; got features samples"),
         (
             ["audit", "human.jsonl", "--limit", "50", "-e", "myembed:letters"],
             1,

@@ -221,15 +221,9 @@ def score_command(
     if reference == model == "-":
         raise click.UsageError("Only one of REFERENCE and MODEL can be standard input.")
     x, y = read(reference), read(model)
-    _check_kinds(x, y)
     how = _embedder(embedder, embedder_options, x.kind)
     result = score(x, y, measure=_measure(measure, name, bins, scale), embedder=how, repeats=repeats, rng=seed)
     click.echo(result.to_json() if form == "json" else _score_text(result))
-
-
-def _check_kinds(x: Samples, y: Samples) -> None:
-    if x.kind != y.kind:
-        raise InputError(f"Both must hold samples of one kind; {x.source} holds {x.kind}, {y.source} {y.kind}.")
 
 
 def _measure(measure: str, name: str, bins: int | None, scale: float | None) -> Measure:
@@ -303,8 +297,6 @@ def audit_command(
     One half is scored against the other, untouched and with words shuffled, cut off, repeated or lower-cased.
     """
     given = _Reading(field, skip_bad, limit)(reference)
-    if given.kind != "text":
-        raise InputError(f"{reference} must hold texts to be audited; got {given.kind} samples.")
     how = _embedder(embedder, embedder_options, "text")
     result = audit(given, how, repeats=repeats, rng=seed)
     click.echo(json.dumps(result.to_dict(), indent=1) if form == "json" else _audit_text(result))

@@ -116,8 +116,9 @@ def test_other_errors_pass_through():
         (RuntimeError("CUBLAS_STATUS_ALLOC_FAILED when calling cublasCreate"), True),
         (RuntimeError("size mismatch"), False),
         (ValueError("out of memory"), False),
+        (type("Fail", (Exception,), {})("Failed to allocate memory for requested buffer"), True),
     ],
-    ids=["memory", "class", "cpu", "cpu-older", "mps", "cublas", "other", "value"],
+    ids=["memory", "class", "cpu", "cpu-older", "mps", "cublas", "other", "value", "onnxruntime"],
 )
 def test_which_errors_mean_memory(error, expected):
     assert ran_out_of_memory(error) is expected

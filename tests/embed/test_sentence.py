@@ -14,7 +14,7 @@ import pytest
 from pytest import approx
 
 from mallow.embed.protocol import StreamingEmbedder
-from mallow.embed.sentence import SentenceModel, _batches
+from mallow.embed.sentence import SentenceModel
 from mallow.errors import InputError
 
 torch = pytest.importorskip("torch", reason="needs torch: pip install 'mallow[sentence]'")
@@ -82,13 +82,6 @@ def test_long_texts_come_first_and_every_place_once(real, texts):
     assert len(parts) > 2
     assert parts[0] == [5]
     assert sorted(place for part in parts for place in part) == list(range(len(texts)))
-
-
-def test_batches_keep_to_the_tokens():
-    characters = [400, 40, 4000, 44, 36, 0]
-    batches = [places.tolist() for places in _batches(characters, 256, 300)]
-    assert batches == [[2], [0, 3], [1, 4, 5]]
-    assert [places.tolist() for places in _batches([8, 9], None, 1)] == [[1], [0]]
 
 
 def test_a_length_of_ones_own(real, texts, rows):
@@ -198,7 +191,7 @@ def test_bad_options_are_refused(real, options, message):
 
 
 def test_more_tokens_than_the_model_has_places_for(real):
-    with pytest.raises(InputError, match=r"failed on texts of up to 600 tokens: .* lower `max_length`; if memory"):
+    with pytest.raises(InputError, match=r"failed on texts of up to 600 tokens: .* lower `max_length`"):
         replace(real, max_length=600)(["good day " * 400])
 
 

@@ -16,6 +16,15 @@ __all__ = ["in_batches", "ran_out_of_memory", "within_memory"]
 
 T = TypeVar("T")
 
+_OUT_OF_MEMORY = (
+    "out of memory",
+    "not enough memory",
+    "can't allocate memory",
+    "failed to allocate memory",
+    "alloc_failed",
+    "bad_alloc",
+)
+
 
 def in_batches(
     lengths: Sequence[int], budget: int, *, waste: float = 0.03, overhead: int = 0
@@ -128,7 +137,7 @@ def ran_out_of_memory(error: BaseException) -> bool:
     """Whether the error means that memory ran out, on any device.
 
     Without importing torch: its accelerator errors are told by class name (``OutOfMemoryError``), those of its CPU
-    allocator and of older back ends, plain RuntimeErrors, by what they say.
+    allocator, of older back ends and of onnxruntime by what they say.
 
     Examples
     --------
@@ -140,9 +149,8 @@ def ran_out_of_memory(error: BaseException) -> bool:
     if isinstance(error, MemoryError) or any(kind.__name__ == "OutOfMemoryError" for kind in type(error).__mro__):
         return True
     said = str(error).lower()
-    return isinstance(error, RuntimeError) and any(
-        words in said for words in ("out of memory", "not enough memory", "can't allocate memory", "alloc_failed")
-    )
+    # Not RuntimeErrors alone: onnxruntime has exceptions of its own.
+    return not isinstance(error, (ValueError, TypeError)) and any(words in said for words in _OUT_OF_MEMORY)
 
 
 def _sorted(lengths: Sequence[int], waste: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from os import PathLike
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mallow.embed.cache import Cache, default_cache, sample_key
 from mallow.embed.named import named
 from mallow.embed.protocol import AnyEmbedder, Embedder, JointEmbedder, Points, Rows, StreamingEmbedder
+from mallow.engine.progress import bar
 from mallow.errors import InputError
 from mallow.samples import Samples, read
 
 __all__ = ["all_features", "features", "name_of"]
 
 _FLUSH = 20.0  # seconds: at most so much work is lost when the process is killed
-
-
-Places = NDArray[np.int64]
 
 
 def features(
@@ -147,12 +142,16 @@ def _with_cache(samples: Samples, embedder: Embedder, cache: Cache | None, progr
 
     flushed = time.monotonic()
     try:
-        with _bar(todo, samples.kind, progress) as advance:
+        work = [len(item) + 20 if isinstance(item, str) else 1 for item in todo]  # long texts take longer
+        done, spent, start = 0, 0, time.monotonic()
+        with bar("embedding", sum(work), wanted=progress) as show:
             for at, part in _parts(embedder, todo) if todo else ():
                 part = _checked(part, len(at), samples.source)
                 fresh += [(keys[places[i]], part[row]) for row, i in enumerate(at)]
                 rows.update(fresh[len(fresh) - len(at) :])
-                advance(at)
+                done, spent = done + len(at), spent + sum(work[i] for i in at)
+                rate = done / max(time.monotonic() - start, 1e-9)
+                show(spent, f"{done}/{len(todo)} {samples.kind}s, {rate:.{0 if rate > 10 else 1}f}/s")
                 if time.monotonic() - flushed > _FLUSH:
                     flush()
                     flushed = time.monotonic()
@@ -187,28 +186,3 @@ def _checked(rows: object, n: int, source: str) -> Points:
         bad = int((~np.isfinite(array).all(axis=1)).sum())
         raise InputError(f"The embedder gave features that are not finite for {bad} of {n} samples of {source}.")
     return array
-
-
-@contextmanager
-def _bar(samples: Sequence[Any], kind: str, wanted: bool | None) -> Iterator[Callable[[Places], None]]:
-    """A function to call with the places that are done."""
-    if not samples or not (sys.stderr.isatty() if wanted is None else wanted):
-        yield lambda places: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    work = [len(sample) + 20 if isinstance(sample, str) else 1 for sample in samples]  # long texts take longer
-    columns = (TextColumn("embedding"), BarColumn(), TextColumn("{task.fields[done]}"), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=sum(work), done=f"0/{len(samples)}")
-        done, start = 0, time.monotonic()
-
-        def advance(places: Places) -> None:
-            nonlocal done
-            done += len(places)
-            rate = done / max(time.monotonic() - start, 1e-9)
-            said = f"{done}/{len(samples)} {kind}s, {rate:.{0 if rate > 10 else 1}f}/s"
-            bar.update(task, advance=sum(work[place] for place in places), done=said)
-
-        yield advance

@@ -16,6 +16,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from mallow.embed.batches import ran_out_of_memory
 from mallow.embed.protocol import Points, Rows
 from mallow.engine.threads import cores, ordered_map
 from mallow.errors import InputError, optional, whole
@@ -370,7 +371,7 @@ def _attempt(network: Network, batch: NDArray[np.float32]) -> Points | None:
     try:
         rows = network(batch)
     except Exception as error:
-        if _is_out_of_memory(error):
+        if ran_out_of_memory(error):
             return None
         raise
     if rows.ndim != 2 or len(rows) != len(batch):
@@ -381,17 +382,6 @@ def _attempt(network: Network, batch: NDArray[np.float32]) -> Points | None:
     if not np.isfinite(rows).all():
         raise InputError("The network gives NaN or infinite features. If it runs in float16, pass dtype='float32'.")
     return rows
-
-
-def _is_out_of_memory(error: Exception) -> bool:
-    # By name and by words: torch and onnxruntime need not be installed, and the CPU's error is a bare RuntimeError.
-    words = ("out of memory", "not enough memory", "can't allocate memory", "failed to allocate memory", "bad_alloc")
-    said = str(error).lower()
-    return (
-        isinstance(error, MemoryError)
-        or type(error).__name__ == "OutOfMemoryError"
-        or any(word in said for word in words)
-    )
 
 
 def _stacked(images: list[Image], place: int) -> NDArray[np.float32]:

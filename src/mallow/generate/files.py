@@ -7,15 +7,15 @@ import hashlib
 import json
 import os
 import secrets
-import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from mallow.embed.batches import ran_out_of_memory
+from mallow.engine.progress import bar
 from mallow.errors import EstimateWarning, InputError, whole
 from mallow.generate.protocol import NextToken
 from mallow.generate.search import Beam, Contrastive, Decoder, Greedy, decoder, generate
@@ -174,8 +174,11 @@ def generate_file(
     tasks = [_Task(prompt, n) for prompt in prompts for n in range(plan.n)]
     facts = {"kind": "mallow generation", "model": model.name, "decoder": chosen.name, **asdict(plan)}
     facts["prompts"] = _digest(prompts)
-    with _opened(path, tasks, facts, overwrite=overwrite) as lines, _bar(len(tasks), lines.count, progress) as advance:
-        begun = lines.count
+    with (
+        _opened(path, tasks, facts, overwrite=overwrite) as lines,
+        bar("generating", len(tasks), done=lines.count, wanted=progress) as show,
+    ):
+        begun, generated, start = lines.count, 0, time.monotonic()
         for first in range(0, len(tasks), batch):
             part = tasks[first : first + batch]
             if first + len(part) <= lines.count:
@@ -184,7 +187,9 @@ def generate_file(
             new = _continued(model, part, chosen, plan)
             made = [_line(model, task, tokens, plan) for task, tokens in zip(part, new, strict=True)]
             lines.append(made[lines.count - first :])
-            advance(lines.count, sum(map(len, new)))
+            generated += sum(map(len, new))
+            rate = generated / max(time.monotonic() - start, 1e-9)
+            show(lines.count, f"{lines.count}/{len(tasks)} texts, {rate:.0f} tokens/s")
         return lines.count - begun
 
 
@@ -405,26 +410,3 @@ def _whole_lines(path: Path, tasks: Sequence[_Task]) -> tuple[int, int]:
                 raise InputError(f"{path}:{count + 1}: is no line that mallow wrote there. {_WAY_OUT}")
             count, size = count + 1, size + len(line)
     return count, size
-
-
-@contextlib.contextmanager
-def _bar(total: int, done: int, wanted: bool | None) -> Iterator[Callable[[int, int], None]]:
-    """A function to call with how many texts are there, and how many tokens were generated for the last of them."""
-    if done == total or not (sys.stderr.isatty() if wanted is None else wanted):
-        yield lambda _texts, _tokens: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("generating"), BarColumn(), TextColumn("{task.fields[done]}"), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=total, completed=done, done=f"{done}/{total}")
-        start, tokens = time.monotonic(), 0
-
-        def advance(texts: int, more: int) -> None:
-            nonlocal tokens
-            tokens += more
-            rate = tokens / max(time.monotonic() - start, 1e-9)
-            bar.update(task, completed=texts, done=f"{texts}/{total} texts, {rate:.0f} tokens/s")
-
-        yield advance
