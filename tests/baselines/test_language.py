@@ -128,9 +128,16 @@ def test_the_fast_path_gives_what_going_step_by_step_gives(manual):
     assert isinstance(model, NextToken)
     texts = [text[:60] for text in manual[10:14]]
     fast = token_log_probs(model, texts)
-    slow = token_log_probs(model, texts, given=[[0]] * len(texts), batch=3)
+    slow = token_log_probs(model, texts, rules=[Temperature(1.0)], batch=3)  # a rule that changes nothing
     for a, b in zip(fast, slow, strict=True):
-        assert a == approx(b, abs=1e-9)
+        assert a == approx(b, abs=1e-6)
+    prompts = [model.encode(text[60:90]) for text in manual[10:14]]
+    fast = token_log_probs(model, texts, given=prompts)
+    slow = token_log_probs(model, texts, given=prompts, rules=[Temperature(1.0)])
+    for a, b in zip(fast, slow, strict=True):
+        assert a == approx(b, abs=1e-6)
+    assert perplexity(model, texts, given=prompts) == approx(np.exp(-np.concatenate(fast).mean()))
+    assert text_perplexities(model, texts, given=prompts) == approx([np.exp(-each.mean()) for each in fast])
 
 
 def test_rules_and_prompts_hold_for_a_model_with_a_fast_path_too(manual):
@@ -333,7 +340,7 @@ def test_no_model_scores_a_text_it_was_fitted_on(monkeypatch):
         fitted[id(model)] = (model, set(texts))
         return model
 
-    def watched_log_prob(model, tokens):
+    def watched_log_prob(model, tokens, given=None):
         assert model.decode(tokens[:-1]) not in fitted[id(model)][1]
         assert tokens[-1] == 0
         return log_prob(model, tokens)
@@ -444,7 +451,7 @@ def test_what_is_no_distribution_is_refused():
 
 def test_a_fast_path_must_give_one_number_a_token():
     class Fast(Markov):
-        def log_prob(self, tokens):
+        def log_prob(self, tokens, given):
             return np.zeros(1)
 
     with pytest.raises(

@@ -95,6 +95,29 @@ def plain(folder, vocabulary):
     return rows
 
 
+@pytest.mark.parametrize("kind", CAUSAL)
+@pytest.mark.parametrize("at_once", [512, 4, 1])
+def test_a_text_is_scored_in_one_pass_as_token_by_token(tiny, kind, at_once, monkeypatch):
+    monkeypatch.setattr(causal, "_SCORED", at_once)
+    model, tokens = tiny(kind), [30, 31, 40, 31, 32, 50, 33, 30]
+    for given in ([7], [7, 9, 30, 31, 9]):
+        rows, state = model.start([given])
+        slow = []
+        for token in tokens:
+            slow.append(rows[0, token])
+            rows, state = model.step(state, np.array([token]))
+        assert_allclose(model.log_prob(tokens, given), slow, atol=2e-5)
+    assert model.log_prob([], [7]).shape == (0,)
+
+
+def test_a_text_begins_after_the_only_end_of_text(tiny):
+    assert_allclose(tiny("gpt2").log_prob([30, 31]), tiny("gpt2").log_prob([30, 31], [1]))
+    with pytest.raises(InputError, match=r"`given` must say what opens a text for .*, which has 2 ends of text"):
+        tiny("llama").log_prob([30, 31])
+    with pytest.raises(InputError, match=r"`given` must have at least one token; got none. Pass None for the beginning"):
+        tiny("gpt2").log_prob([30, 31], [])
+
+
 @pytest.mark.parametrize("chunk", [8192, 10], ids=["whole", "chunks"])
 @pytest.mark.parametrize("kind", CAUSAL)
 def test_rows_are_those_of_the_plain_network(folder, tiny, monkeypatch, kind, chunk):

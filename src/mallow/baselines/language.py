@@ -50,8 +50,8 @@ _LOG_2 = math.log(2.0)
 class SequenceScores(Protocol):
     """What a `NextToken` may offer besides: the scores of a whole text at once, much faster than token by token."""
 
-    def log_prob(self, tokens: Sequence[int], /) -> Any:
-        """Log-probability (t,) of each token after those before it, in a text that opens as the model's texts do."""
+    def log_prob(self, tokens: Sequence[int], given: Sequence[int] | None, /) -> Any:
+        """Log-probability (t,) of each token after those before it; None: in a text that opens as the model's texts do."""
         ...
 
 
@@ -71,7 +71,7 @@ def token_log_probs(
     Parameters
     ----------
     model : NextToken
-        Its `log_prob` is used where it has one (`SequenceScores`), there are no rules, and nothing is given.
+        Its `log_prob` is used where it has one (`SequenceScores`) and there are no rules.
     texts : sequence of str or of token ids
         At least one, none of them empty.
     rules : sequence of Rule
@@ -91,8 +91,8 @@ def token_log_probs(
     whole("batch", batch, least=1)
     chain = Chain(tuple(rules))
     opened = _opened(model, texts, given)
-    if not chain.rules and given is None and isinstance(model, SequenceScores):
-        return [_whole_text(model, tokens, f"`texts[{i}]`") for i, (_, tokens) in enumerate(opened)]
+    if not chain.rules and isinstance(model, SequenceScores):
+        return [_whole_text(model, tokens, before, f"`texts[{i}]`") for i, (before, tokens) in enumerate(opened)]
     found = [np.empty(len(tokens)) for _, tokens in opened]
     for places, position, rows, tokens in _steps(model, opened, chain, batch):
         for place, value in zip(places, rows[np.arange(len(rows)), tokens], strict=True):
@@ -100,7 +100,9 @@ def token_log_probs(
     return [_checked_scores(scores, f"`texts[{i}]`") for i, scores in enumerate(found)]
 
 
-def perplexity(scorer: NextToken, texts: Sequence[Text], *, batch: int = 64) -> float:
+def perplexity(
+    scorer: NextToken, texts: Sequence[Text], *, given: Sequence[Sequence[int]] | None = None, batch: int = 64
+) -> float:
     """The perplexity exp(−Σ log R(token) / number of tokens) of all texts together under a scoring model R.
 
     Of generated texts this is the *generation perplexity* (paper: baseline metrics, Gen. PPL., with GPT-2 large for R). Low
@@ -109,6 +111,7 @@ def perplexity(scorer: NextToken, texts: Sequence[Text], *, batch: int = 64) -> 
 
     The paper does not say how texts are averaged. Here every token counts the same, which is the usual definition; for
     every text to count the same, take the mean of `text_perplexities`, which is never smaller for texts of one length.
+    `given` and `batch` are those of `token_log_probs`: continuations are judged after their prompts.
 
     Examples
     --------
@@ -116,13 +119,16 @@ def perplexity(scorer: NextToken, texts: Sequence[Text], *, batch: int = 64) -> 
     >>> perplexity(scorer, ["to be"]) < perplexity(scorer, ["be to"])
     True
     """
-    scores = np.concatenate(token_log_probs(scorer, texts, batch=batch))
+    scores = np.concatenate(token_log_probs(scorer, texts, given=given, batch=batch))
     return _exp(-math.fsum(scores) / len(scores))
 
 
-def text_perplexities(scorer: NextToken, texts: Sequence[Text], *, batch: int = 64) -> Floats:
-    """The perplexity of each text, shape (n,)."""
-    return np.array([_exp(-math.fsum(each) / len(each)) for each in token_log_probs(scorer, texts, batch=batch)])
+def text_perplexities(
+    scorer: NextToken, texts: Sequence[Text], *, given: Sequence[Sequence[int]] | None = None, batch: int = 64
+) -> Floats:
+    """The perplexity of each text, shape (n,); `given` and `batch` as in `token_log_probs`."""
+    scores = token_log_probs(scorer, texts, given=given, batch=batch)
+    return np.array([_exp(-math.fsum(each) / len(each)) for each in scores])
 
 
 def perplexity_gap(scorer: NextToken, reference: Sequence[Text], model: Sequence[Text], *, batch: int = 64) -> float:
@@ -408,8 +414,8 @@ def _refuse_unnormalised(total: float, model: NextToken) -> None:
         )
 
 
-def _whole_text(model: SequenceScores, tokens: Sequence[int], name: str) -> Floats:
-    scores = np.array(model.log_prob(tokens), np.float64)
+def _whole_text(model: SequenceScores, tokens: Sequence[int], before: Sequence[int], name: str) -> Floats:
+    scores = np.array(model.log_prob(tokens, before if len(before) else None), np.float64)
     if scores.shape != (len(tokens),):
         raise InputError(
             f"`log_prob` must give one number a token; got shape {scores.shape} for {len(tokens)} of {name}."

@@ -36,6 +36,7 @@ __all__ = ["CausalModel", "LoadedModel"]
 Floats = NDArray[np.float32]
 
 _AT_ONCE = 8192  # tokens of prefixes read in one pass: more is no faster, and their activations would not fit
+_SCORED = 512  # tokens of a text whose logits are held at once
 _LONGEST = 1 << 30  # tokens; some tokenizers say 10 ** 30 where there is no limit
 
 
@@ -233,6 +234,39 @@ class LoadedModel:
         mask = None if state.mask is None else state.mask[of]
         few = replace(state, cache=cache, mask=mask, lengths=state.lengths[rows])
         return replace(few, shown=state.shown[rows], read=state.read[rows])
+
+    def log_prob(self, tokens: Sequence[int], given: Sequence[int] | None = None) -> NDArray[np.float64]:
+        """The log-probability of each token after those before it, in one pass through the network.
+
+        Equal to what `start` and `step` give after the prefix `given`, by default the model's only end of text, to the
+        precision of the network.
+        """
+        torch = self._torch
+        if given is None and len(self.end) != 1:
+            raise InputError(
+                f"`given` must say what opens a text for {self.name}, which has {len(self.end)} ends of text."
+            )
+        before = list(self.end if given is None else given)
+        if not before:
+            raise InputError("`given` must have at least one token; got none. Pass None for the beginning of a text.")
+        stream = np.array([*before, *tokens], np.int64)
+        wanted, found, cache = torch.from_numpy(stream[len(before) :]), np.empty(len(tokens)), None
+        with torch.inference_mode():
+            for first in range(0, len(stream) - 1, _SCORED):  # the logits of a long text would be larger than all else
+                read = torch.from_numpy(stream[first : min(first + _SCORED, len(stream) - 1)])
+                seen = self._network(
+                    input_ids=read[None].to(self._network.device), past_key_values=cache, use_cache=True
+                )
+                cache = seen.past_key_values
+                # Row i is about token i + 1 of the stream, which is i + 1 − len(before) of the text.
+                skipped = max(len(before) - 1 - first, 0)
+                rows = seen.logits[0, skipped:, : self.vocabulary].float()
+                place = first + skipped + 1 - len(before)
+                picked = wanted[place : place + len(rows)].to(rows.device)
+                scores = rows.gather(1, picked[:, None])[:, 0] - torch.logsumexp(rows, dim=1)
+                found[place : place + len(rows)] = scores.double().cpu().numpy()
+        self._seen = None
+        return found
 
     def hidden(self, state: _State) -> list[Floats]:
         """For each row the last layer's vectors (t, d), after its norm, of the tokens read last."""

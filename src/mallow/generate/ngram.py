@@ -195,10 +195,11 @@ class NGram:
         """The state of some rows."""
         return state[rows]
 
-    def log_prob(self, tokens: Sequence[int]) -> Floats:
-        """The log-probability of each token of a whole text after those before it; append `end` to have its own.
+    def log_prob(self, tokens: Sequence[int], given: Sequence[int] | None = None) -> Floats:
+        """The log-probability of each token after those before it; append `end` to have that of the end.
 
-        Equal to what `start` and `step` give after a prefix that opens a text; faster, since no row is made.
+        Equal to what `start` and `step` give after the prefix `given`, by default the end of the text before; faster, since
+        no row is made.
 
         Examples
         --------
@@ -207,7 +208,10 @@ class NGram:
         >>> model.log_prob(text).shape
         (3,)
         """
-        stream = np.concatenate([[_END], np.asarray(tokens, np.int64)])
+        before = [_END] if given is None else given
+        if len(before) == 0:
+            raise InputError("`given` must have at least one token; got none. Pass None for the beginning of a text.")
+        stream = np.concatenate([np.asarray(before, np.int64), np.asarray(tokens, np.int64)])
         if stream.min() < 0 or stream.max() >= self.vocabulary:
             raise InputError(f"`tokens` must be from 0 to {self.vocabulary - 1}; got {stream.min()} to {stream.max()}.")
         found = self._unigram[stream[1:]]
@@ -221,7 +225,7 @@ class NGram:
             into, seen = known + n - 2, numbers[known]
             found[into] *= level.backoff[contexts[known]]
             found[into] += np.where(seen >= 0, level.share[seen], 0.0)
-        return np.asarray(np.log(found), np.float64)
+        return np.asarray(np.log(found[len(before) - 1 :]), np.float64)
 
     def _next(self, state: Tokens, tokens: Tokens) -> Tokens:
         # The state (b, order − 1) has the numbers of the last 1, 2, … tokens as n-grams, −1 where never seen.
