@@ -14,7 +14,8 @@ import mallow
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"^```python\n(.*?)^```", README, flags=re.MULTILINE | re.DOTALL)
+PAGES = [README, *(page.read_text(encoding="utf-8") for page in sorted((ROOT / "docs").glob("*.md")))]
+BLOCKS = [block for page in PAGES for block in re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)]
 
 
 def output_and_promise(block: str) -> tuple[list[str], list[str]]:
@@ -30,7 +31,7 @@ NUMBER = r"\d+\.\d+"  # clustering rounds differently on other processors: decim
 
 
 @pytest.mark.parametrize("block", BLOCKS)
-def test_readme_code_prints_what_it_says(block):
+def test_the_code_of_readme_and_docs_prints_what_it_says(block):
     output, promise = output_and_promise(block)
     assert [re.sub(NUMBER, "#", line) for line in output] == [re.sub(NUMBER, "#", line) for line in promise]
     numbers = [[float(found) for line in lines for found in re.findall(NUMBER, line)] for lines in (output, promise)]

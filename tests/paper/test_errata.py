@@ -18,6 +18,7 @@ from mallow import (
     interpolated,
     midpoint,
 )
+from mallow.estimate.direct import direct_frontier
 
 P, Q = np.array([0.3, 0.2, 0.5]), np.array([0.1, 0.6, 0.3])
 PAIR = Masses.from_histograms(P, Q)
@@ -210,3 +211,14 @@ def test_erratum_12_the_missing_mass_lemma_has_one_sample_too_many():  # paper: 
     largest = (1 - 1 / (n + 1)) ** n / (n + 1)  # of (1−x)^n x, at x = 1/(n+1)
     assert (largest > np.exp(-1) / (n + 1)).all()
     assert (largest < np.exp(-1) / n).all()  # so the conclusion, < 1/n, stands
+
+
+def test_erratum_13_the_mixture_of_direct_estimation():  # paper: sec:direct-est prints λP + (1 − λQ)
+    p, q, lam = np.array([0.7, 0.3]), np.array([0.2, 0.8]), 0.25
+    assert (lam * p + (1 - lam * q)).sum() == approx(2)  # printed: no distribution
+    of_p, of_q = [0] * 7 + [1] * 3, [0] * 2 + [1] * 8  # samples with just these frequencies
+    curve = direct_frontier(np.log(p[of_p]), np.log(q[of_p]), np.log(p[of_q]), np.log(q[of_q]), grid=[lam])
+    mix = lam * p + (1 - lam) * q
+    assert curve.p_to_mix == approx([(p * np.log(p / mix)).sum()])
+    assert curve.q_to_mix == approx([(q * np.log(q / mix)).sum()])
+    assert np.log(p[1] / mix[1]) < 0  # human text that is likelier under Q: the estimate as printed is negative
