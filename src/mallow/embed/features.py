@@ -16,7 +16,7 @@ from mallow.engine.progress import bar
 from mallow.errors import InputError
 from mallow.samples import Samples, read
 
-__all__ = ["all_features", "features", "name_of"]
+__all__ = ["all_features", "features", "name_of", "of_one_kind"]
 
 _FLUSH = 20.0  # seconds: at most so much work is lost when the process is killed
 
@@ -70,12 +70,7 @@ def all_features(
 
     Sets that are features already stay as they are. Features of two embedders, or samples of two kinds, are refused.
     """
-    given = {name: source if _is_raw(source) else read(source) for name, source in sources.items()}
-    kinds = {name: each.kind if isinstance(each, Samples) else "features" for name, each in given.items()}
-    if len(set(kinds.values())) > 1:
-        listed = ", ".join(f"{name or 'reference'}: {kind}" for name, kind in kinds.items())
-        raise InputError(f"All samples must be of one kind; got {listed}.")
-    kind = next(iter(kinds.values()))
+    given, kind = of_one_kind(sources)
     if embedder is None and kind == "features":
         return cast("dict[str, Samples | Points]", given), _same_embedder(given)
     if embedder is None or isinstance(embedder, str):
@@ -84,6 +79,16 @@ def all_features(
         return _joint(cast("dict[str, Samples]", given), embedder), name_of(embedder)
     found: dict[str, Samples | Points] = {name: features(each, embedder) for name, each in given.items()}
     return found, name_of(embedder)
+
+
+def of_one_kind(sources: Mapping[str, object]) -> tuple[dict[str, object], str]:
+    """Several sets of samples, read where they are not arrays, and their kind: "text", "image" or "features"."""
+    given = {name: source if _is_raw(source) else read(source) for name, source in sources.items()}
+    kinds = {name: each.kind if isinstance(each, Samples) else "features" for name, each in given.items()}
+    if len(set(kinds.values())) > 1:
+        listed = ", ".join(f"{name or 'reference'}: {kind}" for name, kind in kinds.items())
+        raise InputError(f"All samples must be of one kind; got {listed}.")
+    return given, next(iter(kinds.values()))
 
 
 def _same_embedder(given: Mapping[str, object]) -> str | None:

@@ -7,37 +7,24 @@ encoder of any encoder–decoder model (T5, BART …), from the hub, a local fol
 from __future__ import annotations
 
 import contextlib
-import difflib
 import functools
-import importlib.util
-import io
-import mmap
-import os
-import struct
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mallow.embed.batches import within_memory
-from mallow.embed.protocol import Points, Rows, checked_texts, collected, digest
+from mallow.embed.pretrained import Attention, Precision, Source, Tokens, context, moved, one_of, tokenised
+from mallow.embed.protocol import Points, Rows, checked_texts, collected
 from mallow.errors import InputError, optional, whole
 
-__all__ = ["LanguageModel", "Pooling", "Precision", "quiet"]
+__all__ = ["LanguageModel", "Pooling"]
 
 Pooling = Literal["last", "mean", "cls"]
 """Which hidden states make the vector of a text."""
-
-Precision = Literal["float32", "float16", "bfloat16"]
-
-Attention = Literal["causal", "both", "encoder"]
-"""Backwards only; both ways; the encoder of an encoder–decoder model."""
-
-Tokens = NDArray[np.int32]
 
 # The default comes first.
 _POOLINGS: dict[Attention, tuple[Pooling, ...]] = {
@@ -48,7 +35,6 @@ _POOLINGS: dict[Attention, tuple[Pooling, ...]] = {
 _CPU_BUDGET = 2048  # padded tokens: more is no faster on a CPU, and its activations leave the cache
 _OVERHEAD = 32  # tokens that the calls of one more batch cost on a CPU; the same time is far more on an accelerator
 _FREE_SHARE = 0.5  # of the free memory of an accelerator; the estimate behind it is rough, and a batch can be halved
-_TOKENISED = 1024  # texts at a time, so that the lists of Python integers stay small
 # The same function: one fused kernel instead of eight passes over memory.
 _FUSED = {"gelu_new": "gelu_pytorch_tanh"}
 _ADVICE = "Set a smaller max_length, or use a smaller model."
@@ -106,11 +92,8 @@ class LanguageModel:
     token_budget: int | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "model", _checked_model(self.model))
-        if self.revision is not None and _is_local(self.model):
-            raise InputError(f"`revision` is for models on the hub; {self.model} is local. Leave it out.")
-        _one_of("pooling", self.pooling, get_args(Pooling))
-        _one_of("dtype", self.dtype, get_args(Precision))
+        object.__setattr__(self, "model", self._source.model)
+        one_of("pooling", self.pooling, (*get_args(Pooling), None))
         whole("max_length", self.max_length, least=1)
         if self.token_budget is not None:
             whole("token_budget", self.token_budget, least=1)
@@ -118,15 +101,9 @@ class LanguageModel:
     @functools.cached_property
     def name(self) -> str:
         """Weights with their commit or digest, pooling, length and precision; the weights are not loaded for it."""
-        precision = _precision(
-            self.dtype, self._device, _has_bfloat16
-        )  # first: without torch there is no point in asking the hub
-        if _is_local(self.model):
-            path = Path(self.model)
-            label, mark = path.resolve().name, digest(path)
-        else:
-            label, mark = self.model, self._commit[:12]
-        return f"LanguageModel({label}@{mark}, pooling={self._pooling}, max_length={self.max_length}, {precision})"
+        precision = self._source.precision  # first: without torch there is no point in asking the hub
+        label = self._source.label
+        return f"LanguageModel({label}, pooling={self._pooling}, max_length={self.max_length}, {precision})"
 
     def __call__(self, samples: Sequence[str]) -> Points:
         """The features (n, d) of the texts, in their order, in float32."""
@@ -136,13 +113,11 @@ class LanguageModel:
         """Places and features of one batch after the other, the longest texts first."""
         texts = checked_texts(samples)
 
-        def tokenised(model: Any, tokenizer: Any, limit: int) -> list[Tokens]:
-            vocabulary = getattr(model.config.get_text_config(), "vocab_size", 0)
-            _refuse_empty_tokenizer(self.model, len(tokenizer), vocabulary)
-            begins = self.model.endswith(".gguf") and _gguf_wants_bos(self.model)
-            return _tokenised(tokenizer, texts, limit, begins=begins)
+        def tokens(model: Any, tokenizer: Any, limit: int) -> list[Tokens]:
+            self._source.refuse_empty(tokenizer, model)
+            return tokenised(tokenizer, texts, limit, begins=self._source.wants_bos)
 
-        yield from self._streamed(tokenised)
+        yield from self._streamed(tokens)
 
     def of_tokens(self, tokens: Sequence[Sequence[int]]) -> Points:
         """The features (n, d) of texts that are tokens of this model already, each at least one; long ones are cut."""
@@ -152,12 +127,12 @@ class LanguageModel:
                 raise InputError(f"`tokens` must hold at least one token a text; the text at {place} has none.")
         return collected(self._streamed(lambda model, tokenizer, limit: [each[:limit] for each in found]), len(found))
 
-    def _streamed(self, tokenised: Callable[[Any, Any, int], list[Tokens]]) -> Iterator[Rows]:
+    def _streamed(self, tokens_of: Callable[[Any, Any, int], list[Tokens]]) -> Iterator[Rows]:
         torch = optional("torch", extra="text")
-        device, pooling = self._device, self._pooling  # what can be wrong without the weights comes before them
-        tokenizer = self._loaded("AutoTokenizer")
-        model, causal = self._network(torch, device)
-        tokens = tokenised(model, tokenizer, min(self.max_length, _context(model, tokenizer)))
+        device, pooling = self._source.where, self._pooling  # what can be wrong without the weights comes before them
+        tokenizer = self._source.loaded("AutoTokenizer")
+        model, causal = self._network(torch)
+        tokens = tokens_of(model, tokenizer, min(self.max_length, context(model, tokenizer)))
         tail = _last_mlp(torch, model) if causal and pooling == "last" else None
         budget = self.token_budget or _budget(device, *_size(torch, model, device))
         threads = torch.get_num_threads()
@@ -182,146 +157,36 @@ class LanguageModel:
             finally:
                 torch.set_num_threads(threads)
 
-    @property
-    def _device(self) -> str:
-        torch = optional("torch", extra="text")
-        return _device(self.device, torch.cuda.is_available, torch.backends.mps.is_available)
+    @functools.cached_property
+    def _source(self) -> Source:
+        return Source(self.model, self.revision, self.dtype, self.device)
 
     @property
     def _pooling(self) -> Pooling:
-        attention = _gguf_attention(self.model) if self.model.endswith(".gguf") else self._attention(self._config)
-        allowed = _POOLINGS[attention]
+        allowed = _POOLINGS[self._source.attention]
         if self.pooling is not None and self.pooling not in allowed:
             reads = {"causal": "is a causal model", "both": "reads both ways", "encoder": "is an encoder–decoder model"}
             raise InputError(
-                f"`pooling` must be {' or '.join(map(repr, allowed))} here, because {self.model} {reads[attention]}; "
-                f"got {self.pooling!r}."
+                f"`pooling` must be {' or '.join(map(repr, allowed))} here, because {self.model} "
+                f"{reads[self._source.attention]}; got {self.pooling!r}."
             )
         return self.pooling or allowed[0]
 
-    def _attention(self, config: Any) -> Attention:
-        auto = optional("transformers.models.auto.modeling_auto", extra="text")
-        return _attention(config, auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES)
-
-    @property
-    def _config(self) -> Any:
-        return self._loaded("AutoConfig")
-
-    def _loaded(self, auto: str, **options: Any) -> Any:
-        """What an Auto class of transformers makes of this model; its errors in one sentence with the way out."""
-        transformers = optional("transformers", extra="text")
-        source = self.model
-        if source.endswith(".gguf"):
-            _gguf_architecture(source)  # refuses what is no such file
-            if missing := [name for name in ("gguf", "accelerate") if importlib.util.find_spec(name) is None]:
-                raise InputError(
-                    f"{' and '.join(missing)} needed for GGUF files, not installed: pip install 'mallow[gguf]'"
-                )
-            options["gguf_file"] = os.path.basename(source)
-            source = os.path.dirname(source) or "."
-        elif self.revision is not None:
-            options["revision"] = self.revision
-        with _in_one_sentence(self.model, self.revision, auto), quiet(transformers, bars="gguf_file" in options):
-            return getattr(transformers, auto).from_pretrained(source, **options)
-
-    @property
-    def _commit(self) -> str:
-        """The commit that the revision stands for, from where the hub's client puts its files."""
-        hub = optional("huggingface_hub", extra="text")
-        with _in_one_sentence(self.model, self.revision, "AutoConfig"):
-            path = hub.hf_hub_download(self.model, "config.json", revision=self.revision)
-        return Path(path).parent.name
-
-    def _network(self, torch: Any, device: str) -> tuple[Any, bool]:
+    def _network(self, torch: Any) -> tuple[Any, bool]:
         """The model without its vocabulary head, ready to run, and whether what follows a token is unseen by it."""
-        options = {}
-        if self.model.endswith(".gguf"):
-            attention = _gguf_attention(self.model)
-        else:
-            config = options["config"] = self._config
-            attention = self._attention(config)
+        source, options = self._source, {}
+        if not source.is_gguf:
+            config = options["config"] = source.loaded("AutoConfig")
             for name in ("activation_function", "hidden_act"):
                 if (found := getattr(config, name, None)) in _FUSED:
                     setattr(config, name, _FUSED[found])
-        precision = getattr(torch, _precision(self.dtype, device, _has_bfloat16))
-        model, report = self._loaded("AutoModel", **options, dtype=precision, output_loading_info=True)
-        _refuse_missing_weights(self.model, report["missing_keys"], attention)
-        if attention == "encoder":
+        model, missing = source.network("AutoModel", **options)
+        unused = ("decoder.",) if source.attention == "encoder" else ()
+        source.refuse_missing([key for key in missing if "pooler" not in key and not key.startswith(unused)])
+        if source.attention == "encoder":
             model = model.get_encoder()
-        model = _moved(model, device, self.model)
-        return model, attention == "causal" and _sees_only_backwards(torch, model)
-
-
-def _checked_model(model: str | os.PathLike[str]) -> str:
-    if not isinstance(model, (str, os.PathLike)) or not os.fspath(model):
-        raise InputError(f"`model` must be a name on the hub, a local folder or a .gguf file; got {model!r}.")
-    found = os.fspath(model)
-    local = os.path.expanduser(found)
-    if os.path.exists(local):
-        if os.path.isfile(local) and not local.endswith(".gguf"):
-            raise InputError(f"`model` must be a folder or a file that ends in .gguf; got the file {found}.")
-        return local
-    if found.endswith(".gguf") or os.path.isabs(local) or found.startswith(".") or found.count("/") > 1:
-        raise InputError(f"`model` must be a name on the hub, a local folder or a .gguf file; there is no {found}.")
-    return found
-
-
-def _is_local(model: str) -> bool:
-    return os.path.exists(model)
-
-
-def _one_of(name: str, value: object, allowed: Sequence[str]) -> None:
-    if value is None or value in allowed:
-        return
-    near = difflib.get_close_matches(str(value).lower(), allowed, n=1)
-    hint = f" Did you mean {near[0]!r}?" if near else ""
-    raise InputError(f"`{name}` must be one of {', '.join(map(repr, allowed))} or None; got {value!r}.{hint}")
-
-
-# What kind of model it is, and where it runs: pure decisions.
-
-
-def _attention(config: Any, causal: Mapping[str, Any], masked: Mapping[str, Any]) -> Attention:
-    """How a model reads, from its configuration and the tables of transformers."""
-    if getattr(config, "is_encoder_decoder", False):
-        return "encoder"
-    if getattr(config, "is_decoder", False):
-        return "causal"
-    # Many masked types have a causal head as well (BertLMHeadModel), hence masked first. Some causal types are trained
-    # further to read both ways (EmbeddingGemma) and say so.
-    text = config.get_text_config()
-    both_ways = getattr(text, "use_bidirectional_attention", False) or getattr(text, "is_causal", True) is False
-    return "causal" if config.model_type in causal and config.model_type not in masked and not both_ways else "both"
-
-
-def _device(device: str | None, cuda: Callable[[], bool], mps: Callable[[], bool]) -> str:
-    if device is not None:
-        return device
-    return "cuda" if cuda() else "mps" if mps() else "cpu"
-
-
-def _precision(dtype: Precision | None, device: str, bfloat16: Callable[[], bool]) -> Precision:
-    if dtype is not None:
-        return dtype
-    if device.startswith("cuda"):
-        return "bfloat16" if bfloat16() else "float16"
-    return "float16" if device.startswith("mps") else "float32"
-
-
-def _moved(network: Any, device: str, model: str) -> Any:
-    """The network where it is to run, ready to run."""
-    try:
-        return network.to(device).eval()
-    except (RuntimeError, AssertionError) as error:
-        raise InputError(
-            f"`device` must be one that torch can use here, with room for {model}; got {device!r}: "
-            f"{_first_line(error)} Pass device='cpu'."
-        ) from error
-
-
-def _has_bfloat16() -> bool:
-    # Emulated bfloat16 is slower than float16.
-    return bool(optional("torch", extra="text").cuda.is_bf16_supported(including_emulation=False))
+        model = moved(model, source.where, source.model)
+        return model, source.attention == "causal" and _sees_only_backwards(torch, model)
 
 
 def _budget(device: str, free: int | None, width: int, itemsize: int) -> int:
@@ -344,22 +209,6 @@ def _release(torch: Any, device: str) -> Callable[[], object] | None:
     if device.startswith("cuda"):
         return torch.cuda.empty_cache  # type: ignore[no-any-return]
     return torch.mps.empty_cache if device.startswith("mps") else None
-
-
-def _context(model: Any, tokenizer: Any) -> int:
-    """The most tokens that the model can read."""
-    config = model.config.get_text_config()
-    stated = [getattr(config, name, None) for name in ("max_position_embeddings", "n_positions", "max_seq_len")]
-    found = [int(value) for value in stated if value is not None and value > 0]  # -1: unlimited, in some of them
-    if not found:  # relative positions, as in T5: the length it was trained with
-        found = [int(tokenizer.model_max_length)]
-    # RoBERTa and its kin count positions from the padding token on: 514 of them are 512 tokens.
-    found += [
-        module.num_embeddings - module.padding_idx - 1
-        for name, module in model.named_modules()
-        if name.endswith("position_embeddings") and getattr(module, "padding_idx", None) is not None
-    ]
-    return min(found)
 
 
 def _sees_only_backwards(torch: Any, model: Any) -> bool:
@@ -413,38 +262,6 @@ def _shortened(module: Any) -> Iterator[threading.local]:
             handle.remove()
 
 
-# Texts → tokens → rows.
-
-
-def _tokenised(tokenizer: Any, texts: Sequence[str], limit: int, *, begins: bool) -> list[Tokens]:
-    """Tokens of each text, at least one, at most `limit`; with the token that begins a text first where `begins`."""
-    bos = tokenizer.bos_token_id
-    lone = next((one for one in (bos, tokenizer.eos_token_id, tokenizer.sep_token_id) if one is not None), None)
-    tokens: list[Tokens] = []
-    for start in range(0, len(texts), _TOKENISED):
-        encoded = tokenizer(
-            list(texts[start : start + _TOKENISED]),
-            truncation=True,
-            max_length=limit,
-            padding=False,
-            return_attention_mask=False,
-            return_token_type_ids=False,
-        )["input_ids"]
-        for some in encoded:
-            found = np.asarray(some, np.int32)
-            if begins and bos is not None and not (found.size and found[0] == bos):
-                found = np.concatenate([np.asarray([bos], np.int32), found])[:limit]
-            if not found.size:
-                if lone is None:
-                    raise InputError(
-                        f"`samples` must give at least one token each; the text at {len(tokens)} gives none, and the "
-                        "tokenizer has no token that begins or ends a text. Leave such texts out."
-                    )
-                found = np.asarray([lone], np.int32)
-            tokens.append(found)
-    return tokens
-
-
 def _rows(
     torch: Any, model: Any, tokens: Sequence[Tokens], pooling: Pooling, *, causal: bool, at: threading.local
 ) -> Points:
@@ -477,136 +294,3 @@ def _states(model: Any, ids: Any, mask: Any) -> Any:
     if getattr(model.config, "use_cache", None) is not None and not model.config.is_encoder_decoder:
         options["use_cache"] = False  # nothing is generated: keys and values need not be kept
     return model(input_ids=ids, **options).last_hidden_state
-
-
-# GGUF: the two facts that are wanted before, or without, transformers reading all of it.
-
-
-def _gguf_attention(path: str) -> Attention:
-    """From the header: transformers takes seconds to make a configuration of such a file."""
-    return "encoder" if "t5" in _gguf_architecture(path) else "causal"
-
-
-def _gguf_architecture(path: str) -> str:
-    """The key general.architecture of the header, such as "llama"."""
-    with open(path, "rb") as file:
-        head = file.read(1 << 16)
-    if head[:4] != b"GGUF":
-        raise InputError(f"`model` must be a GGUF file where its name ends in .gguf; {path} is none.")
-    return _gguf_value(head, b"general.architecture", kind=8).decode(errors="replace")
-
-
-def _gguf_wants_bos(path: str) -> bool:
-    """Whether the metadata say that texts begin with <bos>; transformers does not add it for all models (Gemma)."""
-    with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-        return _gguf_value(content, b"tokenizer.ggml.add_bos_token", kind=7) == b"\1"
-
-
-def _gguf_value(content: Any, key: bytes, *, kind: int) -> bytes:
-    """Value of a key: a string (kind 8) or a truth value (kind 7); empty where there is none."""
-    at = content.find(struct.pack("<Q", len(key)) + key, 0, 1 << 28)  # metadata come before the weights
-    if at < 0:
-        return b""
-    at += 8 + len(key)
-    (found,) = struct.unpack("<I", content[at : at + 4])
-    if found != kind:
-        return b""
-    if kind == 7:
-        return bytes(content[at + 4 : at + 5])
-    (size,) = struct.unpack("<Q", content[at + 4 : at + 12])
-    return bytes(content[at + 12 : at + 12 + size])
-
-
-# What goes wrong while loading.
-
-
-@contextlib.contextmanager
-def _in_one_sentence(model: str, revision: str | None, auto: str) -> Iterator[None]:
-    try:
-        yield
-    except Exception as error:
-        damaged = type(error).__name__ == "SafetensorError"  # an exception of its own kind
-        if not (damaged or isinstance(error, (OSError, ValueError, ImportError, KeyError, TypeError))):
-            raise
-        raise InputError(_why_not(error, model, revision, auto)) from error
-
-
-def _refuse_empty_tokenizer(model: str, known: int, vocabulary: int) -> None:
-    """Without tokenizer files transformers makes a tokenizer of nothing, to which all texts are the same."""
-    if known < vocabulary / 2:
-        raise InputError(
-            f"`model` must come with its tokenizer; that of {model} knows {known} tokens and the model {vocabulary}. "
-            "Save the tokenizer into the same folder."
-        )
-
-
-def _refuse_missing_weights(model: str, missing: Sequence[str], attention: Attention) -> None:
-    """Weights that are not in the checkpoint would be random; those of parts that are not used do not matter."""
-    used = [
-        key for key in missing if "pooler" not in key and not (attention == "encoder" and key.startswith("decoder."))
-    ]
-    if used:
-        raise InputError(
-            f"`model` must have all its weights; {model} lacks {len(used)}, such as {used[0]}. "
-            "Is it a checkpoint of another architecture than its config.json says?"
-        )
-
-
-def _why_not(error: BaseException, model: str, revision: str | None, auto: str) -> str:
-    """One sentence for the errors of transformers, and the way out."""
-    chain: list[BaseException] = []
-    found: BaseException | None = error
-    while found is not None and found not in chain:
-        chain.append(found)
-        found = found.__cause__ or found.__context__
-    kinds = {kind.__name__ for each in chain for kind in type(each).__mro__}
-    instead = "Or give a local folder or a .gguf file."
-    if _is_local(model):
-        part = {"AutoConfig": "configuration", "AutoTokenizer": "tokenizer"}.get(auto, "weights")
-        return f"`model` must be as transformers saves it; the {part} of {model} cannot be loaded: {_first_line(error)}"
-    if "GatedRepoError" in kinds:
-        return (
-            f"`model` {model} is on the hub for those who accept its terms. Do so there, then: hf auth login. {instead}"
-        )
-    if "RevisionNotFoundError" in kinds:
-        return f"`revision` must be a branch, tag or commit of {model} on the hub; there is no {revision!r}."
-    if "RepositoryNotFoundError" in kinds or "HFValidationError" in kinds:
-        return f"`model` must be on the hub; there is no {model} that you can see. Check the name. {instead}"
-    if kinds & {
-        "LocalEntryNotFoundError",
-        "OfflineModeIsEnabled",
-        "ConnectError",
-        "ConnectionError",
-        "TimeoutException",
-    }:
-        at = "" if revision is None else f" at {revision!r}"
-        return (
-            f"`model` {model}{at} is not among the downloaded models, and the hub cannot be reached. "
-            f"Check the name, or connect. {instead}"
-        )
-    return f"`model` {model} cannot be loaded: {_first_line(error)} {instead}"
-
-
-def _first_line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
-    line = lines[0].strip() if lines else type(error).__name__
-    return line if line.endswith((".", "?", "!")) else line + "."
-
-
-@contextlib.contextmanager
-def quiet(transformers: Any, *, bars: bool = False) -> Iterator[None]:
-    """No bars and no lists of unused weights (the vocabulary head is left out on purpose); restored at the end.
-
-    Where `bars`, transformers shows one that its own switch does not reach.
-    """
-    logging = transformers.utils.logging
-    level, enabled = logging.get_verbosity(), logging.is_progress_bar_enabled()
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
-    try:
-        with contextlib.redirect_stderr(io.StringIO()) if bars else contextlib.nullcontext():
-            yield
-    finally:
-        logging.set_verbosity(level)
-        if enabled:
-            logging.enable_progress_bar()

@@ -13,7 +13,7 @@ from mallow.embed.images import Preprocess
 from mallow.embed.protocol import AnyEmbedder
 from mallow.errors import InputError
 
-__all__ = ["DEFAULT", "named"]
+__all__ = ["DEFAULT", "attribute", "named"]
 
 DEFAULT = {"text": "minilm", "image": "inception"}
 """The embedder of each kind of sample where none is named; docs/choosing.md has the evidence."""
@@ -120,7 +120,8 @@ def _from_path(path: Path, kind: str, options: dict[str, Any], spec: str) -> Any
     return found
 
 
-def _imported(spec: str) -> AnyEmbedder:
+def attribute(spec: str, argument: str) -> Any:
+    """What package.module:object names, made where it is a class; `argument` is what it is meant for."""
     module, _, name = spec.partition(":")
     try:
         found: Any = importlib.import_module(module)
@@ -128,10 +129,13 @@ def _imported(spec: str) -> AnyEmbedder:
             found = getattr(found, part)
     except (ImportError, AttributeError, ValueError) as error:
         raise InputError(
-            f"`embedder` must name something that can be imported as package.module:object; {spec!r} cannot: {error}."
+            f"`{argument}` must name something that can be imported as package.module:object; {spec!r} cannot: {error}."
         ) from error
-    if isinstance(found, type):
-        found = found()
+    return found() if isinstance(found, type) else found
+
+
+def _imported(spec: str) -> AnyEmbedder:
+    found = attribute(spec, "embedder")
     if not (callable(found) or hasattr(found, "points")):
         raise InputError(f"`embedder` must be callable; {spec} is {type(found).__name__}.")
     return found  # type: ignore[no-any-return]

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mallow.embed.batches import ran_out_of_memory, within_memory
-from mallow.embed.language import quiet
 from mallow.embed.onnx import beginning
-from mallow.embed.protocol import Points, Rows, checked_texts, collected, digest
+from mallow.embed.pretrained import Source, moved
+from mallow.embed.protocol import Points, Rows, checked_texts, collected
 from mallow.errors import InputError, optional, whole
 
 __all__ = ["SentenceModel"]
@@ -33,21 +30,21 @@ class SentenceModel:
 
     Parameters
     ----------
-    model : str or path
-        A folder, or a name on the hub such as ``sentence-transformers/all-MiniLM-L6-v2``.
+    model : str
+        A local folder, or a name on the hub such as ``sentence-transformers/all-MiniLM-L6-v2``.
     revision : str or None
         Branch, tag or commit on the hub; None is the newest. The commit found goes into the name.
     max_length : int or None
         Tokens; of a longer text the beginning is taken. None: the model's own length.
     device : str or None
-        Of torch, such as "cpu" or "cuda". None: a GPU if there is one.
+        As torch names it; None takes CUDA, then MPS, then the CPU.
     batch_tokens : int
         Roughly how many tokens are run together.
     """
 
     kind: ClassVar[Literal["text"]] = "text"
 
-    model: str | os.PathLike[str]
+    model: str
     revision: str | None = None
     max_length: int | None = None
     device: str | None = None
@@ -57,27 +54,15 @@ class SentenceModel:
         if self.max_length is not None:
             whole("max_length", self.max_length, least=1)
         whole("batch_tokens", self.batch_tokens, least=1)
-        folder = Path(self.model)
-        if folder.is_dir():
-            if self.revision is not None:
-                raise InputError(
-                    f"`revision` must be None for a folder, which has one content; got {self.revision!r} with {folder}."
-                )
-            if not (folder / "modules.json").is_file():
-                raise _not_of_its_kind(str(folder))
-        elif folder.is_absolute() or not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", os.fspath(self.model)):
-            raise InputError(
-                f"`model` must be a folder or a name on the hub; there is no folder {os.fspath(self.model)!r}."
-            )
+        object.__setattr__(self, "model", self._source.model)
+        if self._source.is_local:
+            self._refuse_other_kinds()
 
     @cached_property
     def name(self) -> str:
         """Everything that the features depend on, in one line."""
-        folder = Path(self.model)
-        weights = (
-            f"{folder.resolve().name}@{digest(folder)}" if folder.is_dir() else f"{self.model}@{self._commit[:12]}"
-        )
-        return f"SentenceModel({weights}, max_length={self.max_length or 'own'}, float32)"
+        self._refuse_other_kinds()
+        return f"SentenceModel({self._source.label}, max_length={self.max_length or 'own'}, float32)"
 
     def __call__(self, samples: Sequence[str], /) -> Points:
         """The features (n, d) of the texts, in their order."""
@@ -106,49 +91,34 @@ class SentenceModel:
         yield from within_memory(tokens, self.batch_tokens, rows, waste=_WASTE)
 
     @cached_property
-    def _commit(self) -> str:
-        """The commit that the hub has, or its cache, for the revision."""
-        hub = optional("huggingface_hub", extra="sentence")
-        errors = optional("huggingface_hub.errors", extra="sentence")
-        try:
-            path = str(hub.hf_hub_download(os.fspath(self.model), "modules.json", revision=self.revision))
-        except (OSError, ValueError, errors.HfHubHTTPError, errors.EntryNotFoundError) as error:
-            # Without a network the same error says that the cache lacks the file.
-            if isinstance(error, errors.EntryNotFoundError) and not isinstance(error, errors.LocalEntryNotFoundError):
-                raise _not_of_its_kind(os.fspath(self.model)) from error
+    def _source(self) -> Source:
+        return Source(self.model, self.revision, device=self.device, extra="sentence")
+
+    def _refuse_other_kinds(self) -> None:
+        if self._source.sign is None:
+            # sentence-transformers would load it, with a pooling that nobody chose.
             raise InputError(
-                f"`model` must be a folder or a name on the hub; {os.fspath(self.model)!r} is no folder, and the hub did "
-                f"not give it: {error}"
-            ) from error
-        return Path(path).parent.name
+                f"`model` must be a sentence-transformers model, which has a modules.json; {self.model!r} has none. "
+                "LanguageModel takes other transformers models, with the pooling you choose."
+            )
 
     def _loaded(self) -> Any:
         package = optional("sentence_transformers", extra="sentence")
-        source = os.fspath(self.model)
-        revision = None if Path(source).is_dir() else self._commit
-        try:
-            with quiet(optional("transformers", extra="sentence")):
-                model = package.SentenceTransformer(source, revision=revision, device=self.device)
-        except (OSError, ValueError, KeyError) as error:
-            raise InputError(f"`model` {source!r} cannot be loaded by sentence-transformers: {error}") from error
+        self._refuse_other_kinds()
+        source = self._source
+        revision = None if source.is_local else source.commit
+        with source.reading("files"):
+            model = package.SentenceTransformer(source.model, revision=revision, device="cpu")
         # Weights stored in half precision stay so by default, which a CPU may not know.
-        model = model.float().eval()
+        model = moved(model.float(), source.where, source.model)
         if getattr(model.tokenizer, "pad_token", "") is None:
             raise InputError(
-                f"`model` {source!r} has a tokenizer without a padding token, so texts cannot share a batch. Set "
+                f"`model` {self.model!r} has a tokenizer without a padding token, so texts cannot share a batch. Set "
                 "tokenizer.pad_token, for example to its eos_token, and save the model."
             )
         if self.max_length is not None:
             model.max_seq_length = self.max_length
         return model
-
-
-def _not_of_its_kind(model: str) -> InputError:
-    # sentence-transformers would load it, with a pooling that nobody chose.
-    return InputError(
-        f"`model` must be a sentence-transformers model, which has a modules.json; {model!r} has none. "
-        "LanguageModel takes other transformers models, with the pooling you choose."
-    )
 
 
 def _beginnings(model: Any, texts: list[str]) -> list[str]:

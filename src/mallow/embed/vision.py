@@ -8,9 +8,8 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
-import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -20,14 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mallow.embed.images import Network, Preprocess, Resample, checked_images, image_rows
-from mallow.embed.language import quiet
+from mallow.embed.pretrained import Precision, Source, chosen_device, first_line, moved, one_of
 from mallow.embed.protocol import Points, Rows, collected, digest
 from mallow.errors import InputError, optional
 
 __all__ = ["OnnxImages", "TorchScript", "VisionModel", "inception"]
 
 Pooling = Literal["cls", "mean", "pooler", "projected"]
-Precision = Literal["float32", "float16", "bfloat16"]
 
 # The largest batch. More gains nothing on a CPU, where too much memory ends the process instead of raising an error.
 _CPU_LIMIT = 16
@@ -53,10 +51,10 @@ class VisionModel:
     preprocess : Preprocess or None
         None reads the model's own preprocessor_config.json.
     dtype : "float32", "float16", "bfloat16" or None
-        None is float16 on a GPU of compute capability 7 or more (it keeps three bits more than bfloat16), else float32.
-        Features are float32 in any case; in half precision they depend a little on the batch.
+        None is float32 on a CPU; bfloat16 on CUDA, float16 where the card has no bfloat16; float16 on MPS. Features are
+        float32 in any case; in half precision they depend a little on the batch.
     device : str or None
-        As torch names it; None takes a GPU if there is one.
+        As torch names it; None takes CUDA, then MPS, then the CPU.
 
     Examples
     --------
@@ -74,48 +72,35 @@ class VisionModel:
     device: str | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "model", os.fspath(self.model))  # a Path is as good
-        if not self.model:
-            raise InputError("`model` must be a name on the hub or a local folder; got an empty string.")
-        _one_of("pooling", self.pooling, get_args(Pooling))
-        _check_dtype(self.dtype)
+        object.__setattr__(self, "model", self._source.model)
+        one_of("pooling", self.pooling, get_args(Pooling))
 
     @cached_property
     def name(self) -> str:
         """Weights with their commit or digest, pooling, precision and preprocessing."""
-        precision = _precision(
-            self.dtype, _device(self.device)
-        )  # first: without torch there is no point in asking the hub
-        known = digest(self.model) if Path(self.model).is_dir() else (self._commit or self.revision or "unknown")[:12]
-        short = Path(self.model).resolve().name if Path(self.model).is_dir() else self.model
-        return f"VisionModel({short}@{known}, pooling={self.pooling}, {precision}, {self._preprocess!r})"
+        precision = self._source.precision  # first: without torch there is no point in asking the hub
+        return f"VisionModel({self._source.label}, pooling={self.pooling}, {precision}, {self._preprocess!r})"
 
     def stream(self, samples: Sequence[Any], /) -> Iterator[Rows]:
         """Places and float32 features as they are ready, in order."""
-        items = checked_images(samples)
-        network = self._network()
-        yield from image_rows(items, self._preprocess, network, limit=_limit(_device(self.device)))
+        return _streamed(samples, self._network, lambda: self._preprocess)
 
     def __call__(self, samples: Sequence[Any], /) -> Points:
         """Features (n, d) of the images: paths, arrays or Pillow images."""
         return collected(self.stream(samples), len(samples))
 
     @cached_property
-    def _preprocess(self) -> Preprocess:
-        if self.preprocess is not None:
-            return self.preprocess
-        return _own_preprocess(self.model, _settings(self.model, self.revision))
+    def _source(self) -> Source:
+        return Source(self.model, self.revision, self.dtype, self.device, extra="vision")
 
     @cached_property
-    def _commit(self) -> str | None:
-        """The commit that the hub's cache holds for the revision."""
-        path = _hub_file(self.model, "config.json", self.revision)
-        found = re.search(r"snapshots[/\\]([0-9a-f]{40})[/\\]", "" if path is None else path)
-        return None if found is None else found[1]
+    def _preprocess(self) -> Preprocess:
+        return _own_preprocess(self.model, _settings(self._source)) if self.preprocess is None else self.preprocess
 
-    def _network(self) -> Network:
+    def _network(self) -> tuple[Network, int]:
+        """The network and its largest batch."""
         torch = optional("torch", extra="vision")
-        device = _device(self.device)
+        device, precision = self._source.where, getattr(torch, self._source.precision)
         model = self._loaded()
         tower = getattr(model, "vision_model", model)
         if getattr(tower, "main_input_name", None) != "pixel_values":
@@ -128,9 +113,7 @@ class VisionModel:
                 f"pooling='projected' needs a model with a text tower, such as CLIP; {self.model!r} is a "
                 f"{type(model).__name__}. Use 'cls', 'mean' or 'pooler'."
             )
-        chosen = model if self.pooling == "projected" else tower
-        precision = getattr(torch, _precision(self.dtype, device))
-        chosen = _moved(chosen, device, precision).eval()
+        chosen = moved(model if self.pooling == "projected" else tower, device, self.model, precision)
 
         def network(batch: NDArray[np.float32]) -> Points:
             with torch.inference_mode():
@@ -144,32 +127,16 @@ class VisionModel:
                     pooled = _pooled(chosen(pixel_values=pixels), self.pooling, tower.config, batch.shape[-2:])
                 return _as_rows(pooled)
 
-        return network
+        return network, _limit(device)
 
     def _loaded(self) -> Any:
-        transformers = optional("transformers", extra="vision")
-        revision = None if Path(self.model).is_dir() else (self._commit or self.revision)
-        extra = {} if revision is None else {"revision": revision}
-        try:
-            with quiet(transformers):
-                model, info = transformers.AutoModel.from_pretrained(self.model, output_loading_info=True, **extra)
-        except (OSError, ValueError, RuntimeError) as error:
-            raise _not_found(self.model, error) from error
-        # Weights that the checkpoint lacks are drawn at random: features from them would mean nothing. Many classifiers
-        # come without a pooler. The mask token is used in training alone.
-        missing = sorted(
-            key
-            for key in info["missing_keys"]
-            if not key.endswith("mask_token") and (self.pooling == "pooler" or "pooler" not in key)
-        )
-        if missing:
-            way = (
-                "Use pooling='cls' or 'mean'." if all("pooler" in key for key in missing) else "Use another checkpoint."
-            )
-            raise InputError(
-                f"The checkpoint of {self.model!r} must hold all weights; {len(missing)} are missing ({missing[0]}, …) and "
-                f"would be random. {way}"
-            )
+        model, missing = self._source.network("AutoModel")
+        # Many classifiers come without a pooler. The mask token is used in training alone.
+        pooled = self.pooling == "pooler"
+        missing = [key for key in missing if not key.endswith("mask_token") and (pooled or "pooler" not in key)]
+        no_pooler = all("pooler" in key for key in missing)
+        way_out = "Use pooling='cls' or 'mean'." if no_pooler else "Use another checkpoint."
+        self._source.refuse_missing(missing, way_out)
         # Masked autoencoders hide most patches at random, also in evaluation.
         if hasattr(model.config, "mask_ratio"):
             model.config.mask_ratio = 0.0
@@ -204,7 +171,7 @@ class TorchScript:
     def __post_init__(self) -> None:
         object.__setattr__(self, "path", _checked_file("path", self.path))
         _check_preprocess(self.preprocess)
-        _check_dtype(self.dtype)
+        one_of("dtype", self.dtype, (*get_args(Precision), None))
 
     @cached_property
     def name(self) -> str:
@@ -214,17 +181,15 @@ class TorchScript:
 
     def stream(self, samples: Sequence[Any], /) -> Iterator[Rows]:
         """Places and float32 features as they are ready, in order."""
-        items = checked_images(samples)
-        network = self._network()
-        yield from image_rows(items, self.preprocess, network, limit=_limit(_device(self.device)))
+        return _streamed(samples, self._network, lambda: self.preprocess)
 
     def __call__(self, samples: Sequence[Any], /) -> Points:
         """Features (n, d) of the images: paths, arrays or Pillow images."""
         return collected(self.stream(samples), len(samples))
 
-    def _network(self) -> Network:
+    def _network(self) -> tuple[Network, int]:
         torch = optional("torch", extra="vision")
-        device = _device(self.device)
+        device = chosen_device(self.device, extra="vision")
         precision = getattr(torch, self.dtype or "float32")
         try:
             with warnings.catch_warnings():
@@ -236,13 +201,13 @@ class TorchScript:
                 f"{self.path}: must be a TorchScript file, as torch.jit.save writes it; it cannot be loaded. "
                 "A file of torch.save (weights alone) has to be turned into one with torch.jit.trace."
             ) from error
-        script = _moved(script, device, precision).eval()
+        script = moved(script, device, self.path, precision)
 
         def network(batch: NDArray[np.float32]) -> Points:
             with torch.inference_mode():
                 return _as_rows(_chosen(script(torch.from_numpy(batch).to(device, precision)), self.output))
 
-        return network
+        return network, _limit(device)
 
 
 def inception(
@@ -266,7 +231,7 @@ def inception(
     resample : "bicubic", "bilinear" or "lanczos"
         Filter of the resize.
     device : str or None
-        As torch names it; None takes a GPU if there is one.
+        As torch names it; None takes CUDA, then MPS, then the CPU.
     """
     if path is None:
         # The package is not imported: that would want OpenCV.
@@ -314,9 +279,7 @@ class OnnxImages:
 
     def stream(self, samples: Sequence[Any], /) -> Iterator[Rows]:
         """Places and float32 features as they are ready, in order."""
-        items = checked_images(samples)
-        network, limit = self._network()
-        yield from image_rows(items, self.preprocess, network, limit=limit)
+        return _streamed(samples, self._network, lambda: self.preprocess)
 
     def __call__(self, samples: Sequence[Any], /) -> Points:
         """Features (n, d) of the images: paths, arrays or Pillow images."""
@@ -332,7 +295,7 @@ class OnnxImages:
             session = runtime.InferenceSession(self.path, providers=providers)
         except Exception as error:  # its errors share no class of their own
             raise InputError(
-                f"{self.path}: must be an ONNX file; onnxruntime cannot load it ({_first_line(error)})."
+                f"{self.path}: must be an ONNX file; onnxruntime cannot load it ({first_line(error).rstrip('.')})."
             ) from error
         inputs = session.get_inputs()
         types = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(double)": np.float64}
@@ -362,14 +325,12 @@ class OnnxImages:
 # --- shared by the embedders
 
 
-def _one_of(name: str, value: object, allowed: tuple[object, ...]) -> None:
-    if value not in allowed:
-        raise InputError(f"`{name}` must be one of {', '.join(map(repr, allowed))}; got {value!r}.")
-
-
-def _check_dtype(dtype: object) -> None:
-    if dtype is not None:
-        _one_of("dtype", dtype, get_args(Precision))
+def _streamed(
+    samples: Sequence[Any], network: Callable[[], tuple[Network, int]], preprocess: Callable[[], Preprocess]
+) -> Iterator[Rows]:
+    items = checked_images(samples)  # before anything is loaded
+    run, limit = network()
+    yield from image_rows(items, preprocess(), run, limit=limit)
 
 
 def _check_preprocess(preprocess: object) -> None:
@@ -383,38 +344,8 @@ def _checked_file(name: str, path: str | os.PathLike[str]) -> str:
     return os.fspath(path)
 
 
-def _first_line(error: BaseException) -> str:
-    return next(iter(str(error).splitlines()), type(error).__name__).rstrip(".")
-
-
-def _device(device: str | None) -> str:
-    torch = optional("torch", extra="vision")
-    if device is not None:
-        return device
-    if torch.cuda.is_available():
-        return "cuda"
-    return "mps" if torch.backends.mps.is_available() else "cpu"
-
-
-def _precision(dtype: Precision | None, device: str) -> Precision:
-    if dtype is not None:
-        return dtype
-    torch = optional("torch", extra="vision")
-    halves = device.startswith("cuda") and torch.cuda.get_device_capability(device)[0] >= 7
-    return "float16" if halves else "float32"
-
-
 def _limit(device: str) -> int:
     return _CPU_LIMIT if device.startswith("cpu") else _GPU_LIMIT
-
-
-def _moved(module: Any, device: str, precision: Any) -> Any:
-    try:
-        return module.to(device=device, dtype=precision)
-    except (RuntimeError, AssertionError) as error:  # torch without CUDA asserts
-        raise InputError(
-            f"`device` must be one that torch can use here; got {device!r}: {_first_line(error)}."
-        ) from error
 
 
 def _chosen(found: Any, output: int | str | None) -> Any:
@@ -485,42 +416,24 @@ _SQUARE = ("deit", "beit", "flava", "perceiver", "data2vec")
 _RESAMPLE: dict[int, Resample] = {1: "lanczos", 2: "bilinear", 3: "bicubic"}  # Pillow's numbers
 
 
-def _hub_file(model: str, name: str, revision: str | None) -> str | None:
-    """Path of a file of the model, in its folder or in the hub's cache; None if the model has no such file."""
-    if Path(model).is_dir():
-        path = Path(model) / name
-        return str(path) if path.is_file() else None
-    hub = optional("huggingface_hub", extra="vision")
-    errors = optional("huggingface_hub.errors", extra="vision")
-    try:
-        return str(hub.hf_hub_download(model, name, revision=revision))
-    except errors.EntryNotFoundError as error:
-        # Without a network the same error says that the cache lacks the file.
-        if isinstance(error, errors.LocalEntryNotFoundError):
-            raise _not_found(model, error) from error
-        return None
-    except (OSError, ValueError, errors.HfHubHTTPError) as error:
-        raise _not_found(model, error) from error
-
-
-def _settings(model: str, revision: str | None) -> dict[str, Any]:
+def _settings(source: Source) -> dict[str, Any]:
     """The image processor's settings, as the model comes with them."""
     unreached: InputError | None = None
     # Since transformers 5, a processor of images and texts keeps both in one file.
     for name, part in (("preprocessor_config.json", None), ("processor_config.json", "image_processor")):
         try:
-            path = _hub_file(model, name, revision)
+            path = source.file(name)
         except InputError as error:  # offline, the cache may hold the other one
             unreached = error
             continue
-        found = {} if path is None else json.loads(Path(path).read_text(encoding="utf-8"))
+        found = {} if path is None else json.loads(path.read_text(encoding="utf-8"))
         settings: dict[str, Any] | None = found if part is None else found.get(part)
         if settings:
             return settings
     if unreached is not None:
         raise unreached
     raise InputError(
-        f"{model!r} comes without preprocessor_config.json, so its preprocessing is not known. "
+        f"{source.model!r} comes without preprocessor_config.json, so its preprocessing is not known. "
         "Pass preprocess=Preprocess(size=…, mean=…, std=…)."
     )
 
@@ -583,11 +496,3 @@ def _convnext_size(kind: str, size: Any, share: float, refused: Any) -> tuple[in
         raise refused("it has a rule of its own for crop_pct")
     edge = size if isinstance(size, int) else size[0]
     return (int(edge / share), edge) if edge < 384 else ((edge, edge), None)
-
-
-def _not_found(model: str, error: BaseException) -> InputError:
-    return InputError(
-        f"`model` must be a name on the hub or a local folder that transformers can load; got {model!r} "
-        f"({_first_line(error)}). Check the name; pass a local folder with config.json and the weights; or, if the hub "
-        "was not reached, check the network and unset HF_HUB_OFFLINE."
-    )

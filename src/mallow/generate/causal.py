@@ -7,28 +7,14 @@ import functools
 import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mallow.embed.language import (
-    LanguageModel,
-    Precision,
-    _context,
-    _gguf_attention,
-    _gguf_wants_bos,
-    _has_bfloat16,
-    _is_local,
-    _moved,
-    _precision,
-    _refuse_empty_tokenizer,
-    _refuse_missing_weights,
-    _tokenised,
-)
-from mallow.embed.protocol import digest
+from mallow.embed.pretrained import Precision, Source, context, moved, tokenised
 from mallow.errors import InputError, optional
+from mallow.generate.keys import with_room
 from mallow.generate.protocol import Tokens
 
 __all__ = ["CausalModel", "LoadedModel"]
@@ -46,15 +32,8 @@ class CausalModel:
 
     Parameters
     ----------
-    model : str
-        Name on the hub; or a local folder as `save_pretrained` writes it; or a file that ends in .gguf, whose weights
-        transformers turns back into `dtype` (needs ``pip install 'mallow[gguf]'``).
-    revision : str or None
-        Branch, tag or commit on the hub; None is the newest that is known. The commit found goes into the name.
-    dtype : "float32", "float16", "bfloat16" or None
-        None is float32 on a CPU; bfloat16 on CUDA, float16 where the card has no bfloat16; float16 on MPS.
-    device : str or None
-        As torch names it: "cpu", "cuda", "cuda:1", "mps". None takes CUDA, then MPS, then the CPU.
+    model, revision, dtype, device
+        As for `mallow.embed.LanguageModel`.
 
     Examples
     --------
@@ -73,39 +52,27 @@ class CausalModel:
     @functools.cached_property
     def name(self) -> str:
         """Weights with their commit or digest, and precision; the weights are not loaded for it."""
-        if _is_local(self.model):
-            path = Path(self.model)
-            label, mark = path.resolve().name, digest(path)
-        else:
-            label, mark = self.model, self._source._commit[:12]
-        return f"CausalModel({label}@{mark}, {_precision(self.dtype, self._source._device, _has_bfloat16)})"
+        precision = self._source.precision  # first: without torch there is no point in asking the hub
+        return f"CausalModel({self._source.label}, {precision})"
 
     def loaded(self) -> LoadedModel:
         """The model with its weights; reading a GGUF file takes a while."""
-        torch = optional("torch", extra="text")
         source = self._source
-        device = source._device
-        is_gguf = self.model.endswith(".gguf")
-        attention = _gguf_attention(self.model) if is_gguf else source._attention(source._config)
-        if attention != "causal":
-            reads = "reads both ways" if attention == "both" else "is an encoder–decoder model"
+        where = source.where  # what can be wrong without the weights comes before them
+        if source.attention != "causal":
+            reads = "reads both ways" if source.attention == "both" else "is an encoder–decoder model"
             raise InputError(f"`model` must be a causal model, which continues texts; {self.model} {reads}.")
         name = self.name
-        tokenizer = source._loaded("AutoTokenizer")
-        precision = getattr(torch, _precision(self.dtype, device, _has_bfloat16))
-        network, report = source._loaded("AutoModelForCausalLM", dtype=precision, output_loading_info=True)
-        # A head that is the embedding turned round is not in the file.
-        tied = getattr(network, "all_tied_weights_keys", None) or ()
-        _refuse_missing_weights(self.model, [key for key in report["missing_keys"] if key not in tied], attention)
-        network = _moved(network, device, self.model)
-        size = int(network.config.get_text_config().vocab_size)
-        _refuse_empty_tokenizer(self.model, len(tokenizer), size)
-        return LoadedModel(name, network, tokenizer, begins=is_gguf and _gguf_wants_bos(self.model))
+        tokenizer = source.loaded("AutoTokenizer")
+        network, missing = source.network("AutoModelForCausalLM")
+        source.refuse_missing([key for key in missing if "pooler" not in key])
+        network = moved(network, where, self.model)
+        source.refuse_empty(tokenizer, network)
+        return LoadedModel(name, network, tokenizer, begins=source.wants_bos)
 
-    @property
-    def _source(self) -> LanguageModel:
-        """The same files under the same options: what is found, loaded and refused is the same for both."""
-        return LanguageModel(self.model, self.revision, dtype=self.dtype, device=self.device)
+    @functools.cached_property
+    def _source(self) -> Source:
+        return Source(self.model, self.revision, self.dtype, self.device)
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,14 +130,14 @@ class LoadedModel:
     @functools.cached_property
     def context(self) -> int | None:
         """The positions that the model has; None where there is no limit."""
-        found = _context(self._network, self._tokenizer)
+        found = context(self._network, self._tokenizer)
         return found if found < _LONGEST else None
 
     def encode(self, text: str) -> list[int]:
         """The tokens of a text, with the one that begins a text where the tokenizer adds it; none for an empty text."""
         if text == "":
             return []
-        [found] = _tokenised(self._tokenizer, [text], _LONGEST, begins=self._begins)
+        [found] = tokenised(self._tokenizer, [text], _LONGEST, begins=self._begins)
         tokens: list[int] = found.tolist()
         while tokens and tokens[-1] in self.end and len(tokens) > 1:  # some tokenizers end every text
             tokens.pop()
@@ -299,7 +266,7 @@ class LoadedModel:
                 given = torch.from_numpy(np.ascontiguousarray(ids[:, part])).to(device)
                 found = self._network(input_ids=given, past_key_values=cache, **options)
                 seen.append(self._seen)
-                cache = getattr(found, "past_key_values", None)
+                cache = with_room(getattr(found, "past_key_values", None))
                 if not hasattr(cache, "reorder_cache"):
                     raise InputError(
                         f"`model` must keep keys and values of what it has read; {self.name} does not. Choose one with "
