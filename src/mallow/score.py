@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mallow import jsonable
+from mallow import draw, jsonable
 from mallow.divergence import KL, Divergence
 from mallow.embed.features import all_features
 from mallow.embed.protocol import AnyEmbedder
-from mallow.errors import EstimateWarning, InputError, optional, positive, whole
+from mallow.errors import EstimateWarning, InputError, positive, whole
 from mallow.estimate import Estimator, Quantize
 from mallow.estimate.quantize import split_size
 from mallow.estimate.reduce import checked_pair
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["MAUVE_2021", "MAUVE_STAR", "Measure", "Score", "permutation_test", "score"]
 
 SUMMARIES = ("mauve", "frontier_integral", "midpoint")
+_CURVE = ("lam", "p_to_mix", "q_to_mix", "exact")
 _FEW_SAMPLES = 1000  # paper: sec:best-practices
 _EMPTY_BINS = 0.2
 _BINS_PER_SAMPLE = 0.2
@@ -131,6 +132,9 @@ class Score:
         The constant c.
     values : dict
         Each summary in every repeat.
+    band : two Frontiers or None
+        The least and the greatest cost over the repeats at each λ: the curves of all repeats lie between them. None for a
+        single repeat.
     """
 
     mauve: float
@@ -147,6 +151,7 @@ class Score:
     n: tuple[int, int]
     scale: float
     values: dict[str, tuple[float, ...]]
+    band: tuple[Frontier, Frontier] | None = None
 
     def __repr__(self) -> str:
         spread, floor = self.std["mauve"], self.noise_floor["mauve"]
@@ -163,7 +168,8 @@ class Score:
             "interval": {name: None if pair is None else list(pair) for name, pair in self.interval.items()},
             "debiased": self.debiased,
             "noise_floor": self.noise_floor,
-            "frontier": jsonable.encoded(self.frontier, ("lam", "p_to_mix", "q_to_mix", "exact")),
+            "frontier": jsonable.encoded(self.frontier, _CURVE),
+            "band": None if self.band is None else [jsonable.encoded(curve, _CURVE) for curve in self.band],
             "masses": jsonable.encoded(self.masses, ("p", "q", "split", "weight")),
             "partition": None
             if self.masses.partition is None
@@ -180,6 +186,7 @@ class Score:
         """The score that `to_dict` wrote."""
         if data.get("kind") != "mallow score":
             raise InputError(f"`data` must be what Score.to_dict wrote; its kind is {data.get('kind')!r}.")
+        band = data.get("band")  # files of the first versions have none
         partition = None if data["partition"] is None else Partition(**jsonable.decoded(data["partition"]))
         return cls(
             **{name: data[name] for name in SUMMARIES},
@@ -194,6 +201,9 @@ class Score:
             n=tuple(data["n"]),
             scale=data["scale"],
             values={name: tuple(values) for name, values in data["values"].items()},
+            band=None
+            if band is None
+            else (Frontier(**jsonable.decoded(band[0])), Frontier(**jsonable.decoded(band[1]))),
         )
 
     def to_json(self) -> str:
@@ -206,17 +216,13 @@ class Score:
         return cls.from_dict(json.loads(text))
 
     def plot(self, ax: Axes | None = None, label: str | None = None) -> Axes:
-        """Draw the exponentiated frontier with the area below it shaded; returns the axes."""
-        if ax is None:
-            ax = optional("matplotlib.pyplot", extra="plot").subplots()[1]
-        x = np.concatenate([[0.0], np.exp(-self.scale * self.frontier.p_to_mix), [1.0]])
-        y = np.concatenate([[1.0], np.exp(-self.scale * self.frontier.q_to_mix), [0.0]])
-        (line,) = ax.plot(x, y, label=label or f"MAUVE = {self.mauve:.3f}")
-        ax.fill_between(x, y, alpha=0.15, color=line.get_color())
-        ax.set_xlabel(rf"$\exp(-{self.scale:g}\,D(P\|R_\lambda))$: low where the model misses")
-        ax.set_ylabel(rf"$\exp(-{self.scale:g}\,D(Q\|R_\lambda))$: low where the model invents")
-        ax.set_aspect("equal")
-        ax.legend()
+        """Draw the exponentiated frontier with the area below it shaded; returns the axes.
+
+        With several repeats the curve has a band, between whose edges the curves of all repeats lie.
+        """
+        ax = draw.axes(ax)
+        draw.exponentiated(ax, self, label=label or f"MAUVE = {self.mauve:.3f}")
+        draw.legend(ax)
         return ax
 
 
@@ -340,10 +346,11 @@ def assembled(
     """The score of the repeats, without its warnings."""
     values = all_values(measure, runs)
     curves = [frontier(masses, measure.divergence) for masses in runs]
-    mean = curves[0]
-    if all(len(curve.lam) == len(mean.lam) for curve in curves):
-        p_to_mix = np.mean([curve.p_to_mix for curve in curves], axis=0)
-        mean = replace(mean, p_to_mix=p_to_mix, q_to_mix=np.mean([curve.q_to_mix for curve in curves], axis=0))
+    mean, band = curves[0], None
+    if len(curves) > 1 and all(len(curve.lam) == len(mean.lam) for curve in curves):
+        p, q = np.array([(curve.p_to_mix, curve.q_to_mix) for curve in curves]).swapaxes(0, 1)
+        mean, *ends = (replace(mean, p_to_mix=f(p, axis=0), q_to_mix=f(q, axis=0)) for f in (np.mean, np.min, np.max))
+        band = (ends[0], ends[1])
     first = runs[0]
     say_bin_doubts(first.partition)
     return Score(
@@ -359,6 +366,7 @@ def assembled(
         n=n,
         scale=measure.c,
         values=values,
+        band=band,
     )
 
 

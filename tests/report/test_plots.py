@@ -1,0 +1,193 @@
+"""Pictures: what is drawn is what was measured, and it can be read in grey."""
+
+import io
+import sys
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from pytest import approx
+
+from mallow import draw
+from mallow.compare import Comparison
+from mallow.errors import EstimateWarning, InputError
+from mallow.estimate import Quantize
+from mallow.frontier import frontier
+from mallow.report import frontier_figure, rank_figure, score_figure
+from mallow.score import Measure, Score, repeated, score
+
+figure_module = pytest.importorskip("matplotlib.figure", reason="needs matplotlib: pip install 'mallow[plot]'")
+FIGURES = [frontier_figure, score_figure, rank_figure]
+
+
+def texts(figure):
+    figure.savefig(io.BytesIO())  # text is laid out, and formulas are read, only when drawn
+    found = []
+    for ax in figure.axes:
+        found += [ax.get_title(), ax.get_xlabel(), ax.get_ylabel()]
+        found += [each.get_text() for each in (*ax.get_xticklabels(), *ax.get_yticklabels())]
+        found += [each.get_text() for each in (ax.get_legend().get_texts() if ax.get_legend() else ())]
+    return found
+
+
+@pytest.mark.parametrize("make", FIGURES)
+@pytest.mark.parametrize(("form", "start"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")])
+def test_every_figure_is_written_in_every_form(compared, make, form, start, tmp_path):
+    path = tmp_path / f"figure.{form}"
+    make(compared).savefig(path)
+    assert path.read_bytes().startswith(start)
+    assert path.stat().st_size > 3000
+
+
+@pytest.mark.parametrize("make", FIGURES)
+def test_every_system_and_axis_is_named(compared, make):
+    shown = texts(make(compared))
+    for name in compared.scores:
+        assert any(name in each for each in shown)
+    assert any("misses" in each or "indistinguishable" in each or "closest" in each for each in shown)
+
+
+def test_frontiers_are_drawn_in_both_coordinates(compared):
+    raw, exponentiated = frontier_figure(compared).axes
+    for line, curve, one in zip(raw.lines, exponentiated.lines, compared.scores.values(), strict=True):
+        lam = one.frontier.lam
+        inner = (lam >= 0.01) & (lam <= 0.99)
+        assert line.get_xdata().tolist() == one.frontier.p_to_mix[inner].tolist()
+        assert line.get_ydata().tolist() == one.frontier.q_to_mix[inner].tolist()
+        x, y = curve.get_data()
+        assert np.trapezoid(y, x) == approx(one.mauve, abs=0.01)
+        assert (x[0], y[0], x[-1], y[-1]) == (0, 1, 1, 0)
+    for ax in (raw, exponentiated):
+        (left, right), (bottom, top) = ax.get_xlim(), ax.get_ylim()
+        assert left == bottom == 0
+        for line in ax.lines:
+            assert line.get_xdata().max() <= right
+            assert line.get_ydata().max() <= top
+
+
+def test_systems_differ_without_colour():
+    looks = [draw.look(place) for place in range(30)]
+    assert len({(look["linestyle"], look["marker"]) for look in looks}) == 30
+    assert len({(look["linestyle"], look["color"]) for look in looks}) == 30
+    assert len({look["linestyle"] for look in looks[:5]}) == 5
+
+
+def test_names_are_shown_as_they_are(compared):
+    strange = ["$x^{$", "_hidden", "two\nlines"]
+    given = replace(
+        compared,
+        scores=dict(zip(strange, compared.scores.values(), strict=True)),
+        ranks=dict(zip(strange, compared.ranks.values(), strict=True)),
+    )
+    for make in FIGURES:
+        shown = [each.replace(r"\$", "$") for each in texts(make(given))]
+        for name in ("$x^{$", "_hidden", "two lines"):
+            assert any(name in each for each in shown), (make, name)
+    ax = frontier_figure(given).axes[0]
+    assert len(ax.get_legend().get_texts()) == 3
+
+
+def test_many_systems_have_their_legend_outside(compared):
+    many = {f"system {i}": compared.scores["near"] for i in range(9)}
+    figure = frontier_figure(many)
+    figure.savefig(io.BytesIO())  # text is laid out, and formulas are read, only when drawn
+    ax = figure.axes[0]
+    assert ax.get_legend().get_window_extent().x0 >= ax.get_window_extent().x1 - 1
+
+
+def test_rank_ranges(compared):
+    ax = rank_figure(compared).axes[0]
+    drawn = [tuple(line.get_xdata()) for line in ax.lines]
+    assert drawn[::-1] == list(compared.ranks.values())
+    assert [each.get_text() for each in ax.get_yticklabels()][::-1] == list(compared.ranks)
+    with pytest.raises(InputError, match=r"^`comparison` must have ranks; it has none\. Compare all pairs"):
+        rank_figure(compared.scores["near"])
+
+
+def test_scores_intervals_and_floors(compared):
+    ax = score_figure(compared).axes[0]
+    for place, one in enumerate(list(compared.scores.values())[::-1]):
+        here = [tuple(line.get_xdata()) for line in ax.lines if set(line.get_ydata()) == {place}]
+        assert (one.mauve,) in here
+        assert (one.noise_floor["mauve"],) in here
+        assert (one.interval["mauve"] is None) or tuple(one.interval["mauve"]) in here
+    shown = [each.get_text() for each in ax.get_legend().get_texts()]
+    assert sorted(shown) == ["95 % interval", "noise floor", "score, spread over seeds"]
+
+
+def test_without_matplotlib_the_message_says_what_to_install(compared, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(InputError, match=r"^matplotlib is needed .* pip install 'mallow\[plot\]'$"):
+        score_figure(compared)
+
+
+# --- the band over repeats
+
+
+@pytest.fixture(scope="module")
+def banded():
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(400, 4)), rng.normal(0.4, 1.0, size=(400, 4))
+    measure = Measure(Quantize(bins=15))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EstimateWarning)
+        made = score(x, y, measure=measure, repeats=4)
+    prepared = measure.estimator.prepare(x, y)
+    return made, [frontier(masses) for masses in repeated(measure, prepared, 4, 0)]
+
+
+def test_the_curves_of_all_repeats_lie_in_the_band(banded):
+    made, curves = banded
+    low, high = made.band
+    for axis in ("p_to_mix", "q_to_mix"):
+        each = np.array([getattr(curve, axis) for curve in curves])
+        assert np.array_equal(getattr(low, axis), each.min(axis=0))
+        assert np.array_equal(getattr(high, axis), each.max(axis=0))
+        assert np.array_equal(getattr(made.frontier, axis), each.mean(axis=0))
+    assert (high.p_to_mix > low.p_to_mix).any()
+
+
+def test_the_band_is_drawn(banded):
+    from matplotlib.path import Path
+
+    made, curves = banded
+    ax = figure_module.Figure().subplots()
+    draw.exponentiated(ax, made, label="x")
+    [patch] = ax.patches
+    outline = Path(patch.get_xy())
+    for curve in curves:
+        x, y = draw.exponentiated_points(curve, made.scale)
+        inner = (x < 0.98) & (y < 0.98)  # at the ends the band has no width
+        inside = [outline.contains_points(np.column_stack([x, y])[inner], radius=r) for r in (-1e-6, 1e-6)]
+        assert inner.sum() > 5
+        assert np.any(inside, axis=0).all()  # which sign widens depends on the direction of the outline
+    draw.costs(ax, made, label="x")
+    assert len(ax.patches) == 2
+
+
+def test_the_band_is_stored_and_may_be_missing(banded):
+    made, _ = banded
+    again = Score.from_json(made.to_json())
+    for ours, theirs in zip(made.band, again.band, strict=True):
+        assert np.array_equal(ours.p_to_mix, theirs.p_to_mix)
+        assert np.array_equal(ours.q_to_mix, theirs.q_to_mix)
+    old = made.to_dict()
+    del old["band"]
+    assert Score.from_dict(old).band is None
+    alone = replace(made, band=None)
+    assert Score.from_dict(alone.to_dict()).band is None
+    assert len(frontier_figure(alone).axes[1].patches) == 0
+
+
+def test_one_repeat_has_no_band():
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(300, 3)), rng.normal(size=(300, 3))
+    with pytest.warns(EstimateWarning):
+        assert score(x, y, measure=Measure(Quantize(bins=10)), repeats=1).band is None
+
+
+def test_a_stored_comparison_draws_the_same(compared):
+    again = Comparison.from_json(compared.to_json())
+    ours, theirs = (rank_figure(each).axes[0] for each in (compared, again))
+    assert [line.get_xydata().tolist() for line in ours.lines] == [line.get_xydata().tolist() for line in theirs.lines]
