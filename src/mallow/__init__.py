@@ -7,10 +7,12 @@ f-divergence, the divergence frontier and its summaries: `area` (MAUVE; 1 = indi
 `integral` and `midpoint` (0 = indistinguishable).
 """
 
-from mallow import bounds, embed, generate, smoothing
+from mallow import baselines, bounds, embed, generate, smoothing, transport
 from mallow.audit import Audit, audit
 from mallow.compare import Comparison, compare
+from mallow.confounds import Finding, confounds
 from mallow.debias import debiased
+from mallow.diagnose import Diagnosis, diagnose
 from mallow.divergence import (
     CHI2,
     CHI2_INTEGRAL,
@@ -29,6 +31,7 @@ from mallow.errors import EstimateWarning, InputError
 from mallow.estimate import Classifier, Codebook, Gaussian, KernelDensity, Neighbors, Quantize, Reduce
 from mallow.frontier import Frontier, area, frontier, integral, linear_cost, midpoint
 from mallow.masses import Masses, Partition
+from mallow.monitor import Monitor
 from mallow.samples import Samples, read, write
 from mallow.score import MAUVE_2021, MAUVE_STAR, Measure, Score, permutation_test, score
 from mallow.sweep import Sweep, sweep
@@ -50,14 +53,17 @@ __all__ = [
     "Classifier",
     "Codebook",
     "Comparison",
+    "Diagnosis",
     "Divergence",
     "EstimateWarning",
+    "Finding",
     "Frontier",
     "Gaussian",
     "InputError",
     "KernelDensity",
     "Masses",
     "Measure",
+    "Monitor",
     "Neighbors",
     "Partition",
     "Quantize",
@@ -67,10 +73,13 @@ __all__ = [
     "Sweep",
     "area",
     "audit",
+    "baselines",
     "bounds",
     "compare",
+    "confounds",
     "conjugate",
     "debiased",
+    "diagnose",
     "embed",
     "frontier",
     "generate",
@@ -84,5 +93,6 @@ __all__ = [
     "skew_js",
     "smoothing",
     "sweep",
+    "transport",
     "write",
 ]
