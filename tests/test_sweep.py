@@ -99,7 +99,7 @@ def test_short_texts(human, model, tmp_path):
     assert "1 of 251 texts are shorter than 4 tokens and were left out" in str(told[0].message)
     assert found.comparison.scores["greedy"].n == (250, 250)
     assert read(found.files["greedy"]).ids[0] == "2"
-    assert (found.winner, found.verdict) == (None, "One decoder alone has nothing to be told apart from.")
+    assert (found.winner, found.verdict) == (None, "One system alone has nothing to be told apart from.")
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match=r"file: cannot be made a folder: File exists\.$"):
         sweep(human, model, ["greedy"], tmp_path / "file", PLAN, tokens=4, embedder=letters)

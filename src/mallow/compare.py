@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mallow import draw
 from mallow.embed.features import all_features
 from mallow.embed.protocol import AnyEmbedder
-from mallow.errors import EstimateWarning, InputError, optional, whole
+from mallow.errors import EstimateWarning, InputError, whole
 from mallow.estimate import Quantize
 from mallow.estimate.reduce import checked_features, checked_pair
 from mallow.masses import Masses, Partition
@@ -35,6 +36,7 @@ from mallow.score import (
     repeated,
     say_doubts,
 )
+from mallow.tabular import rendered
 from mallow.uncertainty import Evidence, holm, pair_difference, resampled
 
 if TYPE_CHECKING:
@@ -122,6 +124,39 @@ class Comparison:
             lines.append(f"{name:<{width}}  {one.mauve:.4f}  std {one.std['mauve']:.4f}{rank}")
         return "\n".join(lines)
 
+    @property
+    def best(self) -> tuple[str, ...]:
+        """The system with the highest score, and those that do not differ from it significantly."""
+        first, *others = self.scores
+        apart = {frozenset((one.first, one.second)) for one in self.differences if one.significant}
+        return (first, *(other for other in others if frozenset((first, other)) not in apart))
+
+    @property
+    def verdict(self) -> str:
+        """One sentence: the winner, or that there is none inside the noise."""
+        if self.winner is not None:
+            return f"Best: {self.winner}."
+        if len(self.scores) == 1:
+            return "One system alone has nothing to be told apart from."
+        if self.baseline is not None:
+            real = [one.first for one in self.differences if one.significant]
+            return f"Different from {self.baseline} (5 % level, corrected for all pairs): {', '.join(real) or 'none'}."
+        if not self.differences:
+            return "No winner: this measure has no test of differences."
+        return f"No winner: {', '.join(self.best)} cannot be told apart (5 % level, corrected for all pairs)."
+
+    def table(self, form: str = "text") -> str:
+        """Scores with their spread, interval, noise floor and rank, as "text", "markdown" or "latex"."""
+        rows = []
+        for name, one in self.scores.items():
+            pair = one.interval["mauve"]
+            interval = "none near identity" if pair is None else f"{pair[0]:.4f} to {pair[1]:.4f}"
+            best, worst = self.ranks.get(name, (0, 0))
+            rank = "" if not best else f"{best}" if best == worst else f"{best} to {worst}"
+            numbers = [f"{one.mauve:.4f}", f"{one.std['mauve']:.4f}", interval, f"{one.noise_floor['mauve']:.4f}"]
+            rows.append([name, *numbers, rank])
+        return rendered(form, ["", "MAUVE", "std", "95 % interval", "floor", "rank"], rows)
+
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain numbers, strings, lists and dicts; `from_dict` gives the same comparison back."""
         return {
@@ -167,18 +202,8 @@ class Comparison:
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw each system's score with its spread, its interval and the noise floor; returns the axes."""
-        if ax is None:
-            ax = optional("matplotlib.pyplot", extra="plot").subplots()[1]
-        names = list(self.scores)[::-1]
-        for place, name in enumerate(names):
-            one = self.scores[name]
-            interval = one.interval["mauve"]
-            if interval is not None:
-                ax.plot(interval, [place, place], color="0.6", linewidth=5, solid_capstyle="butt")
-            ax.errorbar(one.mauve, place, xerr=one.std["mauve"], fmt="ko", capsize=3)
-            ax.plot(one.noise_floor["mauve"], place, "k|", markersize=12)
-        ax.set_yticks(range(len(names)), names)
-        ax.set_xlabel("MAUVE: dot with spread over seeds; grey: 95 % interval; bar: noise floor")
+        ax = draw.axes(ax)
+        draw.scores(ax, self.scores)
         return ax
 
 

@@ -10,11 +10,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from mallow import draw
 from mallow.compare import Comparison, compare
 from mallow.embed.protocol import AnyEmbedder
-from mallow.errors import InputError, optional, whole
+from mallow.errors import InputError, whole
 from mallow.generate.files import Plan, generate_file, is_fixed, prompts_of
 from mallow.generate.protocol import NextToken
 from mallow.generate.search import decoder
@@ -55,11 +54,7 @@ class Sweep:
 
         Without a test of differences, for estimators without bins, these are all of them.
         """
-        first, *others = self.comparison.scores
-        if not self.comparison.differences:
-            return (first, *others)
-        apart = {frozenset((one.first, one.second)) for one in self.comparison.differences if one.significant}
-        return (first, *(other for other in others if frozenset((first, other)) not in apart))
+        return self.comparison.best
 
     @property
     def winner(self) -> str | None:
@@ -82,13 +77,7 @@ class Sweep:
     @property
     def verdict(self) -> str:
         """One sentence: the winner, or that there is none inside the noise."""
-        if self.winner is not None:
-            return f"Best: {self.winner}."
-        if len(self.decoders) == 1:
-            return "One decoder alone has nothing to be told apart from."
-        if not self.comparison.differences:
-            return "No winner: this measure has no test of differences."
-        return f"No winner: {', '.join(self.best)} cannot be told apart (5 % level, corrected for all pairs)."
+        return self.comparison.verdict
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain numbers, strings, lists and dicts."""
@@ -120,25 +109,12 @@ class Sweep:
             raise InputError(f"`family` must be one of the families of decoders ({known}); got {family!r}.")
         if family is None and len(self.families) != 1:
             return self.comparison.plot(ax)
-        if ax is None:
-            ax = optional("matplotlib.pyplot", extra="plot").subplots()[1]
+        ax = draw.axes(ax)
         chosen = family or next(iter(self.families))
         values, names = zip(*self.families[chosen], strict=True)
-        scores = [self.comparison.scores[name] for name in names]
-        ends = np.array([each.interval["mauve"] or (np.nan, np.nan) for each in scores])
-        ax.fill_between(values, ends[:, 0], ends[:, 1], color="C0", alpha=0.25, linewidth=0, label="95 % interval")
-        spread = [each.std["mauve"] for each in scores]
-        ax.errorbar(
-            values, [each.mauve for each in scores], yerr=spread, color="C0", marker="o", capsize=3, label=chosen
-        )
-        for i, name in enumerate(name for name in self.decoders if name not in names):
-            ax.axhline(self.comparison.scores[name].mauve, color=f"C{i + 1}", linestyle="--", label=name)
-        ax.axhline(scores[0].noise_floor["mauve"], color="k", linestyle=":", label="noise floor")
-        if max(values) > 20 * min(values) > 0:
-            ax.set_xscale("log")
-        ax.set_xlabel(chosen)
-        ax.set_ylabel("MAUVE")
-        ax.legend()
+        scores = self.comparison.scores
+        others = {name: scores[name] for name in self.decoders if name not in names}
+        draw.curve(ax, chosen, values, [scores[name] for name in names], others)
         return ax
 
 

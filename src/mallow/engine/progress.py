@@ -5,8 +5,21 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 
-__all__ = ["bar"]
+__all__ = ["bar", "quiet"]
+
+_QUIET: ContextVar[bool] = ContextVar("quiet", default=False)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """No bars in here, nor in what is called from here."""
+    token = _QUIET.set(True)
+    try:
+        yield
+    finally:
+        _QUIET.reset(token)
 
 
 @contextmanager
@@ -15,7 +28,8 @@ def bar(verb: str, total: int, *, done: int = 0, wanted: bool | None = None) -> 
 
     `wanted` None: a bar if standard error is a terminal.
     """
-    if done >= total or not (sys.stderr.isatty() if wanted is None else wanted):
+    shown_at_all = wanted is True or (wanted is None and sys.stderr.isatty())
+    if done >= total or not shown_at_all or _QUIET.get():
         yield lambda completed, said: None
         return
     from rich.console import Console

@@ -1,0 +1,179 @@
+"""Commands that explain: report, diagnose, audit, demo."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from mallow.cli.measure import comparison_text
+from mallow.cli.options import (
+    Embedding,
+    Reading,
+    command,
+    embedding,
+    format_option,
+    measuring,
+    new_file,
+    reading,
+    repeats_option,
+    say_findings,
+    seed_option,
+    systems_of,
+)
+from mallow.errors import InputError
+
+if TYPE_CHECKING:
+    from mallow.audit import Audit
+    from mallow.compare import Comparison
+    from mallow.score import Measure
+
+__all__ = ["COMMANDS"]
+
+
+@command(
+    "report",
+    "One page with the ranking, the frontiers and the reasons.",
+    example="mallow report human.jsonl small=small.jsonl large=large.jsonl --out report.html",
+)
+@click.argument("reference")
+@click.argument("systems", nargs=-1, metavar="NAME=PATH...")
+@click.option("--out", "-o", default="report.html", show_default=True, metavar="FILE", help="The page: .html.")
+@click.option("--title", metavar="TEXT", help="Its heading.")
+@embedding
+@reading
+@measuring
+@repeats_option
+@seed_option
+def report_command(
+    reference: str,
+    systems: tuple[str, ...],
+    out: str,
+    title: str | None,
+    embedder: Embedding,
+    read: Reading,
+    measure: Measure,
+    repeats: int,
+    seed: int,
+) -> None:
+    """Write one page with the ranking, the frontiers, the noise, and where the gaps are.
+
+    Alone, REFERENCE is a comparison that `mallow compare --out` has kept; the page is then without examples.
+    """
+    from mallow import report
+    from mallow.compare import compare
+    from mallow.diagnose import diagnose
+
+    page = new_file(out, ".html", ".htm")
+    if not systems:
+        found = _kept_comparison(reference)
+        report.write(page, found, title=title)
+    else:
+        x, others = systems_of(systems, reference, read)
+        how = embedder(x.kind)
+        findings = say_findings(x, others)
+        found = compare(x, others, measure=measure, embedder=how, repeats=repeats, rng=seed)
+        reasons = {name: diagnose(x, each, embedder=how, measure=measure, rng=seed) for name, each in others.items()}
+        report.write(page, found, diagnoses=reasons, findings=findings, title=title)
+    click.echo(comparison_text(found, "text"))
+    click.echo(f"{page}: written", err=True)
+
+
+def _kept_comparison(path: str) -> Comparison:
+    from mallow.compare import Comparison
+
+    if not Path(path).exists():
+        raise InputError(f"{path}: no such file.")
+    if Path(path).suffix != ".json":
+        raise click.UsageError("Name the systems: mallow report REFERENCE NAME=PATH ...")
+    try:
+        return Comparison.from_dict(json.loads(Path(path).read_text(encoding="utf-8")))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(f"{path}: is no comparison. Write one: mallow compare … --out {Path(path).name}") from error
+
+
+@command(
+    "diagnose", "Where the gap is: what is missed, what is invented.", example="mallow diagnose human.jsonl model.jsonl"
+)
+@click.argument("reference")
+@click.argument("model")
+@click.option("--regions", type=click.IntRange(min=1), default=5, show_default=True, help="How many of either kind.")
+@click.option("--examples", type=click.IntRange(min=1), default=3, show_default=True, help="Samples of each side.")
+@embedding
+@reading
+@measuring
+@seed_option
+@format_option("text", "json")
+def diagnose_command(
+    reference: str,
+    model: str,
+    regions: int,
+    examples: int,
+    embedder: Embedding,
+    read: Reading,
+    measure: Measure,
+    seed: int,
+    form: str,
+) -> None:
+    """Say where the gap is: what MODEL misses and what it invents, with examples."""
+    from mallow.diagnose import diagnose
+
+    x, y = read(reference), read(model)
+    found = diagnose(x, y, embedder=embedder(x.kind), measure=measure, regions=regions, examples=examples, rng=seed)
+    click.echo(found.to_json() if form == "json" else found.to_text())
+
+
+@command(
+    "audit", "What an embedder sees, and what it is blind to.", example="mallow audit human.jsonl --embedder glove"
+)
+@click.argument("reference")
+@embedding
+@reading
+@repeats_option
+@seed_option
+@format_option("text", "json", "markdown", "latex")
+def audit_command(reference: str, embedder: Embedding, read: Reading, repeats: int, seed: int, form: str) -> None:
+    """Say what an embedder sees in texts like those of REFERENCE.
+
+    One half is scored against the other, untouched and with words shuffled, cut off, repeated or lower-cased.
+    """
+    from mallow.audit import audit
+
+    result = audit(read(reference), embedder("text"), repeats=repeats, rng=seed)
+    click.echo(json.dumps(result.to_dict(), indent=1) if form == "json" else _audit_table(result, form))
+
+
+def _audit_table(result: Audit, form: str) -> str:
+    from mallow.tabular import rendered
+
+    rows = [["untouched", f"{result.floor:.4f}", "(the noise floor)", ""]]
+    for effect in result.effects:
+        change = f"{effect.difference:+.3f} ({effect.low:+.3f} to {effect.high:+.3f})"
+        rows.append([effect.edit, f"{effect.mauve:.4f}", change, effect.seen])
+    table = rendered(form, ["edit", "MAUVE", "change (95 % interval)", "seen"], rows)
+    if form != "text":
+        return table
+    blind = [effect.edit for effect in result.effects if effect.seen == "no"]
+    lines = [table, "", f"{result.embedder}: 2 x {result.n} texts, {result.rate:.3g} texts/s"]
+    if blind:
+        lines.append(f"No score with this embedder will tell: {', '.join(blind)}.")
+    return "\n".join(lines)
+
+
+@command("demo", "A demonstration that needs nothing but the install.", example="mallow demo --out mallow-demo")
+@click.option("--out", "-o", default="mallow-demo", show_default=True, metavar="FOLDER", help="Where the page goes.")
+@seed_option
+def demo_command(out: str, seed: int) -> None:
+    """Measure n-gram models against Python's own documentation, and sampled digits against real ones.
+
+    Needs nothing but the install; about a minute.
+    """
+    from mallow.demo import demo
+
+    for part in demo(out, rng=seed):
+        click.echo(part)
+
+
+COMMANDS = (report_command, diagnose_command, audit_command, demo_command)
