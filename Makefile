@@ -8,7 +8,7 @@ LOCK   := $(VENV)-lock
 LIGHT  := $(VENV)/.light
 STAMP  := $(VENV)/.stamp
 
-.PHONY: help demo test lint types unit format lock clean
+.PHONY: help demo test lint types unit format docs lock clean
 
 help:
 	@echo "make demo     scores of real, blurred and sampled digits, with intervals and ranks"
@@ -30,6 +30,9 @@ types: $(STAMP)
 
 unit: $(STAMP)
 	$(BIN)/pytest -q -n auto --maxprocesses 8 --dist worksteal
+
+docs: $(STAMP)
+	$(BIN)/python docs/commands.py
 
 format: $(STAMP)
 	$(BIN)/ruff check --fix .

@@ -1,5 +1,6 @@
 """The command line: what is printed where, and the exit code; no work of its own is tested here."""
 
+import importlib.util
 import json
 import os
 import re
@@ -218,3 +219,13 @@ def test_the_command_runs_as_a_module(folder):
     if not script.exists():
         pytest.skip("the console script is not installed beside this Python")
     assert subprocess.run([script, "--version"], capture_output=True, text=True).stdout == done.stdout
+
+
+def test_the_page_of_commands_is_their_help():
+    root = Path(__file__).resolve().parent.parent
+    spec = importlib.util.spec_from_file_location("commands_page", root / "docs" / "commands.py")
+    made = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    assert made.PAGE.read_text(encoding="utf-8") == made.page(), "run make docs"
+    for name in cli.cli.commands:
+        assert f"\n## {name}\n" in made.page()

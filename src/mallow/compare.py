@@ -145,8 +145,11 @@ class Comparison:
             return "No winner: this measure has no test of differences."
         return f"No winner: {', '.join(self.best)} cannot be told apart (5 % level, corrected for all pairs)."
 
-    def table(self, form: str = "text") -> str:
-        """Scores with their spread, interval, noise floor and rank, as "text", "markdown" or "latex"."""
+    def table(self, form: str = "text", *, width: int | None = None) -> str:
+        """Scores with their spread, interval, noise floor and rank, as "text", "markdown" or "latex".
+
+        `width` is that of a terminal: a text that is wider becomes a paragraph a system.
+        """
         rows = []
         for name, one in self.scores.items():
             pair = one.interval["mauve"]
@@ -155,7 +158,7 @@ class Comparison:
             rank = "" if not best else f"{best}" if best == worst else f"{best} to {worst}"
             numbers = [f"{one.mauve:.4f}", f"{one.std['mauve']:.4f}", interval, f"{one.noise_floor['mauve']:.4f}"]
             rows.append([name, *numbers, rank])
-        return rendered(form, ["", "MAUVE", "std", "95 % interval", "floor", "rank"], rows)
+        return rendered(form, ["", "MAUVE", "std", "95 % interval", "floor", "rank"], rows, width=width)
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain numbers, strings, lists and dicts; `from_dict` gives the same comparison back."""

@@ -26,7 +26,13 @@ _LATEX = {
 
 
 def rendered(
-    form: str, head: Row, rows: Sequence[Row], *, marked: Collection[tuple[int, int]] = (), breaks: Collection[int] = ()
+    form: str,
+    head: Row,
+    rows: Sequence[Row],
+    *,
+    marked: Collection[tuple[int, int]] = (),
+    breaks: Collection[int] = (),
+    width: int | None = None,
 ) -> str:
     """A table in one of `FORMS`.
 
@@ -39,6 +45,8 @@ def rendered(
         Cells to be marked: by * in text, else in bold.
     breaks : collection of int
         Rows before which a group begins.
+    width : int or None
+        Of the terminal, for text: where the table is wider, each row becomes a paragraph.
 
     Examples
     --------
@@ -52,7 +60,10 @@ def rendered(
     | x | **1** |
     """
     make = {"text": as_text, "markdown": as_markdown, "latex": as_latex}[form]
-    return make(head, rows, marked=marked, breaks=breaks)
+    found = make(head, rows, marked=marked, breaks=breaks)
+    if form != "text" or width is None or max(map(len, found.splitlines())) <= width:
+        return found
+    return "\n\n".join(as_text([row[0], ""], list(zip(head[1:], row[1:], strict=True))) for row in rows)
 
 
 def as_text(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import shutil
 import sys
 import warnings
 from typing import NoReturn
@@ -60,12 +61,12 @@ def main() -> NoReturn:
 
 def _exit_code() -> int:
     try:
-        cli(prog_name="mallow", standalone_mode=False)
+        # click wraps help at 50 columns at least.
+        narrow = {"terminal_width": columns} if (columns := shutil.get_terminal_size().columns) < 50 else {}
+        code = cli(prog_name="mallow", standalone_mode=False, **narrow)  # what a command gave to `exit`, if it did
         sys.stdout.flush()
     except click.ClickException as error:  # with the code 2 where the command was wrong
         error.show()
-        return error.exit_code
-    except click.exceptions.Exit as error:
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         click.echo("mallow: stopped", err=True)
@@ -76,7 +77,7 @@ def _exit_code() -> int:
     except BrokenPipeError:  # the reader of a pipe has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-    return 0
+    return code if isinstance(code, int) else 0
 
 
 def _show_warning(message: Warning | str, *rest: object, **more: object) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -25,9 +24,9 @@ from mallow.cli.options import (
     seed_option,
     systems_argument,
     systems_of,
+    terminal_width,
     write_text,
 )
-from mallow.errors import InputError
 
 if TYPE_CHECKING:
     from mallow.compare import Comparison
@@ -87,7 +86,7 @@ def _score_table(result: Score, form: str) -> str:
         bare = f"{result.debiased[each]:.4f}" if each in result.debiased else ""
         values = [f"{getattr(result, each):.4f}", f"{result.std[each]:.4f}", _interval(result, each), bare]
         rows.append([_TITLES[each], *values, f"{result.noise_floor[each]:.4f}"])
-    table = rendered(form, head, rows)
+    table = rendered(form, head, rows, width=terminal_width())
     return f"{table}\n\n{result.signature}" if form == "text" else table
 
 
@@ -152,7 +151,7 @@ def comparison_text(found: Comparison, form: str) -> str:
     """The table; in text with what it means, and the signature."""
     if form != "text":
         return found.table(form)
-    lines = [found.table(), ""]
+    lines = [found.table(width=terminal_width()), ""]
     if found.baseline is not None:
         for one in found.differences:
             low, high = one.interval["mauve"]
@@ -252,14 +251,11 @@ def plan_command(
 )
 @click.argument("reference")
 @click.argument("model")
-@click.option(
-    "--baseline", required=True, metavar="FILE", help="A score to hold, as `mallow score --format json` prints it."
-)
+@click.option("--baseline", required=True, metavar="FILE", help="An earlier `mallow score --format json`.")
 @click.option("--max-drop", type=float, default=0.02, show_default=True, help="How far MAUVE may fall.")
+@click.option("--same-reference", is_flag=True, help="The baseline was scored against these very samples: less noise.")
 @embedding
 @reading
-@measuring
-@repeats_option
 @seed_option
 @format_option("text", "json")
 @click.pass_context
@@ -269,39 +265,25 @@ def check_command(
     model: str,
     baseline: str,
     max_drop: float,
+    same_reference: bool,
     embedder: Embedding,
     read: Reading,
-    measure: Measure,
-    repeats: int,
     seed: int,
     form: str,
 ) -> None:
     """Exit 1 if MODEL scores worse than a kept result by more than --max-drop, and that is outside the noise.
 
-    For continuous integration. Anything else that goes wrong exits 1 too, with a message on standard error.
+    For continuous integration. It measures as the baseline was measured. Whatever else goes wrong exits 1 too, with a
+    message on standard error.
     """
-    from mallow.check import check
+    from mallow.check import check, read_baseline
 
-    kept = _kept_score(baseline)
+    kept = read_baseline(baseline)
     x, y = read(reference), read(model)
-    found = check(x, y, kept, max_drop=max_drop, measure=measure, embedder=embedder(x.kind), repeats=repeats, rng=seed)
+    how = embedder(x.kind)
+    found = check(x, y, kept, max_drop=max_drop, embedder=how, same_reference=same_reference, rng=seed)
     click.echo(json.dumps(found.to_dict(), indent=1) if form == "json" else found.to_text())
     ctx.exit(0 if found.ok else 1)
-
-
-def _kept_score(path: str) -> Score:
-    from mallow.score import Score
-
-    try:
-        content = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}.") from error
-    try:
-        return Score.from_json(content)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(
-            f"{path}: is no score. Write one: mallow score REFERENCE MODEL --format json > {Path(path).name}"
-        ) from error
 
 
 COMMANDS = (score_command, compare_command, baselines_command, plan_command, check_command)

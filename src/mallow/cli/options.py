@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import os
+import shutil
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -41,6 +42,7 @@ __all__ = [
     "seed_option",
     "systems_argument",
     "systems_of",
+    "terminal_width",
     "write_text",
 ]
 
@@ -370,6 +372,11 @@ def save_figure(path: Path, draw: Callable[[Any], object]) -> None:
     draw(figure.subplots())
     figure.savefig(path)
     click.echo(f"{path}: drawn", err=True)
+
+
+def terminal_width() -> int | None:
+    """Of the terminal that results go to; None where they go to a file or another program."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() or "COLUMNS" in os.environ else None
 
 
 def nearest(word: str, known: Any) -> str:

@@ -1,0 +1,32 @@
+"""Write docs/commands.md, the help of every command: `make docs`. A test holds the page to it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from mallow.cli import cli
+
+PAGE = Path(__file__).with_name("commands.md")
+WIDTH = 100
+
+
+def page() -> str:
+    """The page as it should be."""
+    lines = ["# Commands", "", "The help of each, as `mallow COMMAND --help` prints it. Written by `make docs`.", ""]
+    lines += [_block("mallow", cli, None)]
+    for name, command in cli.commands.items():
+        lines += ["", f"## {name}", "", _block(f"mallow {name}", command, cli)]
+    return "\n".join(lines) + "\n"
+
+
+def _block(name: str, command: click.Command, parent: click.Command | None) -> str:
+    above = None if parent is None else click.Context(parent, info_name="mallow", terminal_width=WIDTH)
+    context = click.Context(command, info_name=name.split()[-1], parent=above, terminal_width=WIDTH)
+    context.help_option_names = ["-h", "--help"]
+    return "\n".join(("    " + line).rstrip() for line in command.get_help(context).splitlines())
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")

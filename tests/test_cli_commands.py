@@ -1,0 +1,339 @@
+"""The commands that compare, explain and plan: what they print, write and refuse."""
+
+import json
+import os
+import re
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mallow import cli
+from mallow.compare import Comparison
+from mallow.score import Score
+
+EMBED = ("-e", "letters:letters", "--repeats", "2")
+WORDS = ["apple", "bear", "cat", "dune", "east", "fig", "gate", "hill", "ink", "jazz"]
+LETTERS = """
+import numpy as np
+
+
+def letters(texts):
+    return np.array([[text.count(letter) for letter in "abcdefghijklmnopqrstuvwxyz"] for text in texts], float)
+"""
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    """A folder with human texts, two models (one near, one far) and an embedder."""
+    path = tmp_path_factory.mktemp("cli")
+    rng = np.random.default_rng(0)
+    for name, end in (("human", 10), ("near", 10), ("far", 6)):
+        texts = [" ".join(rng.choice(WORDS[:end], size=rng.integers(8, 30))) + "." for _ in range(400)]
+        lines = [json.dumps({"id": i, "text": text}) for i, text in enumerate(texts)]
+        (path / f"{name}.jsonl").write_text("\n".join(lines))
+    (path / "letters.py").write_text(LETTERS)
+    np.save(path / "points.npy", rng.normal(size=(50, 3)))
+    return path
+
+
+@pytest.fixture
+def mallow(home, monkeypatch, capsys):
+    monkeypatch.chdir(home)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.delitem(sys.modules, "letters", raising=False)
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["mallow", *map(str, arguments)])
+        with pytest.raises(SystemExit) as left:
+            cli.main()
+        out, err = capsys.readouterr()
+        return int(left.value.code or 0), out, err
+
+    return run
+
+
+def test_a_comparison_is_a_table_a_verdict_and_a_signature(mallow, home):
+    code, out, err = mallow("compare", "human.jsonl", "a=near.jsonl", "far.jsonl", *EMBED, "-o", "found.json")
+    assert code == 0
+    head, first, second, blank, verdict, signature = out.splitlines()
+    assert head.split() == ["MAUVE", "std", "95", "%", "interval", "floor", "rank"]
+    assert (first.split()[0], first.split()[-1]) == ("a", "1")
+    assert (second.split()[0], second.split()[-1]) == ("far", "2")  # named after its file
+    assert (blank, verdict) == ("", "Best: a.")
+    assert "repeats=2" in signature
+    assert "mallow: warning: far: only 400 samples" in err
+    assert "found.json: written" in err
+    assert list(Comparison.from_json((home / "found.json").read_text()).scores) == ["a", "far"]
+
+
+def test_a_comparison_in_other_forms(mallow):
+    options = ("compare", "human.jsonl", "a_b=near.jsonl", "far.jsonl", *EMBED)
+    assert mallow(*options, "--format", "markdown")[1].startswith("|  | MAUVE | std |")
+    assert r"a\_b & 0." in mallow(*options, "--format", "latex")[1]
+    assert json.loads(mallow(*options, "--format", "json")[1])["kind"] == "mallow comparison"
+
+
+def test_a_baseline_is_what_the_others_are_compared_with(mallow):
+    options = ("compare", "human.jsonl", "near.jsonl", "far.jsonl", *EMBED, "--baseline")
+    code, out, _ = mallow(*options, "near")
+    assert code == 0
+    assert re.search(r"^far − near: -0\.\d{4} \(-[01]\.\d{4} to -[01]\.\d{4}\)$", out, re.MULTILINE)
+    assert "Different from near (5 % level, corrected for all pairs): far." in out
+    code, _, err = mallow(*options, "neat")
+    assert code == 2
+    assert "--baseline must be one of near, far; got 'neat'" in err
+
+
+def test_quiet_is_quiet(mallow):
+    code, out, err = mallow("compare", "human.jsonl", "near.jsonl", "far.jsonl", *EMBED, "--quiet")
+    assert (code, err) == (0, "")
+    assert "Best: near." in out
+
+
+def test_pictures_are_drawn(mallow, home):
+    pytest.importorskip("matplotlib", reason="needs matplotlib: pip install 'mallow[plot]'")
+    for command in (("score", "human.jsonl", "far.jsonl"), ("compare", "human.jsonl", "near.jsonl", "far.jsonl")):
+        for kind, start in (("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")):
+            code, _, err = mallow(*command, *EMBED, "--plot", f"made.{kind}")
+            assert code == 0
+            assert f"made.{kind}: drawn" in err
+            assert (home / f"made.{kind}").read_bytes().startswith(start)
+
+
+def test_estimators_by_name(mallow):
+    options = ("score", "human.jsonl", "far.jsonl", *EMBED, "--format", "json", "-q")
+    for name, shown in (("neighbors", "Neighbors("), ("kernel-density", "KernelDensity("), ("gaussian", "Gaussian(")):
+        code, out, _ = mallow(*options, "--estimator", name)
+        assert code == 0
+        assert shown in json.loads(out)["signature"]
+    assert "Classifier(" in json.loads(mallow(*options, "--estimator", "mallow.estimate:Classifier")[1])["signature"]
+    code, _, err = mallow(*options, "--estimator", "neighbours")
+    assert code == 2
+    assert "got 'neighbours'. Did you mean neighbors?" in err
+    code, _, err = mallow(*options, "--estimator", "gaussian", "--bins", "9")
+    assert code == 2
+    assert "--bins is for --estimator quantize; gaussian has none." in err
+
+
+def test_baselines_side_by_side(mallow):
+    code, out, _ = mallow("baselines", "human.jsonl", "near.jsonl", "far.jsonl", *EMBED)
+    assert code == 0
+    lines = {line[:17].strip(): line.split() for line in out.splitlines()}
+    assert lines["self-BLEU(4)"][-2].endswith("*")
+    assert lines["MAUVE* KL"][-2].endswith("*")
+    assert "* closest to the reference" in out
+    made = json.loads(mallow("baselines", "human.jsonl", "near.jsonl", *EMBED, "--format", "json", "-q")[1])
+    assert made["kind"] == "mallow baselines"
+    assert "| MAUVE* KL |" in mallow("baselines", "human.jsonl", "near.jsonl", *EMBED, "--format", "markdown")[1]
+    assert r"\toprule" in mallow("baselines", "human.jsonl", "near.jsonl", *EMBED, "--format", "latex")[1]
+
+
+def test_a_diagnosis_names_what_is_missed(mallow):
+    code, out, _ = mallow("diagnose", "human.jsonl", "far.jsonl", "-e", "letters:letters", "--regions", "1")
+    assert code == 0
+    missed = out[out.index("MISSED") : out.index("INVENTED")]
+    assert any(word in missed for word in WORDS[6:])  # words that only people use
+    made = json.loads(mallow("diagnose", "human.jsonl", "far.jsonl", "-e", "letters:letters", "--format", "json")[1])
+    assert len(made["missed"]) == 5
+
+
+def test_a_report_from_samples_and_from_a_kept_comparison(mallow, home):
+    code, out, err = mallow(
+        "report", "human.jsonl", "near.jsonl", "far.jsonl", *EMBED, "-o", "page.html", "--title", "A <b>"
+    )
+    assert code == 0
+    assert "Best: near." in out
+    assert "page.html: written" in err
+    page = (home / "page.html").read_text()
+    assert "A &lt;b&gt;" in page
+    mallow("compare", "human.jsonl", "near.jsonl", "far.jsonl", *EMBED, "-o", "kept.json")
+    code, _, _ = mallow("report", "kept.json", "-o", "kept.html")
+    assert code == 0
+    assert (home / "kept.html").stat().st_size < (home / "page.html").stat().st_size  # without examples
+    (home / "no.json").write_text('{"kind": "mallow score"}')
+    code, _, err = mallow("report", "no.json")
+    assert code == 1
+    assert "no.json: is no comparison. Write one: mallow compare … --out no.json" in err
+    code, _, err = mallow("report", "human.jsonl")
+    assert code == 2
+    assert "Name the systems: mallow report REFERENCE NAME=PATH ..." in err
+
+
+def test_a_check_fails_only_on_a_real_drop(mallow, home):
+    options = ("-e", "letters:letters", "-q")
+    _, kept, _ = mallow("score", "human.jsonl", "near.jsonl", *EMBED, "-q", "--format", "json")
+    (home / "kept-score.json").write_text(kept)
+    assert Score.from_json(kept).n == (400, 400)
+    code, out, _ = mallow("check", "human.jsonl", "near.jsonl", "--baseline", "kept-score.json", *options)
+    assert (code, out.startswith("Ok: ")) == (0, True)
+    code, out, _ = mallow("check", "human.jsonl", "far.jsonl", "--baseline", "kept-score.json", *options)
+    assert (code, out.startswith("Not ok: ")) == (1, True)
+    code, out, _ = mallow(
+        "check", "human.jsonl", "far.jsonl", "--baseline", "kept-score.json", "--max-drop", "0.99", *options
+    )
+    assert code == 0
+    code, out, err = mallow("check", "human.jsonl", "far.jsonl", "--baseline", "gone.json", *options)
+    assert (code, out) == (1, "")
+    assert "gone.json: No such file" in err
+
+
+def test_a_plan_says_how_many_samples(mallow):
+    code, out, _ = mallow("plan", "human.jsonl", "near.jsonl", "far.jsonl", *EMBED, "--detect", "0.2", "-q")
+    assert code == 0
+    assert re.search(r"\d+ samples", out)
+    made = json.loads(
+        mallow("plan", "human.jsonl", "near.jsonl", "far.jsonl", *EMBED, "--detect", "0.2", "-q", "--format", "json")[1]
+    )
+    assert made["n"] >= 1
+    code, _, err = mallow("plan", "human.jsonl", "near.jsonl", "far.jsonl", "--detect", "2", *EMBED)
+    assert code == 1
+    assert "`detect` must" in err
+
+
+# --- mistakes
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["compare", "human.jsonl"], 2, "Missing argument 'NAME=PATH...'"),
+        (
+            ["compare", "human.jsonl", "a=near.jsonl", "a=far.jsonl"],
+            2,
+            "Two systems are called 'a': near.jsonl and far.jsonl.",
+        ),
+        (["compare", "human.jsonl", "near.jsonl", "./near.jsonl"], 2, "Two systems are called 'near'"),
+        (["compare", "human.jsonl", "=near.jsonl"], 2, "Systems are written NAME=PATH; got '=near.jsonl'"),
+        (["compare", "human.jsonl", "a=gone.jsonl"], 1, "gone.jsonl: no such file. Near it:"),
+        (["compare", "-", "a=-"], 2, "Only one of all samples can be standard input"),
+        (["compare", "human.jsonl", "points.npy"], 1, "All samples must be of one kind"),
+        (["compare", "human.jsonl", "near.jsonl", "--plot", "x.bmp"], 1, "x.bmp: must end in one of .avif"),
+        (["compare", "human.jsonl", "near.jsonl", "--plot", "no/x.png"], 1, "no/x.png: the folder no does not exist"),
+        (["compare", "human.jsonl", "near.jsonl", "-o", "x.txt"], 1, "x.txt: must end in one of .json; got '.txt'"),
+        (["compare", "human.jsonl", "near.jsonl", "--repeat", "3"], 2, "'--repeats'?"),
+        (["compare", "human.jsonl", "near.jsonl", "--format", "html"], 2, "'html' is not one of"),
+        (["report", "human.jsonl", "near.jsonl", "-o", "."], 1, ".: must end in one of .html"),
+        (["report", "human.jsonl", "near.jsonl", "-o", "no/report.html"], 1, "the folder no does not exist"),
+        (["score", ".", "near.jsonl"], 1, "."),
+        (["diagnose", "human.jsonl", "near.jsonl", "--regions", "0"], 2, "0 is not in the range x>=1"),
+        (["comapre", "human.jsonl"], 2, "No such command 'comapre'. Did you mean compare?"),
+        (["xyz"], 2, "No such command 'xyz'. There are score, compare,"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_mistakes_are_told_in_one_line(mallow, arguments, code, message):
+    found, out, err = mallow(*arguments)
+    assert (found, out) == (code, "")
+    assert message in err
+    assert "Traceback" not in err
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may write everywhere")
+def test_an_unwritable_folder_is_told_before_the_work(mallow, home):
+    (home / "shut").mkdir(mode=0o500)
+    code, _, err = mallow("report", "human.jsonl", "near.jsonl", "-o", "shut/report.html")
+    assert code == 1
+    assert "shut/report.html: cannot be written: permission denied." in err
+
+
+def test_a_reference_that_is_also_a_model_is_said(mallow):
+    code, out, err = mallow("compare", "human.jsonl", "same=./human.jsonl", *EMBED)
+    assert code == 0
+    assert "mallow: warning: same is the reference itself: it scores 1 whatever it holds." in err
+    assert out.splitlines()[1].split()[1] == "1.0000"
+
+
+# --- the terminal
+
+
+def piped(home, command, **environment):
+    given = os.environ | {"PYTHONPATH": str(home)} | environment
+    return subprocess.run(["bash", "-c", command], cwd=home, capture_output=True, text=True, env=given)
+
+
+def test_a_broken_pipe_is_silent(home):
+    done = piped(
+        home, f"{sys.executable} -m mallow compare human.jsonl near.jsonl far.jsonl {' '.join(EMBED)} -q | head -1"
+    )
+    assert done.stderr == ""
+    assert "MAUVE" in done.stdout
+
+
+def test_a_narrow_terminal_and_no_colour(home):
+    for command in ("--help", "score --help", "compare human.jsonl near.jsonl -q " + " ".join(EMBED)):
+        done = piped(home, f"{sys.executable} -m mallow {command}", COLUMNS="40", NO_COLOR="1")
+        assert done.returncode == 0
+        assert "\x1b" not in done.stdout + done.stderr
+    narrow = piped(home, f"{sys.executable} -m mallow --help", COLUMNS="40").stdout
+    assert max(map(len, narrow.splitlines())) <= 42  # the line of the usage is not broken
+    text = piped(
+        home, f"{sys.executable} -m mallow compare human.jsonl near.jsonl far.jsonl -q {' '.join(EMBED)}", COLUMNS="40"
+    )
+    assert max(map(len, text.stdout.split("\n\nBest")[0].splitlines())) <= 40
+    assert re.search(r"^near\n.*MAUVE +0\.9\d+$", text.stdout, re.MULTILINE)
+
+
+def test_help_opens_at_once(home):
+    """Under 0.3 s of processor time; the best of three, since other processes share the cache."""
+    best = 9.0
+    for _ in range(3):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        assert piped(home, f"{sys.executable} -m mallow score --help").returncode == 0
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        best = min(best, after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime)
+    assert best < (0.3 if os.environ.get("PYTEST_XDIST_WORKER") is None else 0.6)
+
+
+def test_every_help_has_an_example(mallow):
+    for name in cli.cli.commands:
+        code, out, _ = mallow(name, "--help")
+        assert code == 0
+        assert re.search(rf"Example:\n +mallow {name}", out), name
+
+
+def test_examples_run(mallow, home):
+    """The examples of commands that need nothing but files, with the names of their files replaced by ours."""
+    names = {"small": "near", "large": "far", "model": "far", "new": "far", "result": "kept-score"}
+    _, kept, _ = mallow("score", "human.jsonl", "near.jsonl", *EMBED, "-q", "--format", "json")
+    (home / "kept-score.json").write_text(kept)
+    for name in ("score", "compare", "baselines", "diagnose", "report", "check", "embed"):
+        _, out, _ = mallow(name, "--help")
+        example = re.search(rf"Example:\n +mallow ({name}.*(\n +.*)*)", out)[1]
+        for old, new in names.items():
+            example = re.sub(rf"\b{old}\.(jsonl|json)\b", rf"{new}.\1", example)
+        code, _, err = mallow(*example.split(), "-e", "letters:letters", "-q")
+        assert code == (1 if name == "check" else 0), (example, err)  # the check's model is worse
+
+
+def test_ctrl_c_leaves_no_broken_files(home, tmp_path):
+    slow = tmp_path / "slow.py"
+    slow.write_text("import time\n\n\ndef slow(texts):\n    print('embedding', flush=True)\n    time.sleep(60)\n")
+    command = [sys.executable, "-m", "mallow", "report", "human.jsonl", "near.jsonl", "-e", "slow:slow"]
+    command += ["-o", str(tmp_path / "page.html")]
+    environment = os.environ | {"PYTHONPATH": str(tmp_path)}
+    with subprocess.Popen(
+        command, cwd=home, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    ) as process:
+        assert process.stdout.readline() == "embedding\n"
+        process.send_signal(2)
+        _, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert err.endswith("mallow: stopped\n")
+    assert [path.name for path in tmp_path.iterdir() if path.name not in ("slow.py", "__pycache__")] == []
+
+
+def test_the_demo_is_a_function_of_its_seed(tmp_path):
+    from mallow import demo
+
+    reference, people, train = demo.passages(0)
+    assert not set(reference) & set(people)
+    assert (len(reference), len(people)) == (demo.COUNT, demo.COUNT)
+    assert len(train) > 500
+    made = demo.written_by_models(reference[:3], train[:200], 0)
+    assert made == demo.written_by_models(reference[:3], train[:200], 0)
+    assert set(made) == set(demo.SYSTEMS)
+    assert Path(tmp_path).is_dir()
