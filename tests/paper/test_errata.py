@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from pytest import approx
+from scipy.optimize import brentq
 
 from mallow import (
     CHI2,
@@ -19,6 +20,7 @@ from mallow import (
     midpoint,
 )
 from mallow.estimate.direct import direct_frontier
+from mallow.transport import barycentric_frontier, point_masses
 
 P, Q = np.array([0.3, 0.2, 0.5]), np.array([0.1, 0.6, 0.3])
 PAIR = Masses.from_histograms(P, Q)
@@ -222,3 +224,14 @@ def test_erratum_13_the_mixture_of_direct_estimation():  # paper: sec:direct-est
     assert curve.p_to_mix == approx([(p * np.log(p / mix)).sum()])
     assert curve.q_to_mix == approx([(q * np.log(q / mix)).sum()])
     assert np.log(p[1] / mix[1]) < 0  # human text that is likelier under Q: the estimate as printed is negative
+
+
+def test_erratum_14_no_scale_takes_the_quantised_costs_to_the_barycentric_areas():  # paper: table:ot-full
+    pairs = [(0.208, 0.914), (0.158, 0.937), (0.061, 0.970)]  # quantised cost, printed area
+
+    def scale(cost, printed):
+        curve = barycentric_frontier(point_masses([[0.0]], [[cost**0.5]]))
+        return brentq(lambda c: float(area(curve, scale=c)) - printed, 0.1, 50.0)
+
+    found = [scale(*pair) for pair in pairs]
+    assert found == approx([4.1, 4.5, 7.6], abs=0.1)
