@@ -160,3 +160,24 @@ def test_a_measure_that_one_system_lacks(texts):
     assert found.closest("5-gram MAUVE") == ("human",)
     [line] = [line for line in found.to_text().splitlines() if line.startswith("5-gram")]
     assert line.split()[-1] == "–"
+
+
+def test_two_folders_of_images(tmp_path):
+    image = pytest.importorskip("PIL.Image", reason="needs Pillow: pip install 'mallow[images]'")
+    rng = np.random.default_rng(0)
+    for name, brightness in (("real", 128), ("good", 128), ("dark", 60)):
+        (tmp_path / name).mkdir()
+        for number in range(60):
+            pixels = rng.normal(brightness, 20, size=(8, 8, 3)).clip(0, 255).astype(np.uint8)
+            image.fromarray(pixels).save(tmp_path / name / f"{number}.png")
+
+    def by_rows(paths):
+        return np.stack([np.asarray(image.open(path), float).mean(axis=(1, 2)) for path in paths])
+
+    with warnings.catch_warnings(action="ignore"):
+        found = table(
+            tmp_path / "real", {name: tmp_path / name for name in ("good", "dark")}, embedder=by_rows, repeats=1
+        )
+    assert "text" not in {column.group for column in found.columns}
+    for name in ("Fréchet distance", "kernel distance", "precision", "recall", "MAUVE* KL"):
+        assert found.closest(name) == ("good",)
