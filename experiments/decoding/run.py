@@ -6,8 +6,8 @@
 
 500 prompts of WebText (the first 35 tokens of texts that have at least 163), 128 new tokens each, that may not end before: then
 length says nothing about who wrote a text. Both sides are cut to 35 + 32, 64 and 128 tokens of the model. MAUVE* with MiniLM at all
-lengths and with SmolLM2's own features at the longest; perplexity of the continuations under SmolLM2; sparsemax score, Jensen–Shannon
-and ε-perplexity of human text under each decoder that has token probabilities. Texts are kept in the user's cache folder, under
+lengths, and of the first 250 texts with SmolLM2's own features at the longest; perplexity of 100 continuations under SmolLM2; sparsemax
+score, Jensen–Shannon and ε-perplexity of 100 human texts under each decoder that has token probabilities. Texts are kept in the user's cache folder, under
 a digest of model and prompts. Writes results.json, decoding.md and decoding.png beside this file.
 """
 
@@ -41,7 +41,8 @@ from mallow.samples import Samples
 HERE = Path(__file__).resolve().parent
 FOLDER = HERE.parents[2] / "shared" / "data" / "webtext-gpt2-large"
 PROMPT, LENGTHS, COUNT = 35, (32, 64, 128), 500
-SCORED = 100  # texts for the metrics that need every token's distribution
+SCORED = 100  # texts for the metrics that need token probabilities
+FEW = 250  # texts that are embedded by SmolLM2 itself, which is slow
 DECODERS = {  # name in the table: name of the decoder
     "greedy": "greedy",
     "beam 4": "beam:4",
@@ -122,19 +123,18 @@ def compared(human: Samples, systems: dict[str, Samples], embedder) -> dict[str,
 
 def token_metrics(model, human: Samples, files: dict[str, Path]) -> dict[str, dict[str, float]]:
     """What needs token probabilities: of the generated texts their perplexity, of human text SP, JS and ε-perplexity."""
-    prompts = prompts_of(human, model, tokens=PROMPT)
-    before = [prompt.tokens for prompt in prompts]
-    new = [model.encode(text)[PROMPT:] for text in human.texts]
+    before = [prompt.tokens for prompt in prompts_of(human, model, tokens=PROMPT)[:SCORED]]
+    new = [model.encode(text)[PROMPT:] for text in human.texts[:SCORED]]
     found = {"human": {"perplexity": perplexity(model, new, given=before)}}
     for label, path in files.items():
         texts = mallow.samples.read(path).texts
-        made = [model.encode(text)[PROMPT:] for text in texts]
+        made = [model.encode(text)[PROMPT:] for text in texts[:SCORED]]
         each = text_perplexities(model, made, given=before)
         found[label] = {"perplexity": perplexity(model, made, given=before), "median": float(np.median(each))}
         chosen = decoder("greedy" if "{" in DECODERS[label] else DECODERS[label])
         if isinstance(chosen, Sampling) or label == "greedy":
             rules = (TopK(1),) if label == "greedy" else chosen.rules
-            lm = language_modelling(model, new[:SCORED], rules, given=before[:SCORED], batch=SCORED)
+            lm = language_modelling(model, new, rules, given=before, batch=SCORED)
             found[label] |= {"sp": lm.sparsemax, "js": lm.js, "epsilon_perplexity": lm.epsilon_perplexity}
         print(label, found[label], file=sys.stderr)
     return found
@@ -195,7 +195,7 @@ PAPER = {  # GPT-2 small (tab:mauve:expt:beam-search), large for typical (tab:ma
 
 def table(results: dict[str, object]) -> str:
     last, tokens = str(LENGTHS[-1]), results["tokens"]
-    head = ["decoder", *(f"MAUVE*, {length}" for length in LENGTHS), "95 %, 128", "SmolLM2, 128", "paper"]
+    head = ["decoder", *(f"MAUVE*, {length}" for length in LENGTHS), "95 %, 128", "SmolLM2, 128, n = 250", "paper"]
     head += ["perplexity", "SP", "JS", "ε-perplexity"]
     rows = []
     for name in DECODERS:
@@ -270,7 +270,8 @@ def main() -> None:
         pairs = dict(zip(systems, at[1:], strict=True))
         results["minilm"][str(length)] = compared(at[0], pairs, "minilm")
         if length == LENGTHS[-1]:
-            results["smollm2"][str(length)] = compared(at[0], pairs, own)
+            few = [Samples("text", each.texts[:FEW], each.ids[:FEW], source=each.source) for each in at]
+            results["smollm2"][str(length)] = compared(few[0], dict(zip(systems, few[1:], strict=True)), own)
         print(length, results["minilm"][str(length)]["mauve"], file=sys.stderr)
     results["tokens"] = token_metrics(model, human, files)
     write(__file__, results)

@@ -13,8 +13,8 @@ PUBLISHED = {"greedy": 0.079, "beam": 0.052, "typical": 0.498, "contrastive": 0.
 WORDS = (32, 64)
 
 
-def texts() -> dict[str, list[str]]:
-    """The first generation of each prompt: human and every decoder.
+def by_prompt() -> dict[str, dict[int, str]]:
+    """The first generation of each prompt, by its number: human and every decoder.
 
     White space around a text is cut off: the published typical generations lack the leading space that all others have, and
     a language model sees that. A prompt whose generation is empty has none (4 of beam, 1 of nucleus).
@@ -25,11 +25,16 @@ def texts() -> dict[str, list[str]]:
     for name in ("human", *DECODERS):
         read = mallow.samples.read(FOLDER / f"{name}.jsonl.gz", field="gen", skip_bad=True)
         first = dict(reversed(list(zip(read.ids or (), read.texts, strict=True))))
-        kept = [text.strip() for _, text in sorted(first.items(), key=lambda pair: int(pair[0]))]
-        found[name] = [text for text in kept if text]
+        kept = {int(number): text.strip() for number, text in sorted(first.items(), key=lambda pair: int(pair[0]))}
+        found[name] = {number: text for number, text in kept.items() if text}
         if len(found[name]) < 1000:
             print(f"{name}: {len(found[name])} texts, since the others are empty", file=sys.stderr)
     return found
+
+
+def texts() -> dict[str, list[str]]:
+    """The same without the numbers."""
+    return {name: list(each.values()) for name, each in by_prompt().items()}
 
 
 def cut(texts: list[str], words: int) -> list[str]:

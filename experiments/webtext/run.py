@@ -4,9 +4,9 @@
     python experiments/webtext/run.py       about twenty minutes, minutes with the features cached
 
 The analogue of the paper's tables of divergences and of transport (table:fdiv-full, table:ot-full) on the 1,000 prompts of
-../shared/data/webtext-gpt2-large. The reference is one half of the human texts; "human" is the other half, what a perfect model would
-give; of each decoder 500 texts are drawn, since most measures depend on how many there are. Writes results.json, webtext.md (the table, and the
-rank correlation of every measure with MAUVE*) and webtext.png (all pairs) beside this file.
+../shared/data/webtext-gpt2-large, in two halves at random. The reference are the human texts of one half; measured are human text and six
+decoders on the prompts of the other, so that none shares its topics with the reference: "human" is what a perfect model would give.
+Writes results.json, webtext.md (the table, and the rank correlation of every measure with MAUVE*) and webtext.png (all pairs) beside this file.
 """
 
 from __future__ import annotations
@@ -22,14 +22,13 @@ from scipy.stats import spearmanr
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "embedders"))
 from synthetic import write
-from webtext import DECODERS, FOLDER, PUBLISHED, texts
+from webtext import DECODERS, FOLDER, PUBLISHED, by_prompt
 
 import mallow
 from mallow.baselines import Table, diversity, table
 from mallow.generate import NGram
 
 HERE = Path(__file__).resolve().parent
-COUNT = 500
 OTHERS = (
     FOLDER.parent / "webtext-gpt2-small" / "webtext.human.jsonl.gz"
 )  # 999 other texts by people, for the scoring model
@@ -81,20 +80,23 @@ def picture(names: list[str], rho: np.ndarray) -> None:
     axes.set_yticks(range(len(names)), names, fontsize=7)
     for row, values in enumerate(rho):
         for column, value in enumerate(values):
-            axes.text(column, row, f"{value:.1f}".replace("0.", "."), ha="center", va="center", fontsize=5)
+            shade = "white" if abs(value) > 0.6 else "black"
+            axes.text(column, row, f"{value:.1f}".replace("0.", "."), ha="center", va="center", fontsize=5, color=shade)
     figure.colorbar(shown, label="Spearman's ρ over six decoders", shrink=0.6)
     figure.savefig(HERE / "webtext.png", dpi=110)
 
 
 def main() -> None:
     warnings.simplefilter("ignore")
-    everything = texts()
-    ours = {name: diversity(each) for name, each in everything.items()}
-    rng = np.random.default_rng(0)
-    drawn = {name: [each[i] for i in rng.permutation(len(each))] for name, each in everything.items()}
-    systems = {"human": drawn["human"][COUNT:], **{name: drawn[name] for name in DECODERS}}
+    everything = by_prompt()
+    ours = {name: diversity(list(each.values())) for name, each in everything.items()}
+    common = sorted(set.intersection(*(set(each) for each in everything.values())))
+    order = np.random.default_rng(0).permutation(common).tolist()
+    half = len(order) // 2
+    reference = [everything["human"][number] for number in order[:half]]
+    systems = {name: [each[number] for number in order[half : 2 * half]] for name, each in everything.items()}
     scorer = NGram.fit(mallow.samples.read(OTHERS).texts, order=5)
-    found = table(drawn["human"][:COUNT], {name: each[:COUNT] for name, each in systems.items()}, scorer=scorer)
+    found = table(reference, systems, scorer=scorer)
     names, rho = rank_correlations(found)
     write(__file__, {**found.to_dict(), "diversity": ours, "spearman": dict(zip(names, rho.tolist(), strict=True))})
     (HERE / "webtext.md").write_text(report(found, names, rho, ours))
