@@ -5,8 +5,9 @@
     python experiments/decoding/run.py generate [NAME ...]     the texts alone, of these decoders, to share the work between processes
 
 500 prompts of WebText (the first 35 tokens of texts that have at least 163), 128 new tokens each, that may not end before: then
-length says nothing about who wrote a text. Both sides are cut to 35 + 32, 64 and 128 tokens of the model. MAUVE* with MiniLM at all
-lengths, and of the first 250 texts with SmolLM2's own features at the longest; perplexity of 100 continuations under SmolLM2; sparsemax
+length says nothing about who wrote a text. Both sides are cut to 32, 64 and 128 new tokens of the model. MAUVE* with MiniLM of the
+continuations alone, and of whole texts with the prompt, as the paper has it: that is shared with the reference, so that scores can be above the
+noise floor. Of the first 250 whole texts also with SmolLM2's own features, at the longest; perplexity of 100 continuations under SmolLM2; sparsemax
 score, Jensen–Shannon and ε-perplexity of 100 human texts under each decoder that has token probabilities. Texts are kept in the user's cache folder, under
 a digest of model and prompts. Writes results.json, decoding.md and decoding.png beside this file.
 """
@@ -99,8 +100,9 @@ def generated(model, human: Samples, wanted: list[str]) -> dict[str, Path]:
     return files
 
 
-def cut(model, samples: Samples, new: int) -> Samples:
-    texts = tuple(model.decode(model.encode(text)[: PROMPT + new]) for text in samples.texts)
+def cut(model, samples: Samples, new: int, *, first: int = 0) -> Samples:
+    """Texts from a token on, as far as so many new ones."""
+    texts = tuple(model.decode(model.encode(text)[first : PROMPT + new]) for text in samples.texts)
     return Samples("text", texts, samples.ids, source=samples.source)
 
 
@@ -195,7 +197,14 @@ PAPER = {  # GPT-2 small (tab:mauve:expt:beam-search), large for typical (tab:ma
 
 def table(results: dict[str, object]) -> str:
     last, tokens = str(LENGTHS[-1]), results["tokens"]
-    head = ["decoder", *(f"MAUVE*, {length}" for length in LENGTHS), "95 %, 128", "SmolLM2, 128, n = 250", "paper"]
+    head = [
+        "decoder",
+        *(f"MAUVE*, {length}" for length in LENGTHS),
+        "95 %, 128",
+        "with prompt, 128",
+        "SmolLM2, with prompt, 128, n = 250",
+        "paper",
+    ]
     head += ["perplexity", "SP", "JS", "ε-perplexity"]
     rows = []
     for name in DECODERS:
@@ -204,7 +213,8 @@ def table(results: dict[str, object]) -> str:
         interval = scores[-1]["interval"][name]
         cells = [name, *(f"{one['mauve'][name]:.3f} ± {one['spread'][name]:.3f}" for one in scores)]
         cells.append(f"{interval[0]:.2f} to {interval[1]:.2f}" if interval else "none")
-        cells.append(f"{own['mauve'][name]:.3f} ± {own['spread'][name]:.3f}")
+        for one in (results["whole"][last], own):
+            cells.append(f"{one['mauve'][name]:.3f} ± {one['spread'][name]:.3f}")
         cells.append(f"{PAPER[name]:.3f}" if name in PAPER else "")
         one = tokens[name]
         cells.append(f"{one['perplexity']:.1f}")
@@ -213,10 +223,8 @@ def table(results: dict[str, object]) -> str:
         )
         rows.append(cells)
     floors = [f"{np.mean(list(results['minilm'][str(length)]['floor'].values())):.3f}" for length in LENGTHS]
-    own_floor = f"{np.mean(list(results['smollm2'][last]['floor'].values())):.3f}"
-    rows.append(
-        ["*noise floor*", *floors, "", own_floor, "", f"{tokens['human']['perplexity']:.1f} (human)", "", "", ""]
-    )
+    both = [f"{np.mean(list(results[part][last]['floor'].values())):.3f}" for part in ("whole", "smollm2")]
+    rows.append(["*noise floor*", *floors, "", *both, "", f"{tokens['human']['perplexity']:.1f} (human)", "", "", ""])
     lines = ["| " + " | ".join(row) + " |" for row in [head, ["---"] * len(head), *rows]]
     groups = "; ".join(" = ".join(group) for group in results["minilm"][last]["groups"])
     own_groups = "; ".join(" = ".join(group) for group in results["smollm2"][last]["groups"])
@@ -249,7 +257,7 @@ def picture(results: dict[str, object]) -> None:
     axes.set_xticks(LENGTHS, [str(length) for length in LENGTHS])
     axes.minorticks_off()
     axes.set_xlabel("new tokens")
-    axes.set_ylabel("MAUVE* (MiniLM); bars: one standard error")
+    axes.set_ylabel("MAUVE* of continuations (MiniLM); bars: one standard error")
     axes.grid(alpha=0.3)
     axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
     figure.savefig(HERE / "decoding.png", dpi=110)
@@ -263,12 +271,13 @@ def main() -> None:
     if sys.argv[1:2] == ["generate"]:
         return
     systems = {label: mallow.samples.read(path) for label, path in files.items()}
-    results: dict[str, object] = {"model": model.name, "n": len(human), "minilm": {}, "smollm2": {}}
+    results: dict[str, object] = {"model": model.name, "n": len(human), "minilm": {}, "whole": {}, "smollm2": {}}
     own = LanguageModel(weights(), dtype="float32", device="cpu")
     for length in LENGTHS:
+        bare = [cut(model, each, length, first=PROMPT) for each in (human, *systems.values())]
+        results["minilm"][str(length)] = compared(bare[0], dict(zip(systems, bare[1:], strict=True)), "minilm")
         at = [cut(model, each, length) for each in (human, *systems.values())]
-        pairs = dict(zip(systems, at[1:], strict=True))
-        results["minilm"][str(length)] = compared(at[0], pairs, "minilm")
+        results["whole"][str(length)] = compared(at[0], dict(zip(systems, at[1:], strict=True)), "minilm")
         if length == LENGTHS[-1]:
             few = [Samples("text", each.texts[:FEW], each.ids[:FEW], source=each.source) for each in at]
             results["smollm2"][str(length)] = compared(few[0], dict(zip(systems, few[1:], strict=True)), own)

@@ -9,6 +9,7 @@ f-divergence, the divergence frontier and its summaries: `area` (MAUVE; 1 = indi
 
 from mallow import baselines, bounds, embed, generate, smoothing, transport
 from mallow.audit import Audit, audit
+from mallow.check import Check, check
 from mallow.compare import Comparison, compare
 from mallow.confounds import Finding, confounds
 from mallow.debias import debiased
@@ -32,6 +33,7 @@ from mallow.estimate import Classifier, Codebook, Gaussian, KernelDensity, Neigh
 from mallow.frontier import Frontier, area, frontier, integral, linear_cost, midpoint
 from mallow.masses import Masses, Partition
 from mallow.monitor import Monitor
+from mallow.plan import SamplePlan, plan
 from mallow.samples import Samples, read, write
 from mallow.score import MAUVE_2021, MAUVE_STAR, Measure, Score, permutation_test, score
 from mallow.sweep import Sweep, sweep
@@ -50,6 +52,7 @@ __all__ = [
     "MAUVE_STAR",
     "TV",
     "Audit",
+    "Check",
     "Classifier",
     "Codebook",
     "Comparison",
@@ -68,6 +71,7 @@ __all__ = [
     "Partition",
     "Quantize",
     "Reduce",
+    "SamplePlan",
     "Samples",
     "Score",
     "Sweep",
@@ -75,6 +79,7 @@ __all__ = [
     "audit",
     "baselines",
     "bounds",
+    "check",
     "compare",
     "confounds",
     "conjugate",
@@ -88,6 +93,7 @@ __all__ = [
     "linear_cost",
     "midpoint",
     "permutation_test",
+    "plan",
     "read",
     "score",
     "skew_js",
