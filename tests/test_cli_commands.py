@@ -4,6 +4,7 @@ import json
 import os
 import re
 import resource
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -315,11 +316,18 @@ def test_ctrl_c_leaves_no_broken_files(home, tmp_path):
     command = [sys.executable, "-m", "mallow", "report", "human.jsonl", "near.jsonl", "-e", "slow:slow"]
     command += ["-o", str(tmp_path / "page.html")]
     environment = os.environ | {"PYTHONPATH": str(tmp_path)}
-    with subprocess.Popen(
-        command, cwd=home, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
-    ) as process:
+    started = subprocess.Popen(
+        command,
+        cwd=home,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # workers of a test run may ignore it
+    )
+    with started as process:
         assert process.stdout.readline() == "embedding\n"
-        process.send_signal(2)
+        process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=30)
     assert process.returncode == 130
     assert err.endswith("mallow: stopped\n")

@@ -130,8 +130,8 @@ def main() -> None:
             hits = np.array(list(pool.map(found, tasks, chunksize=5))).reshape(pilots, trials)
             rows.append({"setting": asdict(s), "n": sizes, "trials": trials, "power": hits.mean(axis=1)})
             print(report(rows).splitlines()[-3], flush=True)
-    write(__file__, {"promised": POWER, "rows": rows})
-    Path(__file__).with_name("power.md").write_text(report(rows))
+            write(__file__, {"promised": POWER, "rows": rows})  # after each: what is done is not lost
+            Path(__file__).with_name("power.md").write_text(report(rows))
 
 
 if __name__ == "__main__":

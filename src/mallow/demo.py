@@ -74,6 +74,7 @@ def passages(rng: int) -> tuple[list[str], list[str], list[str]]:
 
     words = " ".join(topics.values()).split()
     cut = [" ".join(words[first : first + WORDS]) for first in range(0, len(words) - WORDS, WORDS)]
+    cut = list(dict.fromkeys(cut))  # some passages stand there twice
     order = np.random.default_rng(rng).permutation(len(cut))
     mixed = [cut[place] for place in order]
     return mixed[:COUNT], mixed[COUNT : 2 * COUNT], mixed[2 * COUNT :]
