@@ -265,7 +265,7 @@ def picture(results: dict[str, object]) -> None:
     axes.set_xticks(LENGTHS, [str(length) for length in LENGTHS])
     axes.minorticks_off()
     axes.set_xlabel("new tokens")
-    axes.set_ylabel("MAUVE* of continuations (MiniLM); bars: one standard error")
+    axes.set_ylabel("MAUVE* of continuations; bars: 1 standard error")
     axes.grid(alpha=0.3)
     axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
     figure.savefig(HERE / "decoding.png", dpi=110)
