@@ -183,20 +183,50 @@ def test_the_check_of_imports_can_fail(tmp_path, files, complaint):
 # --- `import mallow` is light
 
 
-def heavy_after(statement: str) -> list[str]:
-    """The heavy modules that a fresh interpreter has loaded after the statement."""
-    code = f"import sys\n{statement}\nprint(*[name for name in {HEAVY!r} if name in sys.modules])"
+def loaded_after(statement: str, names: tuple[str, ...] = HEAVY) -> list[str]:
+    """Which of these modules a fresh interpreter has loaded after the statement."""
+    code = f"import sys\n{statement}\nprint(*[name for name in {names!r} if name in sys.modules])"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return run.stdout.split()
 
 
 def test_import_mallow_loads_nothing_heavy():
-    assert heavy_after("import mallow") == []
+    assert loaded_after("import mallow") == []
+    assert loaded_after("from mallow import *") == []  # every public name
+
+
+def test_the_command_line_opens_without_numpy():
+    assert loaded_after("import mallow.cli", ("numpy", "scipy", "rich")) == []
+
+
+@pytest.mark.parametrize("first", ["import mallow.score", "from mallow.compare import Comparison", "import mallow.cli"])
+def test_a_public_name_is_not_hidden_by_the_module_of_that_name(first):
+    code = f"{first}\nimport mallow, mallow.plan\nfrom mallow import frontier\n"
+    code += "print(mallow.score.__name__, mallow.compare.__name__, mallow.plan.__name__, frontier.__name__)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == ["score", "compare", "plan", "frontier"]
+
+
+def test_type_checkers_see_the_public_names():
+    """`__init__.pyi` imports each name from where `__init__.py` loads it."""
+    package = load("")
+    stub = ast.parse((SOURCE / "__init__.pyi").read_text(encoding="utf-8"))
+    seen = {a.name: n.module for n in stub.body if isinstance(n, ast.ImportFrom) for a in n.names}
+    assert seen == {name: f"mallow.{package._WHERE[name]}" for name in package._WHERE} | dict.fromkeys(
+        package._MODULES, "mallow"
+    )
+    assert set(package.__all__) == set(ast.literal_eval(stub.body[-1].value))
+    assert set(package.__all__) <= set(dir(package))
+
+
+def test_an_unknown_name_says_so():
+    with pytest.raises(AttributeError, match="module 'mallow' has no attribute 'scor'"):
+        load("").scor  # noqa: B018
 
 
 @pytest.mark.parametrize("module", ["scipy.stats", "click", "jinja2"])
 def test_the_check_of_a_light_import_can_fail(module):
-    assert heavy_after(f"import mallow, {module}") == [module]
+    assert loaded_after(f"import mallow, {module}") == [module]
 
 
 # --- names are true and documented

@@ -286,7 +286,7 @@ def test_help_opens_at_once(home):
         assert piped(home, f"{sys.executable} -m mallow score --help").returncode == 0
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         best = min(best, after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime)
-    assert best < (0.3 if os.environ.get("PYTEST_XDIST_WORKER") is None else 0.6)
+    assert best < 0.3
 
 
 def test_every_help_has_an_example(mallow):

@@ -5,10 +5,12 @@ from __future__ import annotations
 import importlib
 import math
 from collections.abc import Sequence
-from typing import Any
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:  # the command line shows its help without numpy
+    import numpy as np
+    from numpy.typing import NDArray
 
 __all__ = ["EstimateWarning", "InputError"]
 
@@ -23,14 +25,14 @@ class EstimateWarning(UserWarning):
 
 def open_unit(name: str, value: float, *, why: str = "") -> float:
     """`value` if it lies strictly between 0 and 1."""
-    if not (isinstance(value, (int, float, np.integer, np.floating)) and 0.0 < float(value) < 1.0):
+    if not (isinstance(value, Real) and 0.0 < float(value) < 1.0):
         raise InputError(f"`{name}` must lie strictly between 0 and 1; got {value!r}.{why}")
     return float(value)
 
 
 def positive(name: str, value: float, *, why: str = "") -> float:
     """`value` if it is a finite number above 0."""
-    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    number = isinstance(value, Real) and not isinstance(value, bool)
     if not (number and math.isfinite(value) and value > 0):
         raise InputError(f"`{name}` must be a finite number above 0; got {value!r}.{why}")
     return float(value)
@@ -38,13 +40,15 @@ def positive(name: str, value: float, *, why: str = "") -> float:
 
 def whole(name: str, value: int, *, least: int) -> int:
     """`value` if it is an integer of at least `least`."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
         raise InputError(f"`{name}` must be an integer of at least {least}; got {value!r}.")
     return int(value)
 
 
 def real_array(name: str, values: Any) -> NDArray[np.float64]:
     """`values` as a float64 array with at least one axis, refused when empty or not numeric."""
+    import numpy as np
+
     try:
         array = np.asarray(values)
     except ValueError as error:  # ragged nesting
@@ -68,7 +72,7 @@ def same_shape(first: str, a: NDArray[np.float64], second: str, b: NDArray[np.fl
 
 def first_place(mask: NDArray[np.bool_]) -> Sequence[int] | int:
     """The index of the first true entry, a plain int for one axis: for error messages."""
-    place = [int(i) for i in np.argwhere(mask)[0]]
+    place = [int(axis[0]) for axis in mask.nonzero()]
     return place[0] if len(place) == 1 else tuple(place)
 
 
