@@ -64,7 +64,8 @@ def test_a_comparison_is_a_table_a_verdict_and_a_signature(mallow, home):
     assert head.split() == ["MAUVE", "std", "95", "%", "interval", "floor", "rank"]
     assert (first.split()[0], first.split()[-1]) == ("a", "1")
     assert (second.split()[0], second.split()[-1]) == ("far", "2")  # named after its file
-    assert (blank, verdict) == ("", "Best: a.")
+    assert blank == ""
+    assert verdict == "a is closest to the reference: it beats every other system (5 % level, corrected for all pairs)."
     assert "repeats=2" in signature
     assert "mallow: warning: far: only 400 samples" in err
     assert "found.json: written" in err
@@ -83,16 +84,33 @@ def test_a_baseline_is_what_the_others_are_compared_with(mallow):
     code, out, _ = mallow(*options, "near")
     assert code == 0
     assert re.search(r"^far − near: -0\.\d{4} \(-[01]\.\d{4} to -[01]\.\d{4}\)$", out, re.MULTILINE)
-    assert "Different from near (5 % level, corrected for all pairs): far." in out
+    assert "Compared with near: far is farther from it." in out
     code, _, err = mallow(*options, "neat")
     assert code == 2
     assert "--baseline must be one of near, far; got 'neat'" in err
 
 
+def test_an_audit_of_samples_says_what_differs_beside_the_model(mallow, home):
+    texts = [json.loads(line)["text"] for line in (home / "near.jsonl").read_text().splitlines()]
+    lines = [json.dumps({"text": f" {text}"}) for text in texts[:300] + texts[:100]]
+    (home / "spoiled.jsonl").write_text("\n".join(lines))
+    code, out, err = mallow("audit", "human.jsonl", "a=far.jsonl", "b=spoiled.jsonl")
+    assert (code, err) == (0, "")
+    copies, space = (line for line in out.splitlines() if line.startswith("b: "))
+    assert copies.startswith("b: 100 of 400 texts (25.0 %) stand there a second time or more")
+    assert space.startswith("b: 100.0 % of the texts begin with white space, in the reference 0.0 %")
+    found = json.loads(mallow("audit", "human.jsonl", "a=far.jsonl", "b=spoiled.jsonl", "--format", "json")[1])
+    assert [one["kind"] for one in found if one["system"] == "b"] == ["duplicates", "space"]
+    assert "| b | space |" in mallow("audit", "human.jsonl", "b=spoiled.jsonl", "--format", "markdown")[1].replace(
+        "  ", ""
+    )
+    assert mallow("audit", "human.jsonl", "near.jsonl")[1] == "Nothing was found that differs beside the model.\n"
+
+
 def test_quiet_is_quiet(mallow):
     code, out, err = mallow("compare", "human.jsonl", "near.jsonl", "far.jsonl", *EMBED, "--quiet")
     assert (code, err) == (0, "")
-    assert "Best: near." in out
+    assert "near is closest to the reference: it beats every other system" in out
 
 
 def test_pictures_are_drawn(mallow, home):
@@ -147,7 +165,7 @@ def test_a_report_from_samples_and_from_a_kept_comparison(mallow, home):
         "report", "human.jsonl", "near.jsonl", "far.jsonl", *EMBED, "-o", "page.html", "--title", "A <b>"
     )
     assert code == 0
-    assert "Best: near." in out
+    assert "near is closest to the reference: it beats every other system" in out
     assert "page.html: written" in err
     page = (home / "page.html").read_text()
     assert "A &lt;b&gt;" in page
@@ -274,7 +292,7 @@ def test_a_narrow_terminal_and_no_colour(home):
     text = piped(
         home, f"{sys.executable} -m mallow compare human.jsonl near.jsonl far.jsonl -q {' '.join(EMBED)}", COLUMNS="40"
     )
-    assert max(map(len, text.stdout.split("\n\nBest")[0].splitlines())) <= 40
+    assert max(map(len, text.stdout.split("\n\nnear is")[0].splitlines())) <= 40
     assert re.search(r"^near\n.*MAUVE +0\.9\d+$", text.stdout, re.MULTILINE)
 
 

@@ -117,7 +117,7 @@ def test_a_sweep_is_a_table_a_verdict_and_a_picture(mallow, tmp_path):
     assert head.split() == ["MAUVE", "std", "95", "%", "interval", "floor", "rank"]
     assert [row.split()[0] for row in rows] == ["nucleus:0.2", "nucleus:0.9", "nucleus:1.0", "greedy"]
     assert blank == ""
-    assert verdict.startswith("No winner: ")
+    assert verdict.startswith("No winner can be named: ")
     assert verdict.endswith(" cannot be told apart (5 % level, corrected for all pairs).")
     assert "greedy" not in verdict
     assert "letters" in signature

@@ -4,6 +4,7 @@ import json
 import math
 import sys
 from dataclasses import replace
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -14,7 +15,19 @@ from mallow.bounds import statistical_bound
 from mallow.divergence import CHI2
 from mallow.estimate import Codebook, Neighbors, Quantize
 from mallow.masses import Partition
-from mallow.plan import _bins_for, _bound, _Pilot, _planned, _populations, _repeats, _simulated, _split, _targets, plan
+from mallow.plan import (
+    _bins_for,
+    _bound,
+    _Pilot,
+    _planned,
+    _populations,
+    _reach,
+    _repeats,
+    _simulated,
+    _split,
+    _targets,
+    plan,
+)
 from mallow.score import MAUVE_2021, MAUVE_STAR
 from mallow.smoothing import good_turing
 from mallow.uncertainty import evidence, pair_difference
@@ -175,9 +188,30 @@ def test_more_bins_show_no_more_of_a_gap():
 
 
 def test_true_scores_are_around_those_seen_and_legal():
-    assert _targets((0.8, 0.7), 0.02) == approx((0.76, 0.74))
-    assert _targets((0.999, 0.998), 0.02) == (1.0, 0.98)
-    assert _targets((0.002, 0.001), 0.02) == (0.02, 0.0)
+    assert _targets(0.75, 0.02) == approx((0.76, 0.74))
+    assert _targets(0.9985, 0.02) == (1.0, 0.98)
+    assert _targets(0.0015, 0.02) == (0.02, 0.0)
+
+
+def test_the_power_is_the_mean_over_where_the_scores_may_lie(pilot):
+    rng = np.random.default_rng(0)
+    normal = NormalDist()
+
+    def trials(error, spread=1.0):
+        z = rng.standard_normal(4000)
+        return error * spread * (z - z.mean()) / z.std(ddof=1), np.full(4000, error)
+
+    known = _reach([trials(0.1)], 1.96, 0.8)
+    assert known == approx(0.1 * (1.96 + normal.inv_cdf(0.8)), abs=1e-6)
+    assert _reach([trials(0.1, 2.0)], 1.96, 0.8) == approx(0.1 * (1.96 + 2 * normal.inv_cdf(0.8)), abs=1e-6)
+    unsure = _reach([trials(0.05), trials(0.15)], 1.96, 0.8)
+    assert np.mean([normal.cdf(unsure / error - 1.96) for error in (0.05, 0.15)]) == approx(0.8, abs=1e-6)
+    assert unsure > known
+    low, high = replace(pilot, scores=(0.9, 0.7), correlation=0.0).centres
+    assert (low + high) / 2 == approx(0.8)
+    assert (high - low) / 2 == approx(pilot.error / 2)
+    low, high = replace(pilot, scores=(0.9, 0.7), correlation=0.6).centres  # a shared reference moves both
+    assert (high - low) / 2 == approx(pilot.error)
 
 
 def test_repeats_leave_a_tenth_of_the_variance_to_the_seed(pilot):

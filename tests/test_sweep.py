@@ -99,7 +99,10 @@ def test_short_texts(human, model, tmp_path):
     assert "1 of 251 texts are shorter than 4 tokens and were left out" in str(told[0].message)
     assert found.comparison.scores["greedy"].n == (250, 250)
     assert read(found.files["greedy"]).ids[0] == "2"
-    assert (found.winner, found.verdict) == (None, "One system alone has nothing to be told apart from.")
+    assert (found.winner, found.verdict) == (
+        None,
+        f"{next(iter(found.comparison.scores))} was compared with the reference only.",
+    )
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match=r"file: cannot be made a folder: File exists\.$"):
         sweep(human, model, ["greedy"], tmp_path / "file", PLAN, tokens=4, embedder=letters)
@@ -127,10 +130,11 @@ def test_no_winner_inside_the_noise(swept):
     scores = {"a": 0.9, "b": 0.8, "c": 0.7, "d": 0.6}
     near = fake(swept, scores, [{"a", "c"}, {"a", "d"}, {"b", "d"}])
     assert (near.best, near.winner) == (("a", "b"), None)
-    assert near.verdict == "No winner: a, b cannot be told apart (5 % level, corrected for all pairs)."
+    assert near.verdict == "No winner can be named: a and b cannot be told apart (5 % level, corrected for all pairs)."
     clear = fake(swept, scores, [{"a", other} for other in "bcd"])
-    assert (clear.best, clear.winner, clear.verdict) == (("a",), "a", "Best: a.")
-    assert repr(clear).endswith("Best: a.")
+    assert (clear.best, clear.winner) == (("a",), "a")
+    assert clear.verdict.startswith("a is closest to the reference")
+    assert repr(clear).endswith(clear.verdict)
 
 
 def test_best_of_the_real_sweep(swept):

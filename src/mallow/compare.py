@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations, pairwise
@@ -133,17 +133,30 @@ class Comparison:
 
     @property
     def verdict(self) -> str:
-        """One sentence: the winner, or that there is none inside the noise."""
-        if self.winner is not None:
-            return f"Best: {self.winner}."
+        """One sentence: who is closest to the reference, or that nobody can be named inside the noise."""
+        first, tested = next(iter(self.scores)), "(5 % level, corrected for all pairs)"
         if len(self.scores) == 1:
-            return "One system alone has nothing to be told apart from."
+            return f"{first} was compared with the reference only."
         if self.baseline is not None:
-            real = [one.first for one in self.differences if one.significant]
-            return f"Different from {self.baseline} (5 % level, corrected for all pairs): {', '.join(real) or 'none'}."
+            return self._against(self.baseline)
+        if self.winner is not None:
+            return f"{first} is closest to the reference: it beats every other system {tested}."
         if not self.differences:
-            return "No winner: this measure has no test of differences."
-        return f"No winner: {', '.join(self.best)} cannot be told apart (5 % level, corrected for all pairs)."
+            return f"No winner can be named: the differences were not tested. {first} has the highest score."
+        return f"No winner can be named: {_listed(self.best)} cannot be told apart {tested}."
+
+    def _against(self, baseline: str) -> str:
+        sides: dict[str, list[str]] = {"closer to the reference": [], "farther from it": [], "not to be told apart": []}
+        for one in self.differences:
+            key = "not to be told apart"
+            if one.significant:
+                closer = (one.difference["mauve"] > 0) == (one.second == baseline)
+                key = "closer to the reference" if closer else "farther from it"
+            sides[key].append(one.second if one.first == baseline else one.first)
+        parts = [
+            f"{_listed(names)} {'is' if len(names) == 1 else 'are'} {key}" for key, names in sides.items() if names
+        ]
+        return f"Compared with {baseline}: {'; '.join(parts) or 'the differences were not tested'}."
 
     def table(self, form: str = "text", *, width: int | None = None) -> str:
         """Scores with their spread, interval, noise floor and rank, as "text", "markdown" or "latex".
@@ -407,6 +420,10 @@ def _all_scores(
             scores = [assembled(measure, masses, seen, floors[one.m], n, embedder, rng) for masses, seen in each]
         found[name] = scores[0] if len(scores) == 1 else _mean_score(scores)
     return found
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def _mean_score(scores: list[Score]) -> Score:

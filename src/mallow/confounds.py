@@ -39,7 +39,9 @@ _NORM_RATIO = 1.5  # of feature norms, which differ between samples of any two d
 _FEW = 0.01  # copies and leftovers matter sooner
 _QUANTILES = (0.1, 0.5, 0.9)
 _SHORTEST_CUT = 20  # words or characters: below that many texts end at the largest length anyway
+_CONTROLS = {"\n": "line feed", "\r": "carriage return", "\t": "tab"}
 _SHOWN = 50  # characters of an example
+_EVERYDAY = 0.5  # share of texts from which on a mark of ASCII is missed: a model may well write no semicolons
 
 Numbers = NDArray[np.float64]
 
@@ -442,6 +444,8 @@ def _characters(name: str, mine: _Texts, reference: _Texts) -> Iterator[Finding]
         for character, count in one.characters.items():
             share, there = count / one.n, other.characters[character] / other.n
             changed = character.swapcase()  # lower-casing is reported as such
+            if share < _EVERYDAY and character.isascii() and character.isprintable():
+                continue
             if there > share / 10 or (changed != character and other.characters[changed] / other.n >= share / 2):
                 continue
             if _differ(share, there, one.independent, other.independent):
@@ -456,13 +460,16 @@ def _characters(name: str, mine: _Texts, reference: _Texts) -> Iterator[Finding]
         yield Finding(
             name,
             "characters",
-            f"{shown} stand in up to {_percent(share)} of the texts {here} and all but never {elsewhere} ({_percent(there)}): treat "
-            "line breaks, quotation marks and encodings alike on both sides.",
+            f"{'the character' if len(lost) == 1 else 'characters'} {shown} {'stands' if len(lost) == 1 else 'stand'} in "
+            f"{'' if len(lost) == 1 else 'up to '}{_percent(share)} of the texts {here} and all but never {elsewhere} "
+            f"({_percent(there)}): treat line breaks, quotation marks and encodings alike on both sides.",
             {"share": shares[0], "share_reference": shares[1], "characters": len(lost)},
         )
 
 
 def _shown(character: str) -> str:
+    if character in _CONTROLS:
+        return _CONTROLS[character]
     plain = character.isprintable() and not character.isspace() and not unicodedata.combining(character)
     return character if plain else unicodedata.name(character, f"U+{ord(character):04X}")
 

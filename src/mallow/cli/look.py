@@ -28,6 +28,7 @@ from mallow.errors import InputError
 if TYPE_CHECKING:
     from mallow.audit import Audit
     from mallow.compare import Comparison
+    from mallow.confounds import Finding
     from mallow.score import Measure
 
 __all__ = ["COMMANDS"]
@@ -126,23 +127,49 @@ def diagnose_command(
 
 
 @command(
-    "audit", "What an embedder sees, and what it is blind to.", example="mallow audit human.jsonl --embedder glove"
+    "audit",
+    "What may spoil a score: in the samples, and in the embedder.",
+    example="mallow audit human.jsonl small=small.jsonl large=large.jsonl",
 )
 @click.argument("reference")
+@click.argument("systems", nargs=-1, metavar="[NAME=PATH]...")
 @embedding
 @reading
 @repeats_option
 @seed_option
 @format_option("text", "json", "markdown", "latex")
-def audit_command(reference: str, embedder: Embedding, read: Reading, repeats: int, seed: int, form: str) -> None:
-    """Say what an embedder sees in texts like those of REFERENCE.
+def audit_command(
+    reference: str, systems: tuple[str, ...], embedder: Embedding, read: Reading, repeats: int, seed: int, form: str
+) -> None:
+    """Say what differs between REFERENCE and the systems beside the model, before anything is scored.
 
-    One half is scored against the other, untouched and with words shuffled, cut off, repeated or lower-cased.
+    Lengths, cut ends, copies, empty texts, prompts, file formats: with numbers, and nothing is embedded. Every score and
+    report looks for the same.
+
+    Without systems: what the embedder sees in texts like those of REFERENCE. One half is scored against the other,
+    untouched and with words shuffled, cut off, repeated or lower-cased.
     """
+    if systems:
+        from mallow.confounds import confounds
+
+        found = confounds(*systems_of(systems, reference, read))
+        click.echo(json.dumps([one.to_dict() for one in found], indent=1) if form == "json" else _findings(found, form))
+        return
     from mallow.audit import audit
 
     result = audit(read(reference), embedder("text"), repeats=repeats, rng=seed)
     click.echo(json.dumps(result.to_dict(), indent=1) if form == "json" else _audit_table(result, form))
+
+
+def _findings(found: tuple[Finding, ...], form: str) -> str:
+    from mallow.tabular import rendered
+
+    if not found:
+        return "Nothing was found that differs beside the model."
+    if form == "text":
+        return "\n".join(map(str, found))
+    rows = [[one.system or "reference", one.kind, one.message] for one in found]
+    return rendered(form, ["samples", "what", "finding"], rows)
 
 
 def _audit_table(result: Audit, form: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mallow.compare import Comparison
@@ -30,31 +29,7 @@ def headline(found: Comparison) -> str:
 def verdict(found: Comparison) -> tuple[str, str]:
     """Two sentences: who is closest to the reference, or that nobody can be named; and how far from the noise floor."""
     first = next(iter(found.scores))
-    return _order(found, first), _gap(first, found.scores[first])
-
-
-def _order(found: Comparison, first: str) -> str:
-    if len(found.scores) == 1:
-        return f"{first} was compared with the reference only."
-    if found.baseline is not None:
-        return _against_baseline(found, found.baseline)
-    if found.winner is not None:
-        return f"{first} is closest to the reference: it beats every other system (5 % level, corrected for all pairs)."
-    if not found.differences:
-        return f"No winner can be named: the differences were not tested. {first} has the highest score."
-    return f"No winner can be named: {_listed(found.best)} cannot be told apart (5 % level, corrected for all pairs)."
-
-
-def _against_baseline(found: Comparison, baseline: str) -> str:
-    sides: dict[str, list[str]] = {"closer to the reference": [], "farther from it": [], "not to be told apart": []}
-    for one in found.differences:
-        closer = (one.difference["mauve"] > 0) == (one.second == baseline)
-        key = "not to be told apart"
-        if one.significant:
-            key = "closer to the reference" if closer else "farther from it"
-        sides[key].append(one.second if one.first == baseline else one.first)
-    parts = [f"{_listed(names)} {'is' if len(names) == 1 else 'are'} {key}" for key, names in sides.items() if names]
-    return f"Compared with {baseline}: {'; '.join(parts) or 'the differences were not tested'}."
+    return found.verdict, _gap(first, found.scores[first])
 
 
 def _gap(name: str, one: Score) -> str:
@@ -62,16 +37,12 @@ def _gap(name: str, one: Score) -> str:
     if one.mauve >= floor:
         return (
             f"{name} scores {one.mauve:.3f}, no less than the reference against itself ({floor:.3f}, the noise floor): "
-            "this score shows no gap."
+            "this score shows no gap. Samples that continue the reference's own prompts may score above that."
         )
     return (
         f"{name} scores {one.mauve:.3f}, which is {floor - one.mauve:.3f} below the {floor:.3f} that the reference scores "
         "against itself (the noise floor)."
     )
-
-
-def _listed(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 @dataclass(frozen=True)
