@@ -1,5 +1,6 @@
 """The commands that compare, explain and plan: what they print, write and refuse."""
 
+import importlib
 import json
 import os
 import re
@@ -149,6 +150,35 @@ def test_baselines_side_by_side(mallow):
     assert made["kind"] == "mallow baselines"
     assert "| MAUVE* KL |" in mallow("baselines", "human.jsonl", "near.jsonl", *EMBED, "--format", "markdown")[1]
     assert r"\toprule" in mallow("baselines", "human.jsonl", "near.jsonl", *EMBED, "--format", "latex")[1]
+
+
+def test_a_diagnosis_of_images_draws_them(mallow, home):
+    image = pytest.importorskip("PIL.Image", reason="needs Pillow: pip install 'mallow[images]'")
+    rng = np.random.default_rng(0)
+    for name, other in (("real", 0), ("made", 30)):
+        (home / name).mkdir()
+        for i in range(100):
+            pixels = rng.integers(9, size=(8, 8), dtype=np.uint8)
+            pixels[rng.integers(4) if i >= other else 7] += 240  # the model invents a line at the bottom
+            image.fromarray(pixels).save(home / name / f"{name}{i}.png")
+    (home / "shades.py").write_text(
+        "import numpy as np\nfrom PIL import Image\n\n\n"
+        "def shades(paths):\n    return np.array([np.asarray(Image.open(path), float).ravel() for path in paths])\n"
+    )
+    see = ("-e", "shades:shades", "--regions", "1", "--examples", "2", "--bins", "5")
+    code, _, err = mallow("diagnose", "real", "made", *see, "--grids", "grids/of images")
+    assert code == 0
+    assert "grids/of images: 2 pictures written" in err
+    with image.open(home / "grids" / "of images" / "invented-1.png") as drawn:
+        assert drawn.size[0] == 2 * 128
+        assert drawn.convert("L").getpixel((64, 285)) >= 240
+    assert mallow("report", "real", "made", *see[:2], "--repeats", "1", "-q", "-o", "images.html")[0] == 0
+    page = (home / "images.html").read_text()
+    assert page.count("data:image/png;base64,") >= 4
+    code, _, err = mallow("diagnose", "human.jsonl", "far.jsonl", "-e", "letters:letters", "--grids", "grids")
+    assert (code, "--grids is for images; human.jsonl holds text samples." in err) == (2, True)
+    code, _, err = mallow("diagnose", "real", "made", *see, "--grids", "images.html")
+    assert (code, err) == (1, "mallow: images.html: is a file, not a folder.\n")
 
 
 def test_a_diagnosis_names_what_is_missed(mallow):
@@ -314,17 +344,22 @@ def test_every_help_has_an_example(mallow):
         assert re.search(rf"Example:\n +mallow {name}", out), name
 
 
-def test_examples_run(mallow, home):
-    """The examples of commands that need nothing but files, with the names of their files replaced by ours."""
+def test_examples_run(mallow, home, monkeypatch):
+    """The example of every help, with the names of its files replaced by ours; that of `demo` has a test of its own."""
+    monkeypatch.setattr(importlib.import_module("mallow.plan"), "_TRIALS", 3)  # the plan's own tests have more
+    monkeypatch.setenv("MALLOW_CACHE", str(home / "cache"))
     names = {"small": "near", "large": "far", "model": "far", "new": "far", "result": "kept-score"}
     _, kept, _ = mallow("score", "human.jsonl", "near.jsonl", *EMBED, "-q", "--format", "json")
     (home / "kept-score.json").write_text(kept)
-    for name in ("score", "compare", "baselines", "diagnose", "report", "check", "embed"):
+    for name in cli.cli.commands:
+        if name == "demo":
+            continue
         _, out, _ = mallow(name, "--help")
         example = re.search(rf"Example:\n +mallow ({name}.*(\n +.*)*)", out)[1]
-        for old, new in names.items():
+        for old, new in names.items() if name != "generate" else ():
             example = re.sub(rf"\b{old}\.(jsonl|json)\b", rf"{new}.\1", example)
-        code, _, err = mallow(*example.split(), "-e", "letters:letters", "-q")
+        more = {"cache": [], "generate": ["-q"]}.get(name, ["-q", "-e", "letters:letters"])
+        code, _, err = mallow(*example.split(), *more)
         assert code == (1 if name == "check" else 0), (example, err)  # the check's model is worse
 
 

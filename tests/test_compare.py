@@ -113,10 +113,13 @@ def test_samples_with_ids_are_paired_by_id():
     found = quietly(compare, reference, by_id, repeats=1)
     assert found.differences == quietly(compare, X, plain, repeats=1).differences
     other = Samples("features", SYSTEMS["same"], ids=(*ids[:-1], "another"))
-    with pytest.raises(
-        InputError, match=r"b must have the ids of the reference to be paired with it; 1 differ, such as 'another'"
+    with pytest.warns(
+        EstimateWarning, match="b: 1 ids, such as 'another', are not among the reference's: samples are paired"
     ):
-        compare(reference, {"b": other})
+        compare(reference, {"b": other}, repeats=1)
+    names = Samples("features", SYSTEMS["same"], ids=tuple(f"{i}.png" for i in range(1000)))
+    found = compare(reference, {"b": names}, repeats=1)  # file names are labels, not pairs
+    assert found.scores["b"].warnings == ()
 
 
 def test_ids_that_repeat_are_generations_of_a_prompt():

@@ -266,11 +266,12 @@ def compare(
     found, how = all_features({"": reference, **systems}, embedder)
     given = found.pop("")
     x = checked_features("reference", given.features if isinstance(given, Samples) else given)
-    samples = {name: _generations(name, _in_order(given, name, each)) for name, each in found.items()}
+    samples = {}
     with collected_doubts() as doubts:
-        for name, each in samples.items():
+        for name, one in found.items():
             with _doubts_about(name):
-                say_doubts(x, each[0])
+                samples[name] = _generations(name, _in_order(given, one))
+                say_doubts(x, samples[name][0])
         runs = _all_runs(measure, x, samples, repeats, rng)
         evidences = {name: [evidence_of(measure, each, rng) for each in one.masses] for name, one in runs.items()}
         scores = _all_scores(measure, x, runs, evidences, repeats, described(how, x), rng)
@@ -318,10 +319,10 @@ def _check_names(systems: Mapping[str, Any], baseline: str | None) -> None:
         raise InputError(f"`baseline` must be one of the systems ({', '.join(systems)}); got {baseline!r}.")
 
 
-def _in_order(reference: Samples | NDArray[Any], name: str, samples: Samples | NDArray[Any]) -> NDArray[Any]:
+def _in_order(reference: Samples | NDArray[Any], samples: Samples | NDArray[Any]) -> NDArray[Any]:
     """The features of samples in the order of the reference's ids, (prompts, generations, d) where ids repeat.
 
-    Without ids, or where some samples are missing, rows stay as they are.
+    Without ids, with other ids than the reference's, or where some samples are missing, rows stay as they are.
     """
     if not isinstance(samples, Samples):
         return samples
@@ -334,10 +335,13 @@ def _in_order(reference: Samples | NDArray[Any], name: str, samples: Samples | N
     place = {each: i for i, each in enumerate(reference.ids)}
     missing = sorted(set(samples.ids) - set(place))
     if missing:
-        raise InputError(
-            f"{name} must have the ids of the reference to be paired with it; {len(missing)} differ, such as {missing[0]!r}. "
-            "Leave the ids out of both to pair by position."
-        )
+        if not place.keys().isdisjoint(samples.ids):
+            warnings.warn(
+                f"{len(missing)} ids, such as {missing[0]!r}, are not among the reference's: samples are paired by position.",
+                EstimateWarning,
+                stacklevel=2,
+            )
+        return rows
     order = np.argsort([place[each] for each in samples.ids], kind="stable")
     return rows[order] if times == 1 else rows[order].reshape(prompts, times, -1)
 

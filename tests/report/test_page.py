@@ -398,7 +398,7 @@ def test_images_are_shown_small(compared, tmp_path):
     found = Parsed(page)
     [source] = found.values("src")
     with image.open(io.BytesIO(base64.b64decode(source.removeprefix("data:image/png;base64,")))) as shown:
-        assert shown.size == (128, 64)
+        assert shown.size == (192, 96)
         assert shown.convert("RGB").getpixel((5, 5)) == (255, 0, 0)
     assert found.values("alt") == [str(path)]
 

@@ -17,6 +17,7 @@ from mallow.cli.options import (
     format_option,
     measuring,
     new_file,
+    new_folder,
     reading,
     repeats_option,
     say_findings,
@@ -102,6 +103,7 @@ def _kept_comparison(path: str) -> Comparison:
 @click.argument("model")
 @click.option("--regions", type=click.IntRange(min=1), default=5, show_default=True, help="How many of either kind.")
 @click.option("--examples", type=click.IntRange(min=1), default=3, show_default=True, help="Samples of each side.")
+@click.option("--grids", metavar="FOLDER", help="Draw each region of images there: missed-1.png, invented-1.png ...")
 @embedding
 @reading
 @measuring
@@ -112,6 +114,7 @@ def diagnose_command(
     model: str,
     regions: int,
     examples: int,
+    grids: str | None,
     embedder: Embedding,
     read: Reading,
     measure: Measure,
@@ -119,11 +122,19 @@ def diagnose_command(
     form: str,
 ) -> None:
     """Say where the gap is: what MODEL misses and what it invents, with examples."""
-    from mallow.diagnose import diagnose
+    from mallow.diagnose import diagnose, image_grid
 
     x, y = read(reference), read(model)
+    if grids is not None and x.kind != "image":
+        raise click.UsageError(f"--grids is for images; {reference} holds {x.kind} samples.")
+    folder = None if grids is None else new_folder(grids)
     found = diagnose(x, y, embedder=embedder(x.kind), measure=measure, regions=regions, examples=examples, rng=seed)
     click.echo(found.to_json() if form == "json" else found.to_text())
+    if folder is not None:
+        for side, some in (("missed", found.missed), ("invented", found.invented)):
+            for place, region in enumerate(some, start=1):
+                image_grid(region, folder / f"{side}-{place}.png")
+        click.echo(f"{folder}: {len(found.missed) + len(found.invented)} pictures written", err=True)
 
 
 @command(

@@ -154,7 +154,7 @@ _batch = click.option("--batch", type=click.IntRange(min=1), default=64, show_de
 @command(
     "generate",
     "Continue texts with a language model.",
-    example="mallow generate human.jsonl --model gpt2 --decode nucleus:0.95 -n 5 --out model.jsonl",
+    example="mallow generate human.jsonl --model ngram --prompt-tokens 8 --decode nucleus:0.95 --out model.jsonl",
 )
 @click.argument("prompts")
 @_model
@@ -205,7 +205,7 @@ def generate_command(
 @command(
     "sweep",
     "Score a grid of decoders.",
-    example="mallow sweep human.jsonl --model gpt2 --decode nucleus:0.8,0.9,0.95 --decode greedy --out sweep --plot sweep.png",
+    example="mallow sweep human.jsonl --model ngram --prompt-tokens 8 --decode nucleus:0.8,0.95 --decode greedy --out sweep",
 )
 @click.argument("reference")
 @_model

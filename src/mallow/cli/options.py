@@ -34,6 +34,7 @@ __all__ = [
     "measuring",
     "nearest",
     "new_file",
+    "new_folder",
     "new_picture",
     "reading",
     "repeats_option",
@@ -344,6 +345,20 @@ def new_file(path: str, *suffixes: str) -> Path:
     if not found.parent.is_dir():
         raise InputError(f"{path}: the folder {found.parent} does not exist. Make it first.")
     if not os.access(found if found.exists() else found.parent, os.W_OK):
+        raise InputError(f"{path}: cannot be written: permission denied.")
+    return found
+
+
+def new_folder(path: str) -> Path:
+    """A folder to be written into, made where it is missing."""
+    found = Path(path).expanduser()
+    try:
+        found.mkdir(parents=True, exist_ok=True)
+    except FileExistsError as error:
+        raise InputError(f"{path}: is a file, not a folder.") from error
+    except OSError as error:
+        raise InputError(f"{path}: the folder cannot be made: {error.strerror or error}.") from error
+    if not os.access(found, os.W_OK):
         raise InputError(f"{path}: cannot be written: permission denied.")
     return found
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["html", "write"]
 
 _LONGEST = 600  # characters of an example that are shown
-_THUMBNAIL = 128  # pixels
+_THUMBNAIL = 192  # pixels
 # Characters that HTML or UTF-8 cannot carry; a sample may hold any.
 _UNSHOWABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 _TITLES = {"mauve": "MAUVE", "frontier_integral": "Frontier integral", "midpoint": "Mid-point"}
