@@ -144,8 +144,12 @@ def test_several_generations_have_a_variance_of_their_own():
     assert set(found.variance["three"]) == {"clustering", "sampling", "generation"}
     assert set(found.variance["one"]) == {"clustering", "sampling"}
     assert "generations=3" in found.scores["three"].signature
-    single = [quietly(score, sample(600), generations[:, i], repeats=2).mauve for i in range(3)]
-    assert found.scores["three"].mauve == approx(np.mean(single), abs=1e-9)
+    single = [quietly(score, sample(600), generations[:, i], repeats=2) for i in range(3)]
+    three = found.scores["three"]
+    assert three.mauve == approx(np.mean([one.mauve for one in single]), abs=1e-9)
+    assert three.frontier.p_to_mix == approx(np.mean([one.frontier.p_to_mix for one in single], axis=0), abs=1e-9)
+    assert three.band[0].q_to_mix == approx(np.min([one.band[0].q_to_mix for one in single], axis=0), abs=1e-9)
+    assert three.band[1].q_to_mix == approx(np.max([one.band[1].q_to_mix for one in single], axis=0), abs=1e-9)
 
 
 def test_samples_of_other_sizes_are_not_paired():

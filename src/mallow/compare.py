@@ -32,6 +32,7 @@ from mallow.score import (
     described,
     evidence_of,
     generator,
+    mean_frontier,
     noise_floor,
     repeated,
     say_doubts,
@@ -439,6 +440,8 @@ def _mean_score(scores: list[Score]) -> Score:
         ends = np.mean(pairs, axis=0) if len(pairs) == len(scores) else None
         interval[name] = None if ends is None else (float(ends[0]), float(ends[1]))
     debiased = {name: float(np.mean([one.debiased[name] for one in scores])) for name in scores[0].debiased}
+    mean, _ = mean_frontier([one.frontier for one in scores])
+    _, band = mean_frontier([curve for one in scores for curve in (one.band or (one.frontier,))])
     return replace(
         scores[0],
         mauve=float(np.mean(values["mauve"])),
@@ -448,6 +451,8 @@ def _mean_score(scores: list[Score]) -> Score:
         std={name: float(np.std(found, ddof=1)) if len(found) > 1 else 0.0 for name, found in values.items()},
         interval=interval,
         debiased=debiased,
+        frontier=mean,
+        band=band,
         signature=f"{scores[0].signature}, generations={len(scores)}",
     )
 

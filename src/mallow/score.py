@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -345,12 +345,7 @@ def assembled(
 ) -> Score:
     """The score of the repeats, without its warnings."""
     values = all_values(measure, runs)
-    curves = [frontier(masses, measure.divergence) for masses in runs]
-    mean, band = curves[0], None
-    if len(curves) > 1 and all(len(curve.lam) == len(mean.lam) for curve in curves):
-        p, q = np.array([(curve.p_to_mix, curve.q_to_mix) for curve in curves]).swapaxes(0, 1)
-        mean, *ends = (replace(mean, p_to_mix=f(p, axis=0), q_to_mix=f(q, axis=0)) for f in (np.mean, np.min, np.max))
-        band = (ends[0], ends[1])
+    mean, band = mean_frontier([frontier(masses, measure.divergence) for masses in runs])
     first = runs[0]
     say_bin_doubts(first.partition)
     return Score(
@@ -368,6 +363,16 @@ def assembled(
         values=values,
         band=band,
     )
+
+
+def mean_frontier(curves: Sequence[Frontier]) -> tuple[Frontier, tuple[Frontier, Frontier] | None]:
+    """The mean of the curves and, where there are several on one grid, those between which all of them lie."""
+    mean = curves[0]
+    if len(curves) == 1 or any(len(curve.lam) != len(mean.lam) for curve in curves):
+        return mean, None
+    p, q = np.array([(curve.p_to_mix, curve.q_to_mix) for curve in curves]).swapaxes(0, 1)
+    mean, low, high = (replace(mean, p_to_mix=f(p, axis=0), q_to_mix=f(q, axis=0)) for f in (np.mean, np.min, np.max))
+    return mean, (low, high)
 
 
 def all_values(measure: Measure, runs: list[Masses]) -> dict[str, tuple[float, ...]]:
