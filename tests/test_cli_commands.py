@@ -188,6 +188,9 @@ def test_a_diagnosis_names_what_is_missed(mallow):
     assert any(word in missed for word in WORDS[6:])  # words that only people use
     made = json.loads(mallow("diagnose", "human.jsonl", "far.jsonl", "-e", "letters:letters", "--format", "json")[1])
     assert len(made["missed"]) == 5
+    table = mallow("diagnose", "human.jsonl", "far.jsonl", "-e", "letters:letters", "--format", "markdown")[1]
+    largest = made["missed"][0]
+    assert f"| missed | {largest['share']:.0%} | {largest['reference']} | {largest['model']} |" in table
 
 
 def test_a_report_from_samples_and_from_a_kept_comparison(mallow, home):
@@ -221,6 +224,10 @@ def test_a_check_fails_only_on_a_real_drop(mallow, home):
     assert (code, out.startswith("Ok: ")) == (0, True)
     code, out, _ = mallow("check", "human.jsonl", "far.jsonl", "--baseline", "kept-score.json", *options)
     assert (code, out.startswith("Not ok: ")) == (1, True)
+    as_table = ("check", "human.jsonl", "far.jsonl", "--baseline", "kept-score.json", *options, "--format")
+    code, out, _ = mallow(*as_table, "markdown")
+    assert (code, "| verdict | not ok |" in out, "| allowed | 0.02 |" in out) == (1, True, True)
+    assert r"verdict & not ok \\" in mallow(*as_table, "latex")[1]
     code, out, _ = mallow(
         "check", "human.jsonl", "far.jsonl", "--baseline", "kept-score.json", "--max-drop", "0.99", *options
     )
@@ -230,14 +237,19 @@ def test_a_check_fails_only_on_a_real_drop(mallow, home):
     assert "gone.json: No such file" in err
 
 
-def test_a_plan_says_how_many_samples(mallow):
+def test_a_plan_says_how_many_samples(mallow, monkeypatch):
+    monkeypatch.setattr(importlib.import_module("mallow.plan"), "_TRIALS", 4)
     code, out, _ = mallow("plan", "human.jsonl", "near.jsonl", "far.jsonl", *EMBED, "--detect", "0.2", "-q")
     assert code == 0
     assert re.search(r"\d+ samples", out)
     made = json.loads(
         mallow("plan", "human.jsonl", "near.jsonl", "far.jsonl", *EMBED, "--detect", "0.2", "-q", "--format", "json")[1]
     )
-    assert made["n"] >= 1
+    table = mallow(
+        "plan", "human.jsonl", "near.jsonl", "far.jsonl", *EMBED, "--detect", "0.2", "-q", "--format", "markdown"
+    )[1]
+    assert f"| samples a side | {made['n']:,} |" in table
+    assert "| difference to detect | 0.2 |" in table
     code, _, err = mallow("plan", "human.jsonl", "near.jsonl", "far.jsonl", "--detect", "2", *EMBED)
     assert code == 1
     assert "`detect` must" in err

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from mallow.audit import Audit
     from mallow.compare import Comparison
     from mallow.confounds import Finding
+    from mallow.diagnose import Diagnosis
     from mallow.score import Measure
 
 __all__ = ["COMMANDS"]
@@ -108,7 +109,7 @@ def _kept_comparison(path: str) -> Comparison:
 @reading
 @measuring
 @seed_option
-@format_option("text", "json")
+@format_option("text", "json", "markdown", "latex")
 def diagnose_command(
     reference: str,
     model: str,
@@ -129,12 +130,24 @@ def diagnose_command(
         raise click.UsageError(f"--grids is for images; {reference} holds {x.kind} samples.")
     folder = None if grids is None else new_folder(grids)
     found = diagnose(x, y, embedder=embedder(x.kind), measure=measure, regions=regions, examples=examples, rng=seed)
-    click.echo(found.to_json() if form == "json" else found.to_text())
+    click.echo(_diagnosis(found, form))
     if folder is not None:
         for side, some in (("missed", found.missed), ("invented", found.invented)):
             for place, region in enumerate(some, start=1):
                 image_grid(region, folder / f"{side}-{place}.png")
         click.echo(f"{folder}: {len(found.missed) + len(found.invented)} pictures written", err=True)
+
+
+def _diagnosis(found: Diagnosis, form: str) -> str:
+    from mallow.tabular import rendered
+
+    if form in ("text", "json"):
+        return found.to_json() if form == "json" else found.to_text()
+    rows = []
+    for one in (*found.missed, *found.invented):
+        counts = [f"{one.share:.0%}", str(one.reference), str(one.model), f"{one.adjusted:.2g}"]
+        rows.append([one.side, *counts, ", ".join(one.terms)])
+    return rendered(form, ["", "share", "reference", "model", "p", "marked by"], rows, breaks=[len(found.missed)])
 
 
 @command(
