@@ -322,6 +322,14 @@ def test_a_broken_pipe_is_silent(home):
     )
     assert done.stderr == ""
     assert "MAUVE" in done.stdout
+    reader, writer = os.pipe()
+    os.close(reader)  # nobody will ever read
+    process = subprocess.Popen(
+        [sys.executable, "-m", "mallow", "score", "--help"], stdout=writer, stderr=subprocess.PIPE, text=True
+    )
+    os.close(writer)
+    assert process.communicate()[1] == ""
+    assert process.returncode == 1
 
 
 def test_a_narrow_terminal_and_no_colour(home):

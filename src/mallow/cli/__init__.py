@@ -7,7 +7,6 @@ inside their commands, so that help opens at once.
 from __future__ import annotations
 
 import difflib
-import os
 import shutil
 import sys
 import warnings
@@ -63,8 +62,8 @@ def _exit_code() -> int:
     try:
         # click wraps help at 50 columns at least.
         narrow = {"terminal_width": columns} if (columns := shutil.get_terminal_size().columns) < 50 else {}
-        code = cli(prog_name="mallow", standalone_mode=False, **narrow)  # what a command gave to `exit`, if it did
-        sys.stdout.flush()
+        # What a command gave to `exit`, if it did. click leaves with 1, silently, where the reader of a pipe has gone.
+        code = cli(prog_name="mallow", standalone_mode=False, **narrow)
     except click.ClickException as error:  # with the code 2 where the command was wrong
         error.show()
         return error.exit_code
@@ -73,9 +72,6 @@ def _exit_code() -> int:
         return 130
     except InputError as error:
         click.echo(f"mallow: {error}", err=True)
-        return 1
-    except BrokenPipeError:  # the reader of a pipe has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     return code if isinstance(code, int) else 0
 
