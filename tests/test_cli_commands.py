@@ -13,7 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mallow import cli
+from mallow import InputError, cli
+from mallow.cli.options import write_text
 from mallow.compare import Comparison
 from mallow.score import Score
 
@@ -108,10 +109,17 @@ def test_an_audit_of_samples_says_what_differs_beside_the_model(mallow, home):
     assert mallow("audit", "human.jsonl", "near.jsonl")[1] == "Nothing was found that differs beside the model.\n"
 
 
-def test_quiet_is_quiet(mallow):
+def test_quiet_is_quiet(mallow, home):
     code, out, err = mallow("compare", "human.jsonl", "near.jsonl", "far.jsonl", *EMBED, "--quiet")
     assert (code, err) == (0, "")
     assert "near is closest to the reference: it beats every other system" in out
+    (home / "hushed.py").write_text(  # a terminal would show no bars either
+        "from letters import letters\nfrom mallow.engine import progress\n\n\n"
+        "def hushed(texts):\n    print('quiet' if progress._QUIET.get() else 'loud')\n    return letters(texts)\n"
+    )
+    for options, how in (((), "loud"), (("-q",), "quiet")):
+        said = mallow("score", "human.jsonl", "far.jsonl", "-e", "hushed:hushed", "--repeats", "1", *options)[1]
+        assert said.splitlines()[0] == how
 
 
 def test_pictures_are_drawn(mallow, home):
@@ -294,6 +302,27 @@ def test_mistakes_are_told_in_one_line(mallow, arguments, code, message):
 
 
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_in_the_place_of_a_file_is_told_before_the_work(mallow, home):
+    (home / "there.html").mkdir()
+    code, out, err = mallow("report", "human.jsonl", "near.jsonl", "-o", "there.html")
+    assert (code, out) == (1, "")
+    assert err == "mallow: there.html: is a folder, not a file. Name a file in it.\n"
+
+
+def test_a_file_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
+    path = tmp_path / "found.json"
+    write_text(path, "old")
+
+    def broken(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", broken)
+    with pytest.raises(InputError, match=r"found\.json: cannot be written: No space left on device\."):
+        write_text(path, "new")
+    assert [each.name for each in tmp_path.iterdir()] == ["found.json"]
+    assert path.read_text() == "old"
+
+
 def test_an_unwritable_folder_is_told_before_the_work(mallow, home):
     (home / "shut").mkdir(mode=0o500)
     code, _, err = mallow("report", "human.jsonl", "near.jsonl", "-o", "shut/report.html")
