@@ -466,7 +466,8 @@ def _points(gram: Matrix) -> Matrix:
     same = _distances(gram.copy()) == 0
     distinct, group = np.unique(same.argmax(axis=1), return_inverse=True)
     with single_threaded_blas():
-        values, vectors = eigh(gram[np.ix_(distinct, distinct)], overwrite_a=True, check_finite=False)
+        # "evd" takes a fifth of the time of the default on 2,000 real texts, whose eigenvalues lie close together.
+        values, vectors = eigh(gram[np.ix_(distinct, distinct)], overwrite_a=True, check_finite=False, driver="evd")
     kept = values > np.finfo(np.float64).eps * values[-1]  # the rounding of an entry
     kept[-1] = True  # all texts without features: one axis of zeros
     rows = vectors[:, kept][:, ::-1] * np.sqrt(np.maximum(values[kept][::-1], 0.0))
