@@ -59,7 +59,7 @@ def test_averaged_word_vectors_are_blind_to_order_and_case():
 
 
 def test_a_kernel_of_word_pairs_sees_the_order():
-    found = audit(passages()[:500], NGramKernel(n=2), repeats=1)
+    found = audit(passages()[:500], NGramKernel(n=2), repeats=3)  # one clustering alone is too noisy to be sure
     seen = {effect.edit: effect for effect in found.effects}
     assert seen["words shuffled"].seen == "yes"
     assert seen["lower case"].difference == pytest.approx(0, abs=1e-9)
