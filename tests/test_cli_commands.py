@@ -109,6 +109,13 @@ def test_an_audit_of_samples_says_what_differs_beside_the_model(mallow, home):
     assert mallow("audit", "human.jsonl", "near.jsonl")[1] == "Nothing was found that differs beside the model.\n"
 
 
+def test_a_report_tells_what_differs_beside_the_model(mallow, home):
+    texts = [json.loads(line)["text"] for line in (home / "near.jsonl").read_text().splitlines()]
+    (home / "spaced.jsonl").write_text("\n".join(json.dumps({"text": f" {text}"}) for text in texts))
+    assert mallow("report", "human.jsonl", "spaced.jsonl", *EMBED, "-q", "-o", "spaced.html")[0] == 0
+    assert "100.0 % of the texts begin with white space" in (home / "spaced.html").read_text()
+
+
 def test_quiet_is_quiet(mallow, home):
     code, out, err = mallow("compare", "human.jsonl", "near.jsonl", "far.jsonl", *EMBED, "--quiet")
     assert (code, err) == (0, "")

@@ -271,6 +271,16 @@ def test_characters_that_are_only_rarer_on_one_side_are_no_finding():
     assert of_kind(one, rarer, "characters") == []
 
 
+def test_marks_that_a_model_merely_does_not_write_are_no_finding():
+    one, other = ([text.replace(";", ",") for text in half] for half in halves())
+    some = [text.replace(",", ";", 1) if i % 5 == 0 else text for i, text in enumerate(one)]
+    assert 0.1 < np.mean([";" in text for text in some]) < 0.5
+    assert of_kind(some, other, "characters") == []
+    most = [text.replace(" ", ";", 1) if i % 5 else text for i, text in enumerate(one)]
+    (finding,) = of_kind(most, other, "characters")
+    assert finding.message.startswith("the character ; stands in")
+
+
 def test_decomposed_accents():
     one, other = ([text.replace("e ", "é ") for text in half] for half in halves())
     apart = [unicodedata.normalize("NFD", text) for text in other]
