@@ -193,7 +193,7 @@ def test_a_diagnosis_of_images_draws_them(mallow, home):
     code, _, err = mallow("diagnose", "human.jsonl", "far.jsonl", "-e", "letters:letters", "--grids", "grids")
     assert (code, "--grids is for images; human.jsonl holds text samples." in err) == (2, True)
     code, _, err = mallow("diagnose", "real", "made", *see, "--grids", "images.html")
-    assert (code, err) == (1, "mallow: images.html: is a file, not a folder.\n")
+    assert (code, err) == (1, "mallow: images.html: cannot be made a folder: File exists.\n")
 
 
 def test_a_diagnosis_names_what_is_missed(mallow):

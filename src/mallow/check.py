@@ -12,14 +12,14 @@ from typing import Any
 
 from mallow.embed.protocol import AnyEmbedder
 from mallow.errors import EstimateWarning, InputError
-from mallow.lookalikes import correlation
+from mallow.lookalikes import AREA, correlation
 from mallow.score import MAUVE_2021, MAUVE_STAR, Measure, Score, collected_doubts, generator, score
+from mallow.tabular import rendered
 from mallow.uncertainty import Evidence, evidence
 
 __all__ = ["Check", "check", "read_baseline"]
 
 _ONE_SIDED = 1.6448536269514722  # standard errors that 95 % of a normal variable stay below
-_AREA = 0  # place among lookalikes.NAMES
 _KNOWN = {repr(measure): measure for measure in (MAUVE_STAR, MAUVE_2021)}
 
 
@@ -83,6 +83,18 @@ class Check:
             "signature": self.score.signature,
             "warnings": list(self.warnings),
         }
+
+    def table(self, form: str = "text") -> str:
+        """The verdict and its numbers, a row each, as "text", "markdown" or "latex"."""
+        rows = {
+            "verdict": "ok" if self.ok else "not ok",
+            "MAUVE before, freed of bias": f"{self.before:.4f}",
+            "MAUVE now, freed of bias": f"{self.now:.4f}",
+            "drop": f"{self.drop:+.4f}",
+            "90 % interval of it": f"{self.interval[0]:+.4f} to {self.interval[1]:+.4f}",
+            "allowed": f"{self.max_drop:g}",
+        }
+        return rendered(form, ["", "value"], list(rows.items()))
 
     def to_text(self) -> str:
         """The verdict, the two scores and the warnings, a line each."""
@@ -185,7 +197,7 @@ def _evidence(measure: Measure, one: Score, rng: int) -> Evidence:
 
 def _drop(before: Evidence, now: Evidence, same_reference: bool) -> tuple[float, tuple[float, float]]:
     """How much lower the area is now, and its 90 % interval, which joins those of both scores."""
-    shared = correlation(before.influence, now.influence, paired=False)[0][_AREA] if same_reference else 0.0
+    shared = correlation(before.influence, now.influence, paired=False)[0][AREA] if same_reference else 0.0
     (down_before, up_before), (down_now, up_now) = _arms(before), _arms(now)
 
     def joined(x: float, y: float) -> float:
@@ -197,9 +209,9 @@ def _drop(before: Evidence, now: Evidence, same_reference: bool) -> tuple[float,
 
 def _arms(found: Evidence) -> tuple[float, float]:
     """How far the area's interval reaches down and up, with the noise of the seeds."""
-    centre = found.estimate.score[_AREA]
-    low, high = (end[_AREA] for end in found.estimate.ends(_ONE_SIDED))
-    seeds = _ONE_SIDED * found.seed_error[_AREA]
+    centre = found.estimate.score[AREA]
+    low, high = (end[AREA] for end in found.estimate.ends(_ONE_SIDED))
+    seeds = _ONE_SIDED * found.seed_error[AREA]
     return math.hypot(centre - low, seeds), math.hypot(high - centre, seeds)
 
 

@@ -141,7 +141,7 @@ class Comparison:
         if self.baseline is not None:
             return self._against(self.baseline)
         if self.winner is not None:
-            return f"{first} is closest to the reference: it beats every other system {tested}."
+            return f"{self.winner} is closest to the reference: it beats every other system {tested}."
         if not self.differences:
             return f"No winner can be named: the differences were not tested. {first} has the highest score."
         return f"No winner can be named: {_listed(self.best)} cannot be told apart {tested}."

@@ -455,13 +455,13 @@ def _characters(name: str, mine: _Texts, reference: _Texts) -> Iterator[Finding]
         lost.sort()
         share, there = -lost[0][0], lost[0][2]
         shown = " ".join(_shown(character) for _, character, _ in lost[:6]) + (" …" if len(lost) > 6 else "")
+        what = f"the character {shown} stands in" if len(lost) == 1 else f"characters {shown} stand in up to"
         here, elsewhere = ("here", "in the reference") if one is mine else ("in the reference", "here")
         shares = (share, there) if one is mine else (there, share)
         yield Finding(
             name,
             "characters",
-            f"{'the character' if len(lost) == 1 else 'characters'} {shown} {'stands' if len(lost) == 1 else 'stand'} in "
-            f"{'' if len(lost) == 1 else 'up to '}{_percent(share)} of the texts {here} and all but never {elsewhere} "
+            f"{what} {_percent(share)} of the texts {here} and all but never {elsewhere} "
             f"({_percent(there)}): treat line breaks, quotation marks and encodings alike on both sides.",
             {"share": shares[0], "share_reference": shares[1], "characters": len(lost)},
         )

@@ -6,7 +6,6 @@ import os
 import warnings
 from collections.abc import Iterator
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ import numpy as np
 from mallow import report
 from mallow.compare import compare
 from mallow.diagnose import diagnose
-from mallow.errors import EstimateWarning, InputError, whole
+from mallow.errors import EstimateWarning, made_folder, whole
 from mallow.generate.ngram import NGram
 from mallow.generate.search import generate
 
@@ -41,11 +40,7 @@ def demo(folder: str | os.PathLike[str], *, rng: int = 0) -> Iterator[str]:
     saw. Digits are those of scikit-learn.
     """
     whole("rng", rng, least=0)
-    home = Path(folder).expanduser()
-    try:
-        home.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{folder}: cannot be made a folder: {error.strerror or error}.") from error
+    home = made_folder(folder)
     reference, people, train = passages(rng)
     systems = {"people": people, **written_by_models(reference, train, rng)}
     with warnings.catch_warnings():

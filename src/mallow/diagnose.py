@@ -31,13 +31,14 @@ from mallow.divergence import Divergence
 from mallow.embed.images import Preprocess
 from mallow.embed.kernels import words
 from mallow.embed.protocol import AnyEmbedder
-from mallow.errors import EstimateWarning, InputError, optional, whole
+from mallow.errors import EstimateWarning, InputError, made_folder, optional, whole
 from mallow.estimate import Quantize
 from mallow.estimate.quantize import Codebook, Prepared
 from mallow.estimate.reduce import Features, checked_pair
 from mallow.masses import Array, Masses, Partition
 from mallow.samples import Samples, read
 from mallow.score import MAUVE_STAR, Measure, collected_doubts, described, embedded, generator, signature
+from mallow.tabular import rendered
 from mallow.uncertainty import holm
 
 __all__ = ["Diagnosis", "Example", "Region", "bin_costs", "bin_p_values", "diagnose", "image_grid", "marking_terms"]
@@ -180,6 +181,23 @@ class Diagnosis:
             blocks.append(title if found else f"{title}: nothing")
             blocks += [f"{place}. {region.to_text()}" for place, region in enumerate(found, start=1)]
         return "\n\n".join(blocks + [f"warning: {text}" for text in self.warnings])
+
+    def table(self, form: str = "text") -> str:
+        """The regions, a row each, without examples, as "text", "markdown" or "latex"."""
+        rows = []
+        for one in (*self.missed, *self.invented):
+            counts = [f"{one.share:.0%}", str(one.reference), str(one.model), f"{one.adjusted:.2g}"]
+            rows.append([one.side, *counts, ", ".join(one.terms)])
+        return rendered(form, ["", "share", "reference", "model", "p", "marked by"], rows, breaks=[len(self.missed)])
+
+    def draw_images(self, folder: str | os.PathLike[str]) -> tuple[Path, ...]:
+        """Draw each region of images by `image_grid` into missed-1.png, invented-1.png … of a folder, which is made."""
+        home, drawn = made_folder(folder), []
+        for some in (self.missed, self.invented):
+            for place, region in enumerate(some, start=1):
+                drawn.append(home / f"{region.side}-{place}.png")
+                image_grid(region, drawn[-1])
+        return tuple(drawn)
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain numbers, strings, lists and dicts; `from_dict` gives the same diagnosis back."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import importlib
 import math
+import os
 from collections.abc import Sequence
 from numbers import Integral, Real
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # the command line shows its help without numpy
@@ -74,6 +76,16 @@ def first_place(mask: NDArray[np.bool_]) -> Sequence[int] | int:
     """The index of the first true entry, a plain int for one axis: for error messages."""
     place = [int(axis[0]) for axis in mask.nonzero()]
     return place[0] if len(place) == 1 else tuple(place)
+
+
+def made_folder(path: str | os.PathLike[str]) -> Path:
+    """The folder, made where it is missing."""
+    found = Path(path).expanduser()
+    try:
+        found.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{os.fspath(path)}: cannot be made a folder: {error.strerror or error}.") from error
+    return found
 
 
 def optional(module: str, *, extra: str) -> Any:

@@ -30,9 +30,10 @@ from mallow.frontier import Frontier, area, frontier, integral, midpoint
 from mallow.masses import Array, Masses, Partition
 from mallow.smoothing import krichevsky_trofimov
 
-__all__ = ["NAMES", "Estimate", "correlation", "estimate"]
+__all__ = ["AREA", "NAMES", "Estimate", "correlation", "estimate", "fit"]
 
 NAMES = ("mauve", "frontier_integral", "midpoint")
+AREA = NAMES.index("mauve")
 _LOOKALIKES = 20
 _STEPS = 150  # of EM: fixed, since it is part of the estimator
 _SHARES = 33
@@ -85,16 +86,16 @@ def estimate(
         return np.stack([distance, np.asarray(integral(curve)), np.asarray(midpoint(curve))], axis=-1)
 
     with single_threaded_blas():  # the products are small: more threads would only wait for each other
-        fit = _fit(p_counts, q_counts)
-        p, q = fit.lookalikes(lookalikes, rng)
+        fitted = fit(p_counts, q_counts)
+        p, q = fitted.lookalikes(lookalikes, rng)
         again = [
-            _fit(rng.multinomial(n, x).astype(float), rng.multinomial(m, y).astype(float))
+            fit(rng.multinomial(n, x).astype(float), rng.multinomial(m, y).astype(float))
             for x, y in zip(p, q, strict=True)
         ]
         errors = np.array([summaries(other.masses()) for other in again]) - summaries(Masses(p, q))
         widen = (1.1 + 0.4 * min(1.0, len(p_counts) / min(n, m))) * math.sqrt(1.0 + 1.0 / lookalikes)
         deviation = widen * errors.std(axis=0, ddof=1)
-        return Estimate(summaries(fit.masses()) - errors.mean(axis=0), deviation)
+        return Estimate(summaries(fitted.masses()) - errors.mean(axis=0), deviation)
 
 
 def correlation(first: Influence, second: Influence, paired: bool) -> tuple[Array, Array, Array]:
@@ -189,7 +190,8 @@ class _Fit:
         return p / p.sum(axis=1, keepdims=True), q / q.sum(axis=1, keepdims=True)
 
 
-def _fit(a: Array, b: Array) -> _Fit:
+def fit(a: Array, b: Array) -> _Fit:
+    """The population of bins that two histograms come from, by maximum likelihood; its `lookalikes` are draws of it."""
     pairs, row, times = np.unique(np.stack([a, b], axis=1), axis=0, return_inverse=True, return_counts=True)
     x, y = pairs.T
     t = x + y

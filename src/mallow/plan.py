@@ -33,6 +33,8 @@ from mallow.estimate import Codebook, Quantize
 from mallow.masses import Array, Masses
 from mallow.score import MAUVE_STAR, Measure, collected_doubts, generator
 from mallow.smoothing import empirical, krichevsky_trofimov, laplace
+from mallow.tabular import rendered
+from mallow.uncertainty import NORMAL
 
 __all__ = ["SamplePlan", "plan"]
 
@@ -44,8 +46,6 @@ _ALLOWANCE = 1.1  # lookalikes are a little smoother than data: without it n fel
 _SEEDS = 0.1  # share of the variance that clustering may have
 _FAR = 30  # times the pilot, beyond which a plan is doubtful
 _STEEPEST = 40.0
-_AREA = 0  # place among lookalikes.NAMES
-_NORMAL = 1.959963984540054  # of the intervals of `compare`
 _ADDED: dict[Callable[..., Any], float] = {empirical: 0.0, krichevsky_trofimov: 0.5, laplace: 1.0}
 
 
@@ -91,6 +91,20 @@ class SamplePlan:
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain numbers, strings, lists and dicts."""
         return {"kind": "mallow plan", **asdict(self), "warnings": list(self.warnings)}
+
+    def table(self, form: str = "text") -> str:
+        """The numbers of the plan, a row each, as "text", "markdown" or "latex"."""
+        rows = {
+            "samples a side": f"{self.n:,}",
+            "repeats": f"{self.repeats}",
+            "difference to detect": f"{self.detect:g}",
+            "power": f"{self.power:g}",
+            "level": f"{self.level:g}",
+            "difference in the pilot": f"{self.pilot['difference']:+.4f}",
+            "95 % interval of it": f"{self.pilot['low']:+.4f} to {self.pilot['high']:+.4f}",
+            "samples for that difference": "–" if self.n_observed is None else f"{self.n_observed:,}",
+        }
+        return rendered(form, ["", "value"], list(rows.items()))
 
     def to_text(self) -> str:
         """The plan in plain sentences."""
@@ -212,8 +226,8 @@ class _Pilot:
             ((parts[0].p_counts, parts[0].q_counts), (parts[1].p_counts, parts[1].q_counts)),
             (scores[0].debiased["mauve"], scores[1].debiased["mauve"]),
             (scores[0].std["mauve"], scores[1].std["mauve"]),
-            float(shared[_AREA]),
-            (float(factors[0][_AREA]), float(factors[1][_AREA])),
+            float(shared[lookalikes.AREA]),
+            (float(factors[0][lookalikes.AREA]), float(factors[1][lookalikes.AREA])),
             one.difference["mauve"],
             one.interval["mauve"],
             len(scores[0].values["mauve"]),
@@ -230,7 +244,7 @@ class _Pilot:
     @property
     def error(self) -> float:
         """The standard error of the difference."""
-        return (self.interval[1] - self.interval[0]) / (2 * _NORMAL)
+        return (self.interval[1] - self.interval[0]) / (2 * NORMAL)
 
     @property
     def centres(self) -> tuple[float, float]:
@@ -361,8 +375,8 @@ def _simulated_system(
     for trial, masses in enumerate(zip(*_populations(measure, p_counts, q_counts, target, rng), strict=True)):
         p, q = (rng.multinomial(n, side).astype(float) for side in _split(masses, _bins_for(measure, n), rng))
         one = lookalikes.estimate(p, q, rng=rng, divergence=measure.divergence, scale=measure.c)
-        centre = one.score[_AREA]
-        low, high = (end[_AREA] for end in one.ends(z, factor))
+        centre = one.score[lookalikes.AREA]
+        low, high = (end[lookalikes.AREA] for end in one.ends(z, factor))
         shift = seed * rng.standard_normal()
         found[trial] = (
             centre + shift + np.array([0.0, -np.hypot(centre - low, z * seed), np.hypot(high - centre, z * seed)])
@@ -377,7 +391,7 @@ def _populations(
 
     Up, by mixing P into Q; down, by making what is too much more and what is too little less, and a bit at random.
     """
-    p, q = lookalikes._fit(p_counts, q_counts).lookalikes(_TRIALS, rng)
+    p, q = lookalikes.fit(p_counts, q_counts).lookalikes(_TRIALS, rng)
     with np.errstate(divide="ignore", invalid="ignore"):
         gap = np.nan_to_num(np.clip(np.log(q) - np.log(p), -2.0, 2.0))
     gap += 0.1 * rng.standard_normal(gap.shape)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from mallow import draw
 from mallow.compare import Comparison, compare
 from mallow.embed.protocol import AnyEmbedder
-from mallow.errors import InputError, whole
+from mallow.errors import InputError, made_folder, whole
 from mallow.generate.files import Plan, generate_file, is_fixed, prompts_of
 from mallow.generate.protocol import NextToken
 from mallow.generate.search import decoder
@@ -182,11 +182,7 @@ def sweep(
     whole("repeats", repeats, least=1)
     given = read(reference)
     prompts = prompts_of(given, model, tokens=tokens, skip_short=skip_short)
-    home = Path(folder).expanduser()
-    try:
-        home.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{folder}: cannot be made a folder: {error.strerror or error}.") from error
+    home = made_folder(folder)
     files = {name: home / f"{name.replace(':', '-')}.jsonl" for name in names}
     for name, path in files.items():
         n = 1 if is_fixed(decoder(name)) else plan.n

@@ -15,6 +15,7 @@ from mallow.lookalikes import NAMES, Estimate, Influence, correlation, estimate,
 from mallow.masses import Array, Partition
 
 __all__ = [
+    "NORMAL",
     "Evidence",
     "PairDifference",
     "evidence",
@@ -27,7 +28,7 @@ __all__ = [
 ]
 
 _CERTAIN = 1.0  # an integral below so many of its standard errors gets no interval
-_NORMAL = 1.959963984540054  # of 95 %
+NORMAL = 1.959963984540054  # of 95 %
 
 Labels = NDArray[np.int64]
 Summaries = dict[str, float | Array]
@@ -77,7 +78,7 @@ def interval(found: Evidence) -> dict[str, tuple[float, float] | None]:
     Very near identity the score is at the end of its range and its error has no known shape.
     """
     one = found.estimate
-    ends = _ends(found, _NORMAL, 1.0)
+    ends = _ends(found, NORMAL, 1.0)
     if one.value[1] + found.shift[1] < _CERTAIN * one.error[1] or ends[0][0] >= 1.0:
         return dict.fromkeys(NAMES)
     most = np.array([1.0, np.inf, np.inf])
@@ -128,7 +129,7 @@ def pair_difference(first: Evidence, second: Evidence, *, paired: bool) -> PairD
         low, high = ends(z)
         out = (low > 0) | (high < 0)
         small, large = np.where(out, z, small), np.where(out, large, z)
-    low, high = ends(_NORMAL)
+    low, high = ends(NORMAL)
     return PairDifference(
         value={name: float(v) for name, v in zip(NAMES, value, strict=True)},
         interval={name: (float(x), float(y)) for name, x, y in zip(NAMES, low, high, strict=True)},

@@ -17,9 +17,9 @@ from mallow.cli.options import (
     format_option,
     measuring,
     new_file,
-    new_folder,
     reading,
     repeats_option,
+    result_text,
     say_findings,
     seed_option,
     systems_of,
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from mallow.audit import Audit
     from mallow.compare import Comparison
     from mallow.confounds import Finding
-    from mallow.diagnose import Diagnosis
     from mallow.score import Measure
 
 __all__ = ["COMMANDS"]
@@ -123,31 +122,17 @@ def diagnose_command(
     form: str,
 ) -> None:
     """Say where the gap is: what MODEL misses and what it invents, with examples."""
-    from mallow.diagnose import diagnose, image_grid
+    from mallow.diagnose import diagnose
+    from mallow.errors import made_folder
 
     x, y = read(reference), read(model)
     if grids is not None and x.kind != "image":
         raise click.UsageError(f"--grids is for images; {reference} holds {x.kind} samples.")
-    folder = None if grids is None else new_folder(grids)
+    folder = None if grids is None else made_folder(grids)
     found = diagnose(x, y, embedder=embedder(x.kind), measure=measure, regions=regions, examples=examples, rng=seed)
-    click.echo(_diagnosis(found, form))
+    click.echo(result_text(found, form))
     if folder is not None:
-        for side, some in (("missed", found.missed), ("invented", found.invented)):
-            for place, region in enumerate(some, start=1):
-                image_grid(region, folder / f"{side}-{place}.png")
-        click.echo(f"{folder}: {len(found.missed) + len(found.invented)} pictures written", err=True)
-
-
-def _diagnosis(found: Diagnosis, form: str) -> str:
-    from mallow.tabular import rendered
-
-    if form in ("text", "json"):
-        return found.to_json() if form == "json" else found.to_text()
-    rows = []
-    for one in (*found.missed, *found.invented):
-        counts = [f"{one.share:.0%}", str(one.reference), str(one.model), f"{one.adjusted:.2g}"]
-        rows.append([one.side, *counts, ", ".join(one.terms)])
-    return rendered(form, ["", "share", "reference", "model", "p", "marked by"], rows, breaks=[len(found.missed)])
+        click.echo(f"{folder}: {len(found.draw_images(folder))} pictures written", err=True)
 
 
 @command(

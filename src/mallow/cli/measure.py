@@ -19,6 +19,7 @@ from mallow.cli.options import (
     new_picture,
     reading,
     repeats_option,
+    result_text,
     save_figure,
     say_findings,
     seed_option,
@@ -29,9 +30,7 @@ from mallow.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from mallow.check import Check
     from mallow.compare import Comparison
-    from mallow.plan import SamplePlan
     from mallow.score import Measure, Score
 
 __all__ = ["COMMANDS", "comparison_text"]
@@ -243,18 +242,7 @@ def plan_command(
     found = plan(
         x, a, b, detect=detect, power=power, measure=measure, embedder=embedder(x.kind), repeats=repeats, rng=seed
     )
-    observed = "–" if found.n_observed is None else f"{found.n_observed:,}"
-    rows = {
-        "samples a side": f"{found.n:,}",
-        "repeats": f"{found.repeats}",
-        "difference to detect": f"{found.detect:g}",
-        "power": f"{found.power:g}",
-        "level": f"{found.level:g}",
-        "difference in the pilot": f"{found.pilot['difference']:+.4f}",
-        "95 % interval of it": f"{found.pilot['low']:+.4f} to {found.pilot['high']:+.4f}",
-        "samples for that difference": observed,
-    }
-    click.echo(_sentences_or_table(found, rows, form))
+    click.echo(result_text(found, form))
 
 
 @command(
@@ -295,24 +283,8 @@ def check_command(
     x, y = read(reference), read(model)
     how = embedder(x.kind)
     found = check(x, y, kept, max_drop=max_drop, embedder=how, same_reference=same_reference, rng=seed)
-    rows = {
-        "verdict": "ok" if found.ok else "not ok",
-        "MAUVE before, freed of bias": f"{found.before:.4f}",
-        "MAUVE now, freed of bias": f"{found.now:.4f}",
-        "drop": f"{found.drop:+.4f}",
-        "90 % interval of it": f"{found.interval[0]:+.4f} to {found.interval[1]:+.4f}",
-        "allowed": f"{found.max_drop:g}",
-    }
-    click.echo(_sentences_or_table(found, rows, form))
+    click.echo(result_text(found, form))
     ctx.exit(0 if found.ok else 1)
-
-
-def _sentences_or_table(found: SamplePlan | Check, rows: dict[str, str], form: str) -> str:
-    from mallow.tabular import rendered
-
-    if form == "json":
-        return json.dumps(found.to_dict(), indent=1)
-    return found.to_text() if form == "text" else rendered(form, ["", "value"], list(rows.items()))
 
 
 COMMANDS = (score_command, compare_command, baselines_command, plan_command, check_command)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import json
 import os
 import shutil
 import sys
@@ -19,8 +20,11 @@ from mallow.engine.progress import quiet
 from mallow.errors import EstimateWarning, InputError, optional
 
 if TYPE_CHECKING:
+    from mallow.check import Check
     from mallow.confounds import Finding
+    from mallow.diagnose import Diagnosis
     from mallow.embed.protocol import AnyEmbedder
+    from mallow.plan import SamplePlan
     from mallow.samples import Samples
     from mallow.score import Measure
 
@@ -34,10 +38,10 @@ __all__ = [
     "measuring",
     "nearest",
     "new_file",
-    "new_folder",
     "new_picture",
     "reading",
     "repeats_option",
+    "result_text",
     "save_figure",
     "say_findings",
     "seed_option",
@@ -335,6 +339,13 @@ def format_option(*forms: str) -> Function:
     )
 
 
+def result_text(found: SamplePlan | Check | Diagnosis, form: str) -> str:
+    """A result in one of the forms of --format: sentences, JSON or a table."""
+    if form == "json":
+        return json.dumps(found.to_dict(), indent=1)
+    return found.to_text() if form == "text" else found.table(form)
+
+
 def new_file(path: str, *suffixes: str) -> Path:
     """A file to be written, refused before the work where it could not be in the end."""
     found = Path(path).expanduser()
@@ -345,20 +356,6 @@ def new_file(path: str, *suffixes: str) -> Path:
     if not found.parent.is_dir():
         raise InputError(f"{path}: the folder {found.parent} does not exist. Make it first.")
     if not os.access(found if found.exists() else found.parent, os.W_OK):
-        raise InputError(f"{path}: cannot be written: permission denied.")
-    return found
-
-
-def new_folder(path: str) -> Path:
-    """A folder to be written into, made where it is missing."""
-    found = Path(path).expanduser()
-    try:
-        found.mkdir(parents=True, exist_ok=True)
-    except FileExistsError as error:
-        raise InputError(f"{path}: is a file, not a folder.") from error
-    except OSError as error:
-        raise InputError(f"{path}: the folder cannot be made: {error.strerror or error}.") from error
-    if not os.access(found, os.W_OK):
         raise InputError(f"{path}: cannot be written: permission denied.")
     return found
 
