@@ -105,7 +105,7 @@ class Ours:
     def __init__(self, folder: str) -> None:
         import torch
 
-        from mallow.embed import language
+        from mallow.embed import _language_model as language
 
         self.embedder = language.LanguageModel(folder, device="cpu")
         network = self.embedder._network(torch, "cpu")

@@ -45,38 +45,38 @@ def samples(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def frechet(x: np.ndarray, y: np.ndarray) -> object:
-    from mallow.baselines.features import frechet_distance
+    from mallow.baselines._features import frechet_distance
 
     return frechet_distance(x, y)
 
 
 def kernel(x: np.ndarray, y: np.ndarray) -> object:
-    from mallow.baselines.features import kernel_distance
+    from mallow.baselines._features import kernel_distance
 
     return kernel_distance(x, y)
 
 
 def kernel_of_subsets(x: np.ndarray, y: np.ndarray) -> object:
-    from mallow.baselines.features import kernel_distances
+    from mallow.baselines._features import kernel_distances
 
     return vars(kernel_distances(x, y))
 
 
 def precision(x: np.ndarray, y: np.ndarray) -> object:
-    from mallow.baselines.features import precision_recall
+    from mallow.baselines._features import precision_recall
 
     return vars(precision_recall(x, y))
 
 
 def discriminator(x: np.ndarray, y: np.ndarray) -> object:
-    from mallow.baselines.features import discriminator_accuracy
+    from mallow.baselines._features import discriminator_accuracy
 
     return discriminator_accuracy(x, y - np.float32(0.0195))  # else they separate at a glance
 
 
 def discriminator_one_penalty(x: np.ndarray, y: np.ndarray) -> object:
     """The memory of the whole and a fraction of its time: one penalty, and few steps."""
-    from mallow.baselines import features
+    from mallow.baselines import _features as features
 
     features.PENALTIES, features._MOST_STEPS = (1e4,), 5
     import warnings
@@ -157,7 +157,7 @@ def child(name: str, n: int, d: int, first: bool) -> None:
     rest = 0.0
     wall, cpu = time.perf_counter(), time.process_time()
     if first:
-        from mallow.baselines import features
+        from mallow.baselines import _features as features
 
         features._TILE = 200 * n  # the blocks divide the samples, so that all have one shape; 0.84e7 as it is
         features.ordered_map = blocks = FirstBlocks(features.ordered_map)

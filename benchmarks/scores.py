@@ -24,7 +24,8 @@ import numpy as np
 import mallow
 from mallow import Measure, score
 from mallow.engine import cores, single_threaded_blas
-from mallow.estimate import Quantize, kmeans
+from mallow.estimate import Quantize
+from mallow.estimate import _kmeans as kmeans
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "scores.json"

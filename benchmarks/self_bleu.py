@@ -21,8 +21,8 @@ import numpy as np
 from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
 
 import mallow
-from mallow.baselines.text import text_self_bleus, text_statistics
-from mallow.embed.kernels import words
+from mallow.baselines._text import text_self_bleus, text_statistics
+from mallow.embed._string_kernels import words
 
 TEXTS, TOKENS, USUAL = 5_000, 256, 20
 

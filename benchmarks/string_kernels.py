@@ -20,7 +20,7 @@ import numpy as np
 from scipy.signal import lfilter
 
 import mallow
-from mallow.embed.kernels import _SIGNATURE, NGramKernel, SubsequenceKernel, _compiled, _products_with, words
+from mallow.embed._string_kernels import _SIGNATURE, NGramKernel, SubsequenceKernel, _compiled, _products_with, words
 from mallow.engine import cores
 
 TEXTS, TOKENS, N, DECAY, PLAIN_PAIRS = 2_000, 256, 5, 0.5, 20

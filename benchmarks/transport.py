@@ -24,8 +24,14 @@ from scipy.spatial.distance import cdist
 
 import mallow
 from mallow import Quantize, area
-from mallow.smoothing import empirical
-from mallow.transport import barycentric_frontier, entropic_cost, linear_frontier, quantized_cost, transport_cost
+from mallow.theory.smoothing import empirical
+from mallow.theory.transport import (
+    barycentric_frontier,
+    entropic_cost,
+    linear_frontier,
+    quantized_cost,
+    transport_cost,
+)
 
 POINTS, PART = 5_000, 2_000
 

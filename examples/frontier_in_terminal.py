@@ -16,7 +16,7 @@ from pydoc_data.topics import topics
 import numpy as np
 
 from mallow import Masses, area, frontier, integral, midpoint
-from mallow.smoothing import krichevsky_trofimov
+from mallow.theory.smoothing import krichevsky_trofimov
 
 SCALE = 5  # the constant c in the coordinates exp(-c KL)
 BINS = 1000  # the commonest words; one more bin holds all others

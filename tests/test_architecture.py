@@ -15,58 +15,33 @@ import pytest
 
 SOURCE = Path(__file__).resolve().parent.parent / "src" / "mallow"
 
-# A module imports from its own level and below, never from above, and never in a circle.
-# The part of a name that is longest in the table decides: `human.app` is above the rest of `human`.
-LEVELS = {
-    "errors": 0,
-    # the mathematics
-    "divergence": 1,
-    "masses": 1,
-    "smoothing": 1,
-    "frontier": 2,
-    "debias": 2,
-    "bounds": 2,
-    "lookalikes": 3,
-    "draw": 3,
-    "transport": 3,
-    # chunks → map → sum: for whatever touches samples or points
-    "engine": 3,
-    # samples → points → masses, and other yardsticks
-    "samples": 4,
-    "generate": 4,
-    "embed": 4,
-    "estimate": 4,
-    "baselines": 5,  # its table; its measures are below
-    "baselines.features": 4,
-    "baselines.language": 4,
-    "baselines.text": 4,
-    "human": 4,
-    # one comparison
-    "score": 5,
-    "compare": 5,
-    "uncertainty": 5,
-    "jsonable": 0,
-    "tabular": 0,
-    "audit": 5,
-    "confounds": 5,
-    "monitor": 5,
-    "sweep": 5,
-    "diagnose": 5,
-    "compat": 5,
-    "plan": 5,
-    "check": 5,
-    # show
-    "report": 6,
-    "demo": 6,
-    "human.app": 6,
-    "cli": 7,
-    "__main__": 8,
-    "": 9,  # the package itself: it names everything, so nothing below may import from it
-}
+# Packages from the top down: a module imports from its own package and from packages further down, never from above.
+# `docs/architecture.md` gives the reasons; the picture in it is drawn from the same imports.
+LAYERS = [
+    ["__main__"],
+    ["cli"],
+    ["demo", "human.app"],
+    ["report"],
+    ["explain", "baselines", "human", "compat"],
+    ["evaluate"],
+    ["confounds", "inference"],
+    ["results"],
+    ["estimate", "embed"],
+    ["generate"],
+    ["models", "smoothing", "bounds", "transport"],
+    ["samples", "theory"],
+    ["engine"],
+    ["_files", "_checks", "_optional"],
+    ["errors"],
+]
+LEVELS = {name: -place for place, names in enumerate(LAYERS) for name in names}
 
-# `estimate` ends in masses; what is measured on them is none of its business. `estimate.direct` is excepted:
+# Small modules of the root that every package shares; any other name with an underscore stays in its package.
+SHARED = ("_files", "_checks", "_optional")
+
+# `estimate` ends in masses; what is measured on them is none of its business. `estimate._direct` is excepted:
 # it estimates a divergence without masses.
-NOT_FOR_ESTIMATE = ("divergence", "frontier")
+MEASURED_ON_MASSES = {"Divergence", "frontier", "Frontier", "area", "integral", "midpoint", "KL"}
 
 HEAVY = ("scipy.stats", "sklearn", "torch", "matplotlib", "pandas", "transformers", "rich", "jinja2", "click")
 
@@ -83,8 +58,8 @@ def sources(folder: Path) -> dict[str, Path]:
     return names
 
 
-def imported(name: str, path: Path, modules: dict[str, Path]) -> Iterator[tuple[str, int]]:
-    """Modules of the package that this one imports anywhere, also inside functions, with the line."""
+def imported(name: str, path: Path, modules: dict[str, Path]) -> Iterator[tuple[str, str, int]]:
+    """Modules of the package that this one imports anywhere, also inside functions, with the name taken and the line."""
     package = name.split(".") if path.stem == "__init__" else name.split(".")[:-1]
     package = [part for part in package if part]
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -92,7 +67,7 @@ def imported(name: str, path: Path, modules: dict[str, Path]) -> Iterator[tuple[
             for alias in node.names:
                 top, _, rest = alias.name.partition(".")
                 if top == "mallow":
-                    yield rest, node.lineno
+                    yield rest, "", node.lineno
         elif isinstance(node, ast.ImportFrom):
             if node.level:
                 base = package[: len(package) - node.level + 1]
@@ -103,42 +78,48 @@ def imported(name: str, path: Path, modules: dict[str, Path]) -> Iterator[tuple[
                 continue
             for alias in node.names:
                 inner = f"{target}.{alias.name}" if target else alias.name
-                yield (inner if inner in modules else target), node.lineno
+                yield (inner, "", node.lineno) if inner in modules else (target, alias.name, node.lineno)
 
 
-def level(name: str) -> int | None:
-    parts = name.split(".")
-    for end in range(len(parts), 0, -1):
-        if (found := LEVELS.get(".".join(parts[:end]))) is not None:
-            return found
-    return None
+def unit(name: str) -> str:
+    """The package, or the module of the root, that a module belongs to; `human.app` stands above the rest of `human`."""
+    return "human.app" if name.startswith("human.app") else name.split(".")[0]
 
 
 def violations(folder: Path) -> list[str]:
-    """Every import that goes up or round in a circle, and every module without a level."""
+    """Every import that goes up or round in a circle, every private name taken, every module without a layer."""
     modules = sources(folder)
-    found = [
-        f"{name}: not in LEVELS of tests/test_architecture.py; add it at the level it belongs to"
+    complaints = [
+        f"{name}: not in LAYERS of tests/test_architecture.py; add it to the layer it belongs to"
         for name in modules
-        if level(name) is None
+        if name and unit(name) not in LEVELS
     ]
-    graph: dict[str, set[str]] = {}
+    inside: dict[str, set[str]] = {}
+    between: dict[str, set[str]] = {}
     for name, path in modules.items():
-        graph[name] = set()
-        for target, line in imported(name, path, modules):
-            where = f"{name or '__init__'}:{line} imports {target or 'the package itself'}"
-            mine, theirs = level(name), level(target)
-            if theirs is not None and mine is not None and theirs > mine:
-                found.append(f"{where}, which is above it")
-            is_estimate = name.split(".")[0] == "estimate" and name != "estimate.direct"
-            if is_estimate and target.split(".")[0] in NOT_FOR_ESTIMATE:
-                found.append(f"{where}, but estimators know masses only")
-            graph[name].add(target)
-    try:
-        TopologicalSorter(graph).prepare()
-    except CycleError as error:
-        found.append("imports in a circle: " + " → ".join(name or "__init__" for name in error.args[1]))
-    return found
+        inside[name] = set()
+        for target, taken, line in imported(name, path, modules):
+            where = (
+                f"{name or '__init__'}:{line} imports {'.'.join(filter(None, [target, taken])) or 'the package itself'}"
+            )
+            mine, theirs = unit(name), unit(target)
+            if mine == theirs:
+                inside[name].add(target)
+                continue
+            between.setdefault(mine, set()).add(theirs)
+            if not target or LEVELS.get(theirs, 0) > LEVELS.get(mine, 0):
+                complaints.append(f"{where}, which is above it")
+            private = [part for part in [*target.split("."), taken] if part.startswith("_")]
+            if private and target not in SHARED and mine:
+                complaints.append(f"{where}: {private[0]} is private to {theirs}")
+            if mine == "estimate" and name != "estimate._direct" and taken in MEASURED_ON_MASSES:
+                complaints.append(f"{where}, but estimators know masses only")
+    for graph in (inside, between):
+        try:
+            TopologicalSorter(graph).prepare()
+        except CycleError as error:
+            complaints.append("imports in a circle: " + " → ".join(name or "__init__" for name in error.args[1]))
+    return complaints
 
 
 def test_imports_go_down_only():
@@ -149,26 +130,41 @@ def test_imports_go_down_only():
 @pytest.mark.parametrize(
     ("files", "complaint"),
     [
-        ({"masses.py": "from mallow.frontier import area"}, "masses:1 imports frontier, which is above it"),
-        ({"masses.py": "from .frontier import area"}, "masses:1 imports frontier, which is above it"),
-        ({"masses.py": "def f():\n    import mallow.score"}, "masses:2 imports score, which is above it"),
-        ({"masses.py": "from mallow import frontier"}, "masses:1 imports frontier, which is above it"),
-        ({"cli.py": "from mallow import area"}, "cli:1 imports the package itself, which is above it"),
+        (
+            {"theory/a.py": "from mallow.estimate import Quantize"},
+            "theory.a:1 imports estimate.Quantize, which is above it",
+        ),
+        ({"theory/a.py": "from ..estimate import Quantize"}, "theory.a:1 imports estimate.Quantize, which is above it"),
+        ({"theory/a.py": "def f():\n    import mallow.report"}, "theory.a:2 imports report, which is above it"),
+        ({"theory/a.py": "from mallow import report"}, "theory.a:1 imports report, which is above it"),
+        ({"cli/a.py": "from mallow import area"}, "cli.a:1 imports area, which is above it"),
         ({"human/rank.py": "from . import app"}, "human.rank:1 imports human.app, which is above it"),
-        ({"human/rank.py": "from ..report import page"}, "human.rank:1 imports report, which is above it"),
         ({"engine/ray.py": "import mallow.samples"}, "engine.ray:1 imports samples, which is above it"),
-        ({"estimate/gaussian.py": "from ..divergence import KL"}, "estimators know masses only"),
-        ({"estimate/direct.py": "from ..divergence import KL"}, None),
-        ({"estimate/gaussian.py": "from ..masses import Masses"}, None),
+        ({"estimate/_gaussian.py": "from ..theory import KL"}, "estimators know masses only"),
+        ({"estimate/_direct.py": "from ..theory import KL"}, None),
+        ({"estimate/_gaussian.py": "from ..theory import Masses"}, None),
+        ({"cli/a.py": "from mallow.theory._masses import Masses"}, "_masses is private to theory"),
+        ({"cli/a.py": "from mallow.theory import _masses"}, "_masses is private to theory"),
+        ({"cli/a.py": "from mallow.theory import _helper"}, "_helper is private to theory"),
+        ({"cli/a.py": "from mallow._files import digest"}, None),
+        ({"theory/b.py": "from mallow.theory._masses import Masses"}, None),
         ({"human/app.py": "from mallow.report import page"}, None),
-        ({"score.py": "import numpy\nfrom mallowtree import x\nfrom mallow.engine import map"}, None),
-        ({"score.py": "import mallow.compare", "compare.py": "import mallow.score"}, "in a circle"),
-        ({"gadget.py": ""}, "gadget: not in LEVELS"),
+        ({"report/a.py": "import numpy\nfrom mallowtree import x\nfrom mallow.engine import map"}, None),
+        ({"theory/a.py": "import mallow.theory.b", "theory/b.py": "import mallow.theory.a"}, "in a circle"),
+        ({"gadget/a.py": ""}, "gadget.a: not in LAYERS"),
     ],
 )
 def test_the_check_of_imports_can_fail(tmp_path, files, complaint):
-    stubs = {"__init__.py": "", "frontier.py": "", "human/__init__.py": "", "human/app.py": ""}
-    for name, text in (stubs | files).items():
+    stubs = [
+        "__init__.py",
+        "_files.py",
+        "theory/_masses.py",
+        "estimate/x.py",
+        "report/x.py",
+        "human/app.py",
+        "samples/x.py",
+    ]
+    for name, text in (dict.fromkeys(stubs, "") | files).items():
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True)
         path.write_text(text)
@@ -199,12 +195,17 @@ def test_the_command_line_opens_without_numpy():
     assert loaded_after("import mallow.cli", ("numpy", "scipy", "rich")) == []
 
 
-@pytest.mark.parametrize("first", ["import mallow.score", "from mallow.compare import Comparison", "import mallow.cli"])
-def test_a_public_name_is_not_hidden_by_the_module_of_that_name(first):
-    code = f"{first}\nimport mallow, mallow.plan\nfrom mallow import frontier\n"
-    code += "print(mallow.score.__name__, mallow.compare.__name__, mallow.plan.__name__, frontier.__name__)"
+@pytest.mark.parametrize("first", ["import mallow.evaluate", "from mallow.theory import frontier", "import mallow.cli"])
+def test_public_names_are_functions_whatever_was_imported_first(first):
+    code = f"{first}\nimport mallow\nprint(mallow.score.__name__, mallow.compare.__name__, mallow.frontier.__name__)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert run.stdout.split() == ["score", "compare", "plan", "frontier"]
+    assert run.stdout.split() == ["score", "compare", "frontier"]
+
+
+def test_no_package_has_the_name_of_a_public_function():
+    """Otherwise importing the package would hide the function."""
+    package = load("")
+    assert {name.split(".")[0] for name in sources(SOURCE)} & set(package._PACKAGES) == set()
 
 
 def test_type_checkers_see_the_public_names():
@@ -212,11 +213,14 @@ def test_type_checkers_see_the_public_names():
     package = load("")
     stub = ast.parse((SOURCE / "__init__.pyi").read_text(encoding="utf-8"))
     seen = {a.name: n.module for n in stub.body if isinstance(n, ast.ImportFrom) for a in n.names}
-    assert seen == {name: f"mallow.{package._WHERE[name]}" for name in package._WHERE} | dict.fromkeys(
+    assert seen == {name: f"mallow.{package._PACKAGES[name]}" for name in package._PACKAGES} | dict.fromkeys(
         package._MODULES, "mallow"
     )
     assert set(package.__all__) == set(ast.literal_eval(stub.body[-1].value))
-    assert set(package.__all__) <= set(dir(package))
+
+
+def test_dir_shows_public_names_only():
+    assert dir(load("")) == sorted([*load("").__all__, "__version__"])
 
 
 def test_an_unknown_name_says_so():

@@ -3,7 +3,7 @@
     python experiments/coverage/run.py [trials [seed]]        about a quarter of an hour on two cores with 120 trials, the default
 
 Part 1: a reference and two systems on bins with known probabilities; labels are drawn, everything else is
-`mallow.uncertainty`. The truth is the summary of the probabilities. Part 2: the whole of `mallow.compare` on features, with
+`mallow.inference._intervals`. The truth is the summary of the probabilities. Part 2: the whole of `mallow.compare` on features, with
 partitions fitted to the same samples; the truth is the summary of the fitted partitions' true masses, from 100,000 fresh points a side, averaged over the
 repeats. Counted are: how often the interval of a single score and that of a difference hold the truth, how often no interval is
 given, how often equal systems are called different (type I error), and how often different ones are (power).
@@ -32,9 +32,9 @@ from synthetic import write, zipf
 
 from mallow import MAUVE_STAR, EstimateWarning, Masses, compare
 from mallow.estimate import Quantize
-from mallow.masses import Partition
-from mallow.score import SUMMARIES
-from mallow.uncertainty import evidence, interval, pair_difference
+from mallow.evaluate._score import SUMMARIES
+from mallow.inference._intervals import evidence, interval, pair_difference
+from mallow.theory._masses import Partition
 
 NEVER = float("nan")
 

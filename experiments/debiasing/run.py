@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from synthetic import Progress, write, zipf
 
 from mallow import Masses, area, debiased, integral, smoothing
-from mallow.debias import _extrapolated
+from mallow.theory._debias import _extrapolated
 
 TRIALS, SCALE, BINS, SPARSITY = 100, 5.0, (100, 500), (0.01, 0.03, 0.1, 0.3, 1.0)
 BASE, OURS = "Krichevsky–Trofimov", "debiased"

@@ -31,13 +31,13 @@ from synthetic import write
 
 import mallow
 from mallow.baselines import language_modelling, perplexity, text_perplexities
-from mallow.embed.cache import default_cache
-from mallow.embed.language import LanguageModel
-from mallow.generate.causal import CausalModel
-from mallow.generate.files import Plan, generate_file, prompts_of
-from mallow.generate.rules import TopK
-from mallow.generate.search import Sampling, decoder
-from mallow.samples import Samples
+from mallow.embed._cache import default_cache
+from mallow.embed._language_model import LanguageModel
+from mallow.generate._causal import CausalModel
+from mallow.generate._files import Plan, generate_file, prompts_of
+from mallow.generate._rules import TopK
+from mallow.generate._search import Sampling, decoder
+from mallow.samples._samples import Samples
 
 HERE = Path(__file__).resolve().parent
 FOLDER = HERE.parents[2] / "shared" / "data" / "webtext-gpt2-large"
@@ -68,8 +68,8 @@ def human_texts(model) -> Samples:
     """Prompt and continuation of the first texts that are long enough, cut to the longest length."""
     if not FOLDER.is_dir():
         sys.exit(f"This study needs the texts in {FOLDER}, which are not part of the repository.")
-    given = mallow.samples.read(FOLDER / "human.jsonl.gz", field="gen")
-    prompts = mallow.samples.read(FOLDER / "human.jsonl.gz", field="prefix")
+    given = mallow.samples._samples.read(FOLDER / "human.jsonl.gz", field="gen")
+    prompts = mallow.samples._samples.read(FOLDER / "human.jsonl.gz", field="prefix")
     found = {}
     for id_, before, text in zip(given.ids, prompts.texts, given.texts, strict=True):
         tokens = model.encode(before + text)
@@ -137,7 +137,7 @@ def token_metrics(model, human: Samples, files: dict[str, Path]) -> dict[str, di
     new = [model.encode(text)[PROMPT:] for text in human.texts[:SCORED]]
     found = {"human": {"perplexity": perplexity(model, new, given=before)}}
     for label, path in files.items():
-        texts = mallow.samples.read(path).texts
+        texts = mallow.samples._samples.read(path).texts
         made = [model.encode(text)[PROMPT:] for text in texts[:SCORED]]
         each = text_perplexities(model, made, given=before)
         found[label] = {"perplexity": perplexity(model, made, given=before), "median": float(np.median(each))}
@@ -278,7 +278,7 @@ def main() -> None:
     files = generated(model, human, sys.argv[2:] or list(DECODERS))
     if sys.argv[1:2] == ["generate"]:
         return
-    systems = {label: mallow.samples.read(path) for label, path in files.items()}
+    systems = {label: mallow.samples._samples.read(path) for label, path in files.items()}
     results: dict[str, object] = {"model": model.name, "n": len(human), "minilm": {}, "whole": {}, "smollm2": {}}
     own = LanguageModel(weights(), dtype="float32", device="cpu")
     for length in LENGTHS:

@@ -25,8 +25,8 @@ from synthetic import write
 from webtext import DECODERS, PUBLISHED, WORDS, cut, texts
 
 from mallow import compare, score
-from mallow.audit import audit
-from mallow.embed.features import name_of
+from mallow.embed._embed import name_of
+from mallow.explain._audit import audit_embedder
 
 HERE = Path(__file__).resolve().parent
 
@@ -37,7 +37,7 @@ def study(name: str, human: list[str], systems: dict[str, list[str]]) -> dict[st
     human, systems = human[:n], {each: texts[:n] for each, texts in systems.items()}
     found = compare(human, systems, embedder=embedder)
     scores = {each: found.scores[each].mauve for each in DECODERS}
-    seen = audit(human, embedder)
+    seen = audit_embedder(human, embedder)
     lengths = {
         str(words): {
             each: score(cut(human, words), cut(systems[each], words), embedder=embedder, repeats=3).mauve

@@ -2,7 +2,7 @@
 
     python experiments/power/run.py [pilots [trials]]      about twenty minutes on two cores with 24 pilots and 20 trials, the defaults
 
-A reference and two systems on 100 bins, whose true scores differ by exactly what is to be detected. `mallow.plan.plan` sees a pilot
+A reference and two systems on 100 bins, whose true scores differ by exactly what is to be detected. `mallow.evaluate._plan.plan` sees a pilot
 sample and names n; new samples of that size are then tested as `mallow.compare` does, `trials` times for each pilot. Counted is how often
 the difference is found: over all pilots together, and how much n and the power vary from pilot to pilot.
 Writes results.json and power.md beside this file.
@@ -27,9 +27,9 @@ from synthetic import write, zipf
 
 from mallow import MAUVE_STAR, EstimateWarning, Masses, Measure
 from mallow.estimate import Codebook, Quantize
-from mallow.masses import Partition
-from mallow.plan import plan
-from mallow.uncertainty import evidence, pair_difference
+from mallow.evaluate._plan import plan_samples
+from mallow.inference._intervals import evidence, pair_difference
+from mallow.theory._masses import Partition
 
 BINS = 100
 POWER = 0.8
@@ -77,7 +77,7 @@ def planned(task: tuple[Setting, int]) -> int:
     samples = [np.eye(BINS)[rng.choice(BINS, s.pilot, p=d)] for d in distributions(s)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", EstimateWarning)
-        return plan(*samples, detect=s.a - s.b, power=POWER, measure=measure, repeats=2, rng=pilot).n
+        return plan_samples(*samples, detect=s.a - s.b, power=POWER, measure=measure, repeats=2, rng=pilot).n
 
 
 def found(task: tuple[Setting, int, int, int]) -> bool:

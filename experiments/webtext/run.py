@@ -95,7 +95,7 @@ def main() -> None:
     half = len(order) // 2
     reference = [everything["human"][number] for number in order[:half]]
     systems = {name: [each[number] for number in order[half : 2 * half]] for name, each in everything.items()}
-    scorer = NGram.fit(mallow.samples.read(OTHERS).texts, order=5)
+    scorer = NGram.fit(mallow.samples._samples.read(OTHERS).texts, order=5)
     found = table(reference, systems, scorer=scorer)
     names, rho = rank_correlations(found)
     write(__file__, {**found.to_dict(), "diversity": ours, "spearman": dict(zip(names, rho.tolist(), strict=True))})

@@ -1,11 +1,27 @@
 from mallow import baselines, bounds, compat, embed, generate, report, smoothing, transport
-from mallow.audit import Audit, audit
-from mallow.check import Check, check
-from mallow.compare import Comparison, compare
-from mallow.confounds import Finding, confounds
-from mallow.debias import debiased
-from mallow.diagnose import Diagnosis, diagnose
-from mallow.divergence import (
+from mallow.confounds import Finding, find_confounds
+from mallow.errors import EstimateWarning, InputError
+from mallow.estimate import Classifier, Codebook, Gaussian, KernelDensity, Neighbors, Quantize, Reduce
+from mallow.evaluate import (
+    MAUVE_2021,
+    MAUVE_STAR,
+    Check,
+    Comparison,
+    Measure,
+    Monitor,
+    SamplePlan,
+    Score,
+    Sweep,
+    check_regression,
+    compare,
+    permutation_test,
+    plan_samples,
+    score,
+    sweep,
+)
+from mallow.explain import Audit, Diagnosis, audit_embedder, diagnose
+from mallow.samples import Samples, read, write
+from mallow.theory import (
     CHI2,
     CHI2_INTEGRAL,
     HELLINGER2,
@@ -15,19 +31,19 @@ from mallow.divergence import (
     LE_CAM,
     TV,
     Divergence,
+    Frontier,
+    Masses,
+    Partition,
+    area,
     conjugate,
+    debiased,
+    frontier,
+    integral,
     interpolated,
+    linear_cost,
+    midpoint,
     skew_js,
 )
-from mallow.errors import EstimateWarning, InputError
-from mallow.estimate import Classifier, Codebook, Gaussian, KernelDensity, Neighbors, Quantize, Reduce
-from mallow.frontier import Frontier, area, frontier, integral, linear_cost, midpoint
-from mallow.masses import Masses, Partition
-from mallow.monitor import Monitor
-from mallow.plan import SamplePlan, plan
-from mallow.samples import Samples, read, write
-from mallow.score import MAUVE_2021, MAUVE_STAR, Measure, Score, permutation_test, score
-from mallow.sweep import Sweep, sweep
 
 __version__: str
 
@@ -67,17 +83,17 @@ __all__ = [
     "Score",
     "Sweep",
     "area",
-    "audit",
+    "audit_embedder",
     "baselines",
     "bounds",
-    "check",
+    "check_regression",
     "compare",
     "compat",
-    "confounds",
     "conjugate",
     "debiased",
     "diagnose",
     "embed",
+    "find_confounds",
     "frontier",
     "generate",
     "integral",
@@ -85,7 +101,7 @@ __all__ = [
     "linear_cost",
     "midpoint",
     "permutation_test",
-    "plan",
+    "plan_samples",
     "read",
     "report",
     "score",

@@ -15,12 +15,12 @@ from typing import Any, Literal
 
 import numpy as np
 
+from mallow._checks import positive, whole
 from mallow.embed import LanguageModel, features
-from mallow.errors import EstimateWarning, InputError, positive, whole
+from mallow.errors import EstimateWarning, InputError
 from mallow.estimate import Quantize, Reduce
-from mallow.frontier import area, frontier, integral
-from mallow.masses import Array, Masses
-from mallow.smoothing import empirical, krichevsky_trofimov
+from mallow.theory import Array, Masses, area, frontier, integral
+from mallow.theory.smoothing import empirical, krichevsky_trofimov
 
 __all__ = ["MauveResult", "compute_mauve", "from_histograms"]
 

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 
 from mallow import report
-from mallow.compare import compare
-from mallow.diagnose import diagnose
-from mallow.errors import EstimateWarning, made_folder, whole
-from mallow.generate.ngram import NGram
-from mallow.generate.search import generate
+from mallow._checks import whole
+from mallow._files import make_folder
+from mallow.errors import EstimateWarning
+from mallow.evaluate import compare
+from mallow.explain import diagnose
+from mallow.generate import NGram, generate
 
 __all__ = ["demo", "digits", "passages", "written_by_models"]
 
@@ -40,7 +41,7 @@ def demo(folder: str | os.PathLike[str], *, rng: int = 0) -> Iterator[str]:
     saw. Digits are those of scikit-learn.
     """
     whole("rng", rng, least=0)
-    home = made_folder(folder)
+    home = make_folder(folder)
     reference, people, train = passages(rng)
     systems = {"people": people, **written_by_models(reference, train, rng)}
     with warnings.catch_warnings():

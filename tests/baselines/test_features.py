@@ -13,8 +13,8 @@ from hypothesis.extra import numpy as hnp
 from pytest import approx
 from scipy.spatial.distance import cdist
 
-from mallow.baselines import features
-from mallow.baselines.features import (
+from mallow.baselines import _features as features
+from mallow.baselines._features import (
     Moments,
     PrecisionRecall,
     discriminator_accuracy,

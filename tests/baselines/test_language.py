@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pytest import approx
 
-from mallow.baselines.language import (
+from mallow.baselines._language import (
     SequenceScores,
     language_modelling,
     ngram_mauve,
@@ -20,10 +20,10 @@ from mallow.baselines.language import (
     token_log_probs,
 )
 from mallow.errors import InputError
-from mallow.frontier import area, integral
-from mallow.generate.ngram import NGram
-from mallow.generate.protocol import NextToken
-from mallow.generate.rules import Nucleus, Temperature, TopK
+from mallow.generate._ngram import NGram
+from mallow.generate._protocol import NextToken
+from mallow.generate._rules import Nucleus, Temperature, TopK
+from mallow.theory._frontier import area, integral
 
 LOG_2 = math.log(2)
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pytest import approx
 
-from mallow.baselines.text import (
+from mallow.baselines._text import (
     distinct,
     diversity,
     gap,
@@ -25,8 +25,8 @@ from mallow.baselines.text import (
     zipf_coefficient,
 )
 from mallow.errors import EstimateWarning, InputError
-from mallow.generate.ngram import NGram
-from mallow.generate.search import generate
+from mallow.generate._ngram import NGram
+from mallow.generate._search import generate
 
 # Few tokens, so that n-grams are shared, tied and repeated; lengths from nothing to beyond every order.
 token_texts = st.lists(st.lists(st.integers(0, 3), max_size=12), min_size=2, max_size=7).filter(any)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mallow.embed.cache import Cache, default_cache, sample_key
+from mallow.embed._cache import Cache, default_cache, sample_key
 from mallow.errors import EstimateWarning, InputError
 
 NAME = "Embedder(one)"
@@ -70,7 +70,7 @@ WRITER = """
 import sys
 from pathlib import Path
 import numpy as np
-from mallow.embed.cache import Cache, sample_key
+from mallow.embed._cache import Cache, sample_key
 cache, who = Cache(Path(sys.argv[1])), sys.argv[2]
 print("ready", flush=True)
 for i in range(10**6):

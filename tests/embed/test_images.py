@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pytest import approx
 
-from mallow.embed.images import Preprocess, checked_images, grown_batches, image_rows
+from mallow.embed._images import Preprocess, checked_images, grown_batches, image_rows
 from mallow.errors import InputError
 
 pillow = pytest.importorskip("PIL.Image", reason="needs Pillow: pip install 'mallow[images]'")
@@ -299,7 +299,7 @@ def test_decompression_bombs_are_errors(pixels, shown, tmp_path, monkeypatch):
 
 
 def test_strips_do_not_fill_the_memory(monkeypatch):
-    monkeypatch.setattr("mallow.embed.images._LARGEST", 10_000)
+    monkeypatch.setattr("mallow.embed._images._LARGEST", 10_000)
     with pytest.raises(InputError, match=r"image: with the shorter side at `size` = 50, .* 50×3000\. Give `size` as"):
         Preprocess(size=50)(np.zeros((1, 60), np.uint8))
 
@@ -314,7 +314,7 @@ def test_text_instead_of_images_is_refused(tmp_path):
         InputError, match=r"sample 1 is the string 'A tale of two.*…', and no such file exists\. Texts need"
     ):
         checked_images([str(photo()), "A tale of two cities" * 9])
-    with pytest.raises(InputError, match=r"`samples` must be a list of images; got 'folder'\. mallow\.samples\.read"):
+    with pytest.raises(InputError, match=r"`samples` must be a list of images; got 'folder'\. mallow\.read"):
         checked_images("folder")
     with pytest.raises(InputError, match=r"gone\.png: no such file \(sample 0\)\. Check the path\."):
         checked_images([tmp_path / "gone.png"])
@@ -430,7 +430,7 @@ def test_decoding_stays_a_bounded_number_of_images_ahead(monkeypatch):
         return original(self, image, label=label)
 
     monkeypatch.setattr(Preprocess, "__call__", counted)
-    monkeypatch.setattr("mallow.embed.images.cores", lambda: 2)
+    monkeypatch.setattr("mallow.embed._images.cores", lambda: 2)
     done = 0
     for places, rows in image_rows([RAMP] * 200, AS_IS, lambda batch: batch.reshape(len(batch), -1), limit=16):
         done += len(places)

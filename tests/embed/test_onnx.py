@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 from pytest import approx
 
-from mallow.embed import onnx as module
-from mallow.embed.onnx import OnnxText, beginning, minilm
-from mallow.embed.protocol import StreamingEmbedder, digest
+from mallow._files import digest
+from mallow.embed import _onnx as module
+from mallow.embed._onnx import OnnxText, beginning, minilm
+from mallow.embed._protocol import StreamingEmbedder
 from mallow.errors import InputError
 
 tokenizers = pytest.importorskip("tokenizers", reason="needs tokenizers: pip install 'mallow[onnx]'")

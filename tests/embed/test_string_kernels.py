@@ -19,8 +19,8 @@ from pytest import approx
 from scipy.spatial.distance import cdist
 
 from mallow import area
-from mallow.embed import kernels
-from mallow.embed.kernels import NGramKernel, SubsequenceKernel, words
+from mallow.embed import _string_kernels as kernels
+from mallow.embed._string_kernels import NGramKernel, SubsequenceKernel, words
 from mallow.errors import EstimateWarning, InputError
 from mallow.estimate import Neighbors
 

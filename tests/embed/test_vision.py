@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 from pytest import approx
 
-from mallow.embed.images import Preprocess
-from mallow.embed.protocol import StreamingEmbedder, digest
-from mallow.embed.vision import OnnxImages, TorchScript, VisionModel, _own_preprocess, inception
+from mallow._files import digest
+from mallow.embed._images import Preprocess
+from mallow.embed._protocol import StreamingEmbedder
+from mallow.embed._vision import OnnxImages, TorchScript, VisionModel, _own_preprocess, inception
 from mallow.errors import InputError
 
 pytest.importorskip("PIL.Image", reason="needs Pillow: pip install 'mallow[images]'")

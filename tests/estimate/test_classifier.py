@@ -8,8 +8,8 @@ from pytest import approx
 
 from estimate_truths import SAME, SHIFTED, TILTED, Pair, errors, normal
 from mallow import EstimateWarning, InputError, area, integral
-from mallow.estimate.classifier import Classifier, oriented
-from mallow.estimate.reduce import Reduce
+from mallow.estimate._classifier import Classifier, oriented
+from mallow.estimate._reduce import Reduce
 
 BOTH = [Classifier(), Classifier(folds=4)]
 NAMES = ["split", "folds"]

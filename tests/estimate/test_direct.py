@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from pytest import approx
 
-from mallow.divergence import CHI2, KL
 from mallow.errors import EstimateWarning, InputError
-from mallow.estimate.direct import direct, direct_frontier, log_likelihoods
-from mallow.frontier import area, frontier, integral, midpoint
-from mallow.generate.ngram import NGram
-from mallow.generate.rules import Nucleus, TopK
-from mallow.generate.search import generate
-from mallow.masses import Masses
+from mallow.estimate._direct import direct, direct_frontier, log_likelihoods
+from mallow.generate._ngram import NGram
+from mallow.generate._rules import Nucleus, TopK
+from mallow.generate._search import generate
+from mallow.theory._divergence import CHI2, KL
+from mallow.theory._frontier import area, frontier, integral, midpoint
+from mallow.theory._masses import Masses
 
 SEQUENCES = list(itertools.product(range(3), repeat=3))
 

@@ -8,8 +8,8 @@ from pytest import approx
 
 from estimate_truths import HUMPS, SHIFTED, SHIFTED_WIDER, TILTED, errors, gaussian_kl
 from mallow import InputError, area, integral
-from mallow.estimate.gaussian import Fit, Gaussian
-from mallow.estimate.reduce import Reduce
+from mallow.estimate._gaussian import Fit, Gaussian
+from mallow.estimate._reduce import Reduce
 
 PLAIN = Gaussian(reduce=None)
 

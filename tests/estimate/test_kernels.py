@@ -13,10 +13,12 @@ import pytest
 from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from mallow.engine.threads import single_threaded_blas
-from mallow.estimate import kmeans, pca, rows
-from mallow.estimate.kmeans import assign, lloyd
-from mallow.estimate.pca import canonical_order, pca_joint
+from mallow.engine._threads import single_threaded_blas
+from mallow.estimate import _kmeans as kmeans
+from mallow.estimate import _pca as pca
+from mallow.estimate import _row_order as rows
+from mallow.estimate._kmeans import assign, lloyd
+from mallow.estimate._pca import canonical_order, pca_joint
 
 Array = npt.NDArray[Any]
 
@@ -391,7 +393,7 @@ def test_the_first_reduction_in_a_process_is_like_any_other() -> None:
     # A BLAS that is loaded only after the others were held to one thread would round differently once.
     code = """
 import numpy as np
-from mallow.estimate.pca import pca_joint
+from mallow.estimate._pca import pca_joint
 rng = np.random.default_rng(0)
 x, y = (rng.standard_normal((2500, 600)) * np.arange(1, 601) ** -0.9 for _ in range(2))
 x, y = x.astype(np.float32), y.astype(np.float32)

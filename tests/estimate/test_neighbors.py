@@ -14,9 +14,9 @@ from scipy.spatial.distance import cdist
 
 from estimate_truths import HUMPS, HUMPS_2D, SAME, SHIFTED, SHIFTED_WIDER, TILTED, errors
 from mallow import EstimateWarning, InputError, area, frontier, integral
-from mallow.estimate import neighbors as module
-from mallow.estimate.neighbors import KernelDensity, Neighbors
-from mallow.estimate.reduce import Reduce
+from mallow.estimate import _neighbors as module
+from mallow.estimate._neighbors import KernelDensity, Neighbors
+from mallow.estimate._reduce import Reduce
 
 PLAIN = [Neighbors(reduce=None), KernelDensity(reduce=None)]
 VARIED = [*PLAIN, Neighbors(7, reduce=None), KernelDensity(0.7, reduce=None), Neighbors(), KernelDensity()]

@@ -6,7 +6,7 @@ from pytest import approx
 
 from mallow import EstimateWarning, InputError, Masses, area, debiased, integral, smoothing
 from mallow.estimate import Codebook, Quantize, Reduce
-from mallow.estimate.quantize import split_size
+from mallow.estimate._quantize import split_size
 
 
 def sample(n, width=6, shift=0.0, seed=0, dtype=np.float64):
@@ -207,7 +207,7 @@ def test_bad_features_are_refused(x, y, message):
         (lambda: Quantize(bins=2000)(X, Y), r"`bins` must be at most n \+ m = 1200 points; got 2000. Pass bins='auto'"),
         (lambda: Quantize(restarts=0), r"`restarts` must be an integer of at least 1; got 0"),
         (lambda: Quantize(max_iter=0), r"`max_iter` must be an integer of at least 1; got 0"),
-        (lambda: Quantize(smoothing="kt"), r"`smoothing` must be a function, as in mallow.smoothing; got 'kt'"),
+        (lambda: Quantize(smoothing="kt"), r"`smoothing` must be a function, as in mallow.theory.smoothing; got 'kt'"),
         (lambda: Quantize(codebook="mine"), r"`codebook` must be None, 'shared' or a Codebook; got 'mine'"),
         (lambda: Reduce(variance=0), r"`variance` must be above 0 and at most 1; got 0"),
         (lambda: Reduce(variance=1.5), r"`variance` must be above 0 and at most 1; got 1.5"),

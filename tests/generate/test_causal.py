@@ -11,11 +11,12 @@ from numpy.testing import assert_allclose
 
 from mallow import cli
 from mallow.errors import InputError
-from mallow.generate import causal, keys
-from mallow.generate.causal import CausalModel
-from mallow.generate.protocol import NextToken
-from mallow.generate.search import HiddenStates, generate
-from mallow.samples import read
+from mallow.generate import _causal as causal
+from mallow.generate import _key_values as keys
+from mallow.generate._causal import CausalModel
+from mallow.generate._protocol import NextToken
+from mallow.generate._search import HiddenStates, generate
+from mallow.samples._samples import read
 
 torch = pytest.importorskip("torch", reason="needs torch: pip install 'mallow[text]'")
 transformers = pytest.importorskip("transformers", reason="needs transformers: pip install 'mallow[text]'")

@@ -13,11 +13,11 @@ import time
 import pytest
 
 from mallow.errors import EstimateWarning, InputError
-from mallow.generate import files
-from mallow.generate.files import Plan, Prompt, generate_file, prompts_of
-from mallow.generate.ngram import NGram
-from mallow.generate.search import Sampling, generate
-from mallow.samples import Samples, read
+from mallow.generate import _files as files
+from mallow.generate._files import Plan, Prompt, generate_file, prompts_of
+from mallow.generate._ngram import NGram
+from mallow.generate._search import Sampling, generate
+from mallow.samples._samples import Samples, read
 
 PLAN = Plan(n=3, max_new=12, rng=5)
 
@@ -180,8 +180,8 @@ def test_nothing_is_done_twice(model, prompts, tmp_path, whole_file):
 
 RUN = """
 import pydoc_data.topics, sys
-from mallow.generate.files import Plan, generate_file, prompts_of
-from mallow.generate.ngram import NGram
+from mallow.generate import Plan, generate_file, prompts_of
+from mallow.generate import NGram
 texts = [text for text in pydoc_data.topics.topics.values() if len(text) > 400][:40]
 model = NGram.fit(texts, order=3)
 generate_file(model, prompts_of(texts, model, tokens=6), "nucleus:0.9", sys.argv[1], Plan(n=3, max_new=12, rng=5), batch=2)

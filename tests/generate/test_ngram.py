@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from pytest import approx
 
 from mallow.errors import InputError
-from mallow.generate.ngram import NGram, pieces
-from mallow.generate.protocol import NextToken
-from mallow.generate.search import generate
+from mallow.generate._ngram import NGram, pieces
+from mallow.generate._protocol import NextToken
+from mallow.generate._search import generate
 
 corpora = st.lists(st.text("ab .", min_size=1, max_size=12), min_size=1, max_size=6)
 orders = st.integers(1, 5)

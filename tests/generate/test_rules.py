@@ -10,7 +10,7 @@ from hypothesis.extra import numpy as hnp
 from pytest import approx
 
 from mallow.errors import InputError
-from mallow.generate.rules import Chain, Eta, MinP, Nucleus, Rule, Temperature, TopK, Typical, largest
+from mallow.generate._rules import Chain, Eta, MinP, Nucleus, Rule, Temperature, TopK, Typical, largest
 
 RULES = [Temperature(0.7), TopK(3), Nucleus(0.8), Typical(0.8), Eta(0.05), MinP(0.3)]
 dtypes = st.sampled_from([np.float32, np.float64])

@@ -14,9 +14,9 @@ from pytest import approx
 from scipy.stats import chisquare
 
 from mallow.errors import InputError
-from mallow.generate.protocol import NextToken
-from mallow.generate.rules import Eta, MinP, Nucleus, Temperature, TopK, Typical
-from mallow.generate.search import (
+from mallow.generate._protocol import NextToken
+from mallow.generate._rules import Eta, MinP, Nucleus, Temperature, TopK, Typical
+from mallow.generate._search import (
     Adversarial,
     Beam,
     Contrastive,

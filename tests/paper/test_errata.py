@@ -19,8 +19,8 @@ from mallow import (
     interpolated,
     midpoint,
 )
-from mallow.estimate.direct import direct_frontier
-from mallow.transport import barycentric_frontier, point_masses
+from mallow.estimate._direct import direct_frontier
+from mallow.theory.transport import barycentric_frontier, point_masses
 
 P, Q = np.array([0.3, 0.2, 0.5]), np.array([0.1, 0.6, 0.3])
 PAIR = Masses.from_histograms(P, Q)
@@ -169,7 +169,7 @@ def test_erratum_8_the_mixture_of_the_transport_frontier_needs_p():  # paper: R_
 
 
 def test_erratum_9_the_constants_of_the_table_are_loose():  # paper: tab:fdiv:asmp-examples
-    from mallow.bounds import constants, paper_constants
+    from mallow.theory.bounds import constants, paper_constants
 
     t = np.exp(np.linspace(-16, 0, 20_001)[:-1])
     near = conjugate(interpolated(KL, 0.3))
@@ -195,8 +195,8 @@ def test_erratum_10_the_integral_is_four_thirds_of_the_midpoint_for_near_distrib
 def test_erratum_11_the_second_line_of_the_smoothed_bound_has_the_gamma_of_q():
     # paper: eq:addb:fdiv:stat_error_oracle prints γ(P) twice; its proof ends in γ(Q). With P uniform,
     # γ(P) = 0, and a strong pull on Q is not accounted for: Q̂ is further from Q than printed.
-    from mallow.bounds import alpha, gamma, oracle_bound
-    from mallow.smoothing import add_constant
+    from mallow.theory.bounds import alpha, gamma, oracle_bound
+    from mallow.theory.smoothing import add_constant
 
     bins, n, constant = 200, 20, 50.0
     p, q = np.full(bins, 1 / bins), np.eye(bins)[0]

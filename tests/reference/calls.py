@@ -34,7 +34,24 @@ def points(n: int, d: int, shift: float = 0.0, seed: int = 0) -> np.ndarray:
     return np.random.default_rng([seed, n, d]).normal(shift, 1.0, size=(n, d))
 
 
-WORDS = ["the", "a", "river", "house", "runs", "walks", "slowly", "green", "old", "and", "over", "under", "stone", "light", "because", "never"]
+WORDS = [
+    "the",
+    "a",
+    "river",
+    "house",
+    "runs",
+    "walks",
+    "slowly",
+    "green",
+    "old",
+    "and",
+    "over",
+    "under",
+    "stone",
+    "light",
+    "because",
+    "never",
+]
 
 
 def sentences(n: int, seed: int, skew: float = 0.0) -> list[str]:
@@ -204,8 +221,10 @@ def diagnose_texts() -> Any:
         "gap": found.gap,
         "bins": found.bins,
         "regions": [
-            [one.side, one.bin, one.share, one.reference, one.model, one.expected, one.p_value, one.adjusted]
-            + [one.terms, one.lengths, [example.place for example in one.model_examples]]
+            [
+                *(one.side, one.bin, one.share, one.reference, one.model, one.expected, one.p_value, one.adjusted),
+                *(one.terms, one.lengths, [example.place for example in one.model_examples]),
+            ]
             for one in (*found.missed, *found.invented)
         ],
     }
@@ -216,7 +235,7 @@ def check() -> Any:
     human = points(500, 4)
     before = mallow.score(human, points(500, 4, 0.1, 1), rng=3)
     found = [
-        mallow.check(human, points(500, 4, shift, 2), before, same_reference=same, rng=3)
+        mallow.check_regression(human, points(500, 4, shift, 2), before, same_reference=same, rng=3)
         for shift in (0.1, 0.6)
         for same in (False, True)
     ]
@@ -226,7 +245,7 @@ def check() -> Any:
 @call
 def plan() -> Any:
     x, a, b = (points(200, 4, shift, seed) for seed, shift in enumerate((0, 0.3, 0.5)))
-    found = mallow.plan(x, a, b, detect=0.2, repeats=2)
+    found = mallow.plan_samples(x, a, b, detect=0.2, repeats=2)
     return [found.n, found.n_observed, found.repeats, found.pilot, found.simulated, found.bound]
 
 
@@ -259,7 +278,7 @@ def estimators() -> Any:
     x, y = points(160, 7), points(200, 7, 0.3, 1)
     options = {
         "quantize": mallow.Quantize(bins=12, restarts=2),
-        "plain": mallow.Quantize(reduce=None, smoothing=mallow.smoothing.laplace),
+        "plain": mallow.Quantize(reduce=None, smoothing=mallow.theory.smoothing.laplace),
         "debiased": mallow.Quantize(smoothing=mallow.debiased),
         "codebook": mallow.Quantize(codebook=mallow.Quantize(bins=9).fit(x, rng=1)),
         "neighbors": mallow.Neighbors(neighbors=4),
@@ -289,13 +308,13 @@ def sweep() -> Any:
 
 @call
 def audit() -> Any:
-    found = mallow.audit(sentences(240, 5), letters, repeats=2)
+    found = mallow.audit_embedder(sentences(240, 5), letters, repeats=2)
     return [found.n, found.floor, [[e.edit, e.mauve, e.difference, e.low, e.high, e.seen] for e in found.effects]]
 
 
 @call
 def confounds() -> Any:
-    found = mallow.confounds(sentences(200, 1), {"spaced": [f" {text.lower()}" for text in sentences(200, 2)]})
+    found = mallow.confounds._find(sentences(200, 1), {"spaced": [f" {text.lower()}" for text in sentences(200, 2)]})
     return [[one.system, one.kind, one.values] for one in found]
 
 
@@ -313,7 +332,7 @@ def machine() -> dict[str, str]:
     import sklearn
     from threadpoolctl import threadpool_info
 
-    blas = [one for one in threadpool_info() if one["user_api"] == "blas"][0]
+    blas = next(one for one in threadpool_info() if one["user_api"] == "blas")
     return {
         "numpy": np.__version__,
         "scipy": scipy.__version__,
@@ -335,6 +354,6 @@ if __name__ == "__main__":
     kept = json.loads(path.read_text()) if path.exists() and sys.argv[1:] else {"results": {}}
     kept["machine"] = machine()
     for name in names:
-        print(name, file=sys.stderr)
+        sys.stderr.write(f"{name}\n")
         kept["results"][name] = run(name)
     path.write_text(json.dumps(kept, indent=0, ensure_ascii=False) + "\n")

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import mallow
-from mallow.confounds import confounds
-from mallow.diagnose import diagnose
+from mallow.confounds._find import find_confounds
 from mallow.errors import EstimateWarning
 from mallow.estimate import Quantize
-from mallow.score import Measure
+from mallow.evaluate._score import Measure
+from mallow.explain._diagnose import diagnose
 
 ATTACK = "<script>document.title = 'owned'</script> & <b>bold</b>"
 MEASURE = Measure(Quantize(bins=20))
@@ -64,7 +64,7 @@ def diagnosed():
 
 @pytest.fixture(scope="session")
 def found():
-    return confounds(HUMAN, SYSTEMS)
+    return find_confounds(HUMAN, SYSTEMS)
 
 
 @pytest.fixture(scope="session")

@@ -17,12 +17,14 @@ from hypothesis import strategies as st
 from pytest import approx
 
 import mallow
-from mallow.compare import Comparison, Difference
-from mallow.confounds import Finding
-from mallow.diagnose import Diagnosis, Example, Region
+from mallow.confounds._find import Finding
 from mallow.errors import InputError
-from mallow.report import html, svg, words, write
-from mallow.report.page import _letter
+from mallow.evaluate._compare import Comparison, Difference
+from mallow.explain._diagnose import Diagnosis, Example, Region
+from mallow.report import _sentences as words
+from mallow.report import _svg as svg
+from mallow.report import html, write
+from mallow.report._page import _letter
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 VOID = {"meta", "img"}

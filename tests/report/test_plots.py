@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from pytest import approx
 
-from mallow import draw
-from mallow.compare import Comparison
 from mallow.errors import EstimateWarning, InputError
 from mallow.estimate import Quantize
-from mallow.frontier import frontier
+from mallow.evaluate._compare import Comparison
+from mallow.evaluate._score import Measure, Score, repeated, score
 from mallow.report import frontier_figure, rank_figure, score_figure
-from mallow.score import Measure, Score, repeated, score
+from mallow.results import _draw as draw
+from mallow.theory._frontier import frontier
 
 figure_module = pytest.importorskip("matplotlib.figure", reason="needs matplotlib: pip install 'mallow[plot]'")
 FIGURES = [frontier_figure, score_figure, rank_figure]

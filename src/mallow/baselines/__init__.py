@@ -8,12 +8,12 @@ perplexity_gap(scorer, reference, model)          a statistic of texts under a s
 language_modelling(model, texts, rules)           how likely human text is under a model and decoder
 ngram_mauve(reference, model)                     the masses of two fitted n-gram models
 
-Optimal transport is in `mallow.transport`.
+Optimal transport is in `mallow.theory.transport`.
 """
 
 from typing import TYPE_CHECKING, Any
 
-from mallow.baselines.features import (
+from mallow.baselines._features import (
     KernelDistances,
     Moments,
     PrecisionRecall,
@@ -23,7 +23,7 @@ from mallow.baselines.features import (
     kernel_distances,
     precision_recall,
 )
-from mallow.baselines.language import (
+from mallow.baselines._language import (
     LanguageModelling,
     SequenceScores,
     language_modelling,
@@ -33,7 +33,7 @@ from mallow.baselines.language import (
     text_perplexities,
     token_log_probs,
 )
-from mallow.baselines.text import (
+from mallow.baselines._text import (
     TextStatistics,
     distinct,
     diversity,
@@ -47,7 +47,7 @@ from mallow.baselines.text import (
 )
 
 if TYPE_CHECKING:
-    from mallow.baselines.side_by_side import Table, table
+    from mallow.baselines._table import Table, table
 
 __all__ = [
     "KernelDistances",
@@ -84,7 +84,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """`table` stands above `mallow.score`, which stands above the rest of this package: it is loaded when asked for."""
     if name in ("Table", "table"):
-        from mallow.baselines import side_by_side
+        from mallow.baselines import _table as side_by_side
 
         return getattr(side_by_side, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -14,7 +14,9 @@ from typing import NoReturn
 
 import click
 
-from mallow.cli import look, make, measure
+from mallow.cli import _look as look
+from mallow.cli import _make as make
+from mallow.cli import _measure as measure
 from mallow.errors import EstimateWarning, InputError
 
 __all__ = ["main"]

@@ -7,21 +7,23 @@ function from a list of samples to such an array is an embedder too.
     images    VisionModel · TorchScript, inception · OnnxImages
 """
 
-from mallow.embed.cache import Cache, default_cache
-from mallow.embed.features import features
-from mallow.embed.images import Preprocess
-from mallow.embed.kernels import NGramKernel, SubsequenceKernel
-from mallow.embed.language import LanguageModel
-from mallow.embed.named import named
-from mallow.embed.onnx import OnnxText, minilm
-from mallow.embed.protocol import Embedder, Points
-from mallow.embed.sentence import SentenceModel
-from mallow.embed.vision import OnnxImages, TorchScript, VisionModel, inception
-from mallow.embed.words import WordVectors, glove
+from mallow.embed._cache import Cache, default_cache
+from mallow.embed._embed import all_features, features, name_of, of_one_kind
+from mallow.embed._images import Preprocess
+from mallow.embed._language_model import LanguageModel
+from mallow.embed._names import attribute, named
+from mallow.embed._onnx import OnnxText, minilm
+from mallow.embed._protocol import AnyEmbedder, Embedder, JointEmbedder, Points
+from mallow.embed._sentence_model import SentenceModel
+from mallow.embed._string_kernels import NGramKernel, SubsequenceKernel
+from mallow.embed._vision import OnnxImages, TorchScript, VisionModel, inception
+from mallow.embed._word_vectors import WordVectors, glove
 
 __all__ = [
+    "AnyEmbedder",
     "Cache",
     "Embedder",
+    "JointEmbedder",
     "LanguageModel",
     "NGramKernel",
     "OnnxImages",
@@ -33,10 +35,14 @@ __all__ = [
     "TorchScript",
     "VisionModel",
     "WordVectors",
+    "all_features",
+    "attribute",
     "default_cache",
     "features",
     "glove",
     "inception",
     "minilm",
+    "name_of",
     "named",
+    "of_one_kind",
 ]

@@ -12,14 +12,31 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from mallow.estimate.classifier import Classifier
-from mallow.estimate.gaussian import Gaussian
-from mallow.estimate.neighbors import KernelDensity, Neighbors
-from mallow.estimate.quantize import Codebook, Quantize
-from mallow.estimate.reduce import Reduce
-from mallow.masses import Masses
+from mallow.estimate._classifier import PENALTIES, Classifier
+from mallow.estimate._gaussian import Gaussian
+from mallow.estimate._neighbors import KernelDensity, Neighbors
+from mallow.estimate._quantize import Codebook, Prepared, Quantize, split_size
+from mallow.estimate._reduce import Features, Reduce, checked_features, checked_pair
+from mallow.estimate._row_order import canonical_order
+from mallow.theory import Masses
 
-__all__ = ["Classifier", "Codebook", "Estimator", "Gaussian", "KernelDensity", "Neighbors", "Quantize", "Reduce"]
+__all__ = [
+    "PENALTIES",
+    "Classifier",
+    "Codebook",
+    "Estimator",
+    "Features",
+    "Gaussian",
+    "KernelDensity",
+    "Neighbors",
+    "Prepared",
+    "Quantize",
+    "Reduce",
+    "canonical_order",
+    "checked_features",
+    "checked_pair",
+    "split_size",
+]
 
 
 class Estimator(Protocol):

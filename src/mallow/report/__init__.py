@@ -1,6 +1,6 @@
 """Results to show: one self-contained HTML page, and pictures."""
 
-from mallow.report.page import html, write
-from mallow.report.plots import frontier_figure, rank_figure, score_figure
+from mallow.report._page import html, write
+from mallow.report._plots import frontier_figure, rank_figure, score_figure
 
 __all__ = ["frontier_figure", "html", "rank_figure", "score_figure", "write"]

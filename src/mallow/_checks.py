@@ -1,0 +1,82 @@
+"""Checks of arguments, shared by every public function: each returns the value or raises an InputError that names it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any
+
+from mallow.errors import InputError
+
+if TYPE_CHECKING:  # the command line shows its help without numpy
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["first_place", "open_unit", "positive", "real_array", "same_shape", "seed_from", "whole"]
+
+
+def open_unit(name: str, value: float, *, why: str = "") -> float:
+    """`value` if it lies strictly between 0 and 1."""
+    if not (isinstance(value, Real) and 0.0 < float(value) < 1.0):
+        raise InputError(f"`{name}` must lie strictly between 0 and 1; got {value!r}.{why}")
+    return float(value)
+
+
+def positive(name: str, value: float, *, why: str = "") -> float:
+    """`value` if it is a finite number above 0."""
+    number = isinstance(value, Real) and not isinstance(value, bool)
+    if not (number and math.isfinite(value) and value > 0):
+        raise InputError(f"`{name}` must be a finite number above 0; got {value!r}.{why}")
+    return float(value)
+
+
+def whole(name: str, value: int, *, least: int) -> int:
+    """`value` if it is an integer of at least `least`."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+        raise InputError(f"`{name}` must be an integer of at least {least}; got {value!r}.")
+    return int(value)
+
+
+def seed_from(rng: int | np.random.Generator | None) -> int:
+    """The seed that stands for `rng`: an integer is one, a generator draws one, None asks the system for a fresh one."""
+    import numpy as np
+
+    if rng is None:
+        return int(np.random.default_rng().integers(1 << 32))
+    if isinstance(rng, np.random.Generator):
+        return int(rng.integers(1 << 32))
+    if isinstance(rng, bool) or not isinstance(rng, Integral) or rng < 0:
+        raise InputError(f"`rng` must be an integer of at least 0, a numpy Generator or None; got {rng!r}.")
+    return int(rng)
+
+
+def real_array(name: str, values: Any) -> NDArray[np.float64]:
+    """`values` as a float64 array with at least one axis; empty or non-numeric input is an error."""
+    import numpy as np
+
+    try:
+        array = np.asarray(values)
+    except ValueError as error:  # ragged nesting
+        raise InputError(f"`{name}` must be a rectangular array of numbers; {error}.") from None
+    if array.dtype.kind not in "biuf":
+        raise InputError(f"`{name}` must be an array of real numbers; got dtype {array.dtype}.")
+    if array.ndim == 0:
+        raise InputError(f"`{name}` must have at least one axis (the last one is the atoms); got a scalar.")
+    if array.size == 0:
+        raise InputError(f"`{name}` must not be empty; got shape {array.shape}.")
+    return array.astype(np.float64)
+
+
+def same_shape(first: str, a: NDArray[np.float64], second: str, b: NDArray[np.float64]) -> None:
+    """Raise an InputError if two arrays have different shapes."""
+    if a.shape != b.shape:
+        raise InputError(
+            f"`{first}` and `{second}` must have the same shape, one entry per atom; got {a.shape} and {b.shape}."
+        )
+
+
+def first_place(mask: NDArray[np.bool_]) -> Sequence[int] | int:
+    """The index of the first true entry, for error messages; a plain int for one axis."""
+    place = [int(axis[0]) for axis in mask.nonzero()]
+    return place[0] if len(place) == 1 else tuple(place)

@@ -1,0 +1,66 @@
+"""Files and folders: made, written completely or not at all, and identified by their content."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from mallow.errors import InputError
+
+__all__ = ["atomic_file", "digest", "make_folder", "write_text"]
+
+
+def make_folder(path: str | os.PathLike[str]) -> Path:
+    """The folder at `path`, created where it does not exist."""
+    folder = Path(path).expanduser()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{os.fspath(path)}: the folder cannot be created: {error.strerror or error}.") from error
+    return folder
+
+
+@contextmanager
+def atomic_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """A stream whose bytes appear at `path` all at once when the block ends, and not at all if it raises.
+
+    The bytes go to a hidden file in the same folder, which then replaces the target. A link stays a link: what it points
+    to is replaced.
+    """
+    target = Path(os.path.realpath(os.path.expanduser(path)))
+    hidden = target.with_name(f".{target.name[:100]}.{secrets.token_hex(4)}.tmp")
+    try:
+        with hidden.open("xb") as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(hidden, target)
+    finally:
+        hidden.unlink(missing_ok=True)
+
+
+def write_text(path: str | os.PathLike[str], content: str) -> None:
+    """Write a UTF-8 text file, all of it or nothing."""
+    try:
+        with atomic_file(path) as stream:
+            stream.write(content.encode())
+    except OSError as error:
+        raise InputError(f"{os.fspath(path)}: cannot be written: {error.strerror or error}.") from error
+
+
+def digest(path: str | os.PathLike[str]) -> str:
+    """Twelve hexadecimal digits that identify the content of a file, or of all files in a folder with their names."""
+    root = Path(path)
+    files = [root] if root.is_file() else sorted(file for file in root.rglob("*") if file.is_file())
+    total = hashlib.sha256()
+    for file in files:
+        if root.is_dir():
+            total.update(file.relative_to(root).as_posix().encode() + b"\0")
+        with file.open("rb") as stream:
+            total.update(hashlib.file_digest(stream, "sha256").digest())
+    return total.hexdigest()[:12]

@@ -1,0 +1,114 @@
+"""What an embedder is, and what all of them share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Literal, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mallow.errors import InputError
+
+__all__ = [
+    "AnyEmbedder",
+    "Embedder",
+    "JointEmbedder",
+    "Points",
+    "StreamingEmbedder",
+    "checked_texts",
+    "collected",
+]
+
+Points = NDArray[Any]
+"""Features (n, d), a row a sample."""
+
+Rows = tuple[NDArray[np.int64], Points]
+"""Places among the samples, and their features."""
+
+
+@runtime_checkable
+class Embedder(Protocol):
+    """Turns samples into features: any callable with a name.
+
+    The name goes into the signature of every score and into the key of the cache, so it holds whatever the features
+    depend on: weights with their revision, pooling, length, precision. A plain function has no such name; it works, and
+    is not cached.
+    """
+
+    @property
+    def name(self) -> str:
+        """Everything that the features depend on, in one line."""
+        ...
+
+    def __call__(self, samples: Sequence[Any], /) -> Points:
+        """The features (n, d) of the samples, in their order."""
+        ...
+
+
+@runtime_checkable
+class StreamingEmbedder(Embedder, Protocol):
+    """An embedder that gives features as they are ready, in any order: for progress, and to lose nothing when killed."""
+
+    @property
+    def kind(self) -> Literal["text", "image"]:
+        """What it embeds."""
+        ...
+
+    def stream(self, samples: Sequence[Any], /) -> Iterator[Rows]:
+        """Places among the samples with their features, each place once; the model is loaded once."""
+        ...
+
+
+@runtime_checkable
+class JointEmbedder(Protocol):
+    """Embeds all samples at once, since its features are relative to one another: a string kernel."""
+
+    @property
+    def name(self) -> str:
+        """Everything that the features depend on, in one line."""
+        ...
+
+    def points(self, samples: Sequence[Any], /) -> Points:
+        """The features (n, d) of all samples."""
+        ...
+
+
+AnyEmbedder = Embedder | JointEmbedder | Callable[[Any], Any]
+"""What may be passed as an embedder: with a name or without."""
+
+
+def collected(parts: Iterable[Rows], n: int) -> Points:
+    """The features of all n samples from the parts that `stream` gives."""
+    points: Points | None = None
+    missing = n
+    for places, rows in parts:
+        if points is None:
+            points = np.empty((n, rows.shape[1]), rows.dtype)
+        points[places] = rows
+        missing -= len(places)
+    if points is None or missing:
+        raise InputError(f"The embedder must give features for all {n} samples; {missing} are missing.")
+    return points
+
+
+def checked_texts(samples: Sequence[str], name: str = "samples") -> list[str]:
+    """The texts as a list; what is no text is refused. An empty text is one."""
+    if isinstance(samples, (str, bytes)):
+        raise InputError(f"`{name}` must be a list of texts; got one {type(samples).__name__}. Put it into a list.")
+    texts = list(samples)
+    if not texts:
+        raise InputError(f"`{name}` must hold at least one text; got none.")
+    for place, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise InputError(
+                f"`{name}` must hold texts (str); got {repr(text)[:40]} ({type(text).__name__}) at place {place}."
+            )
+        try:
+            text.isascii() or text.encode()
+        except UnicodeEncodeError as error:
+            raise InputError(
+                f"`{name}` must hold valid Unicode; got {text[error.start]!a}, half of a pair, at place {place}, "
+                f"character {error.start}. Decode the file with errors='replace'."
+            ) from None
+    return texts

@@ -1,0 +1,177 @@
+"""Masses of the Gaussians that fit the samples best (paper: sec:a:parametric)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from mallow._checks import whole
+from mallow.engine import single_threaded_blas
+from mallow.errors import InputError
+from mallow.estimate._classifier import oriented
+from mallow.estimate._reduce import Reduce
+from mallow.theory import Array, Masses
+
+__all__ = ["Fit", "Gaussian"]
+
+_FLOOR = 1e-10  # variance of a sample without any, in units of that within the samples
+_SINGULAR = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """Two Gaussians in coordinates where the covariance shared by both samples is the identity.
+
+    Attributes
+    ----------
+    means : pair of arrays (d,)
+    roots : pair of arrays (d, d)
+        Lower triangular Cholesky factors of the covariances.
+    flipped : bool
+        Whether the first one is Q, the model.
+    """
+
+    means: tuple[Array, Array]
+    roots: tuple[Array, Array]
+    flipped: bool
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """Estimate masses from a Gaussian fitted to each sample, by Monte Carlo (paper: sec:a:parametric).
+
+    The masses are those of draws from both Gaussians, in equal numbers: at a draw with likelihood ratio r, P has
+    r/(1 + r) and Q has 1/(1 + r), divided by their sums. This estimates the paper's integral (eq:parametric_est_fdiv)
+    from draws of (P + Q)/2. The paper draws from Q alone for D(P‖·) (eq:parametric_est_fdiv:monte-carlo), where the few
+    draws that carry the mass of P are missed: N(0, I) against N(1 e₁, 4I) in 50 dimensions has an area of 0.50, and
+    10,000 draws of Q say 0.73, while draws of both say 0.5007 ± 0.0001.
+
+    A Gaussian knows means and covariances only: what differs otherwise is not seen, and what is not Gaussian is not
+    measured rightly (paper: the example of sec:a:parametric).
+
+    The result is exactly symmetric in the samples and blind to the order of their rows, for the same `rng`.
+
+    Parameters
+    ----------
+    samples : int
+        Draws from each Gaussian; half of them mirror images of the others.
+    shrinkage : float or None
+        How far each covariance, in [0, 1], is drawn towards the one that both samples share (times a factor that keeps
+        its trace, in coordinates where the shared one is the identity). None: as far as Ledoit and Wolf's formula says,
+        which goes to 0 as samples grow, unless the covariances agree; the shared one itself is drawn by the same
+        formula towards a multiple of the identity, so that d > n works. 0: the covariances as they are, as in the
+        paper; the distance of two fits to the *same* Gaussian then grows like d²/n (frontier integral 0.57 for
+        n = 500, d = 50; 0.03 with None).
+    reduce : Reduce or None
+        Reduction first; the paper finds 5 or 10 axes best and a steep loss by 100. None: no reduction.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> x, y = rng.normal(size=(500, 2)), rng.normal(1.0, 1.0, size=(500, 2))
+    >>> float(Gaussian(reduce=None)(x, y).p.sum().round(9))
+    1.0
+    """
+
+    samples: int = 10_000
+    shrinkage: float | None = None
+    reduce: Reduce | None = field(default_factory=lambda: Reduce(dimension=10))
+
+    scale: ClassVar[float] = 1.0
+
+    def __post_init__(self) -> None:
+        whole("samples", self.samples, least=2)
+        number = isinstance(self.shrinkage, (int, float, np.integer, np.floating))
+        if self.shrinkage is not None and not (number and 0 <= self.shrinkage <= 1):
+            raise InputError(
+                f"`shrinkage` must be None or a number from 0 (none) to 1 (full); got {self.shrinkage!r}. "
+                "None chooses it from the samples."
+            )
+
+    def __call__(self, x: Any, y: Any, *, rng: int | np.random.Generator = 0) -> Masses:
+        """Masses at draws from both fitted Gaussians."""
+        return self.masses(self.prepare(x, y), rng)
+
+    def prepare(self, x: Any, y: Any) -> Fit:
+        """Validate, reduce and fit: all that has no randomness in it."""
+        # Without reduction: a rotation that drops what has no variance at all. The fit is the same in any rotation.
+        lossless = Reduce(variance=1.0, normalise=False)
+        samples = oriented(*(self.reduce or lossless)(x, y))
+        with single_threaded_blas():  # the same bits on any number of processors
+            means, roots = self._fit(samples.points[samples.first], samples.points[samples.second])
+        return Fit(means, roots, samples.flipped)
+
+    def masses(self, prepared: Fit, rng: int | np.random.Generator) -> Masses:
+        """Draw once from both Gaussians."""
+        from scipy.special import expit
+
+        rng = np.random.default_rng(rng)
+        half = rng.standard_normal((-(-self.samples // 2), len(prepared.means[0])))
+        draws = np.concatenate([half, -half])[: self.samples]
+        with single_threaded_blas():
+            log_ratio = _log_ratio_at_draws(prepared, draws)
+        first, second = expit(log_ratio), expit(-log_ratio)
+        found = Masses.from_histograms(first / first.sum(), second / second.sum())
+        return found.swap() if prepared.flipped else found
+
+    def _fit(self, x: Array, y: Array) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+        from scipy.linalg import solve_triangular
+
+        means = x.mean(axis=0), y.mean(axis=0)
+        rest = x - means[0], y - means[1]
+        shared = _shared_root(*rest, automatic=self.shrinkage is None)
+        white = [solve_triangular(shared, part.T, lower=True).T for part in rest]  # (n, d), shared covariance I
+        roots = self._root(white[0]), self._root(white[1])
+        moved = [solve_triangular(shared, mean - means[0], lower=True) for mean in means]
+        return (moved[0], moved[1]), roots
+
+    def _root(self, centred: Array) -> Array:
+        """Cholesky factor of the shrunk covariance of a centred sample."""
+        n, d = centred.shape
+        covariance = centred.T @ centred / (n - 1)
+        share = _ledoit_wolf(centred) if self.shrinkage is None else float(self.shrinkage)
+        target = float(np.trace(covariance)) / d
+        covariance = (1.0 - share) * covariance + share * target * np.eye(d)
+        if self.shrinkage is None:
+            covariance += _FLOOR * np.eye(d)
+        elif np.linalg.eigvalsh(covariance)[0] <= _SINGULAR * max(target, _SINGULAR):
+            raise InputError(
+                f"The covariance of a sample of {n} points in {d} dimensions is singular with shrinkage={self.shrinkage}. "
+                "Pass shrinkage=None, fewer dimensions (reduce=Reduce(dimension=…)), or more samples."
+            )
+        return np.linalg.cholesky(covariance)
+
+
+def _shared_root(x: Array, y: Array, *, automatic: bool) -> Array:
+    """Cholesky factor of the covariance within both samples, made regular where it is not."""
+    rest = np.concatenate([x, y])
+    d = rest.shape[1]
+    covariance = rest.T @ rest / max(1, len(rest) - 2)
+    size = float(np.trace(covariance)) / d
+    if size == 0:  # each sample is one point, repeated
+        return 1e-6 * np.eye(d)
+    share = max(_ledoit_wolf(rest) if automatic else 0.0, _FLOOR)
+    return np.linalg.cholesky((1.0 - share) * covariance + share * size * np.eye(d))
+
+
+def _ledoit_wolf(centred: Array) -> float:
+    from sklearn.covariance import ledoit_wolf_shrinkage
+
+    return float(ledoit_wolf_shrinkage(centred, assume_centered=True))
+
+
+def _log_ratio_at_draws(fit: Fit, draws: Array) -> Array:
+    """log of the first density over the second at draws of the first, then at draws of the second."""
+    from scipy.linalg import solve_triangular
+
+    own = (draws**2).sum(axis=1) / 2
+    volumes = [float(np.log(np.diagonal(root)).sum()) for root in fit.roots]
+    found = []
+    for a, b, sign in ((0, 1, 1.0), (1, 0, -1.0)):
+        points = fit.means[a] + draws @ fit.roots[a].T
+        other = solve_triangular(fit.roots[b], (points - fit.means[b]).T, lower=True)
+        # The own density is known from the draw itself.
+        found.append(sign * ((other**2).sum(axis=0) / 2 + volumes[b] - own - volumes[a]))
+    return np.concatenate(found)

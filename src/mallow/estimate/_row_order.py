@@ -1,0 +1,126 @@
+"""One order for the rows of two samples that depends on neither their order nor their side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mallow.engine import cores, ordered_map
+
+__all__ = ["CanonicalOrder", "canonical_order", "common_dtype", "take_rows"]
+
+Array = npt.NDArray[Any]
+Indices = npt.NDArray[np.int64]
+
+BLOCK = 1024  # rows per task
+
+
+@dataclass(frozen=True)
+class CanonicalOrder:
+    """The pooled rows (first those of x, then those of y), sorted by their values alone.
+
+    Swapping x and y, or shuffling the rows, gives the same sequence of rows. Equal rows are neighbours.
+
+    Attributes
+    ----------
+    order : int64 array (n + m,)
+        Pooled index of the row at each place.
+    distinct : int64 array (g,)
+        Pooled index of one row of each group of equal rows, in canonical order.
+    group : int64 array (n + m,)
+        Position in ``distinct`` of each pooled row: a result for distinct rows goes back to all rows as
+        ``result[group]``.
+    counts : int64 array (g,)
+        Size of each group.
+    """
+
+    order: Indices
+    distinct: Indices
+    group: Indices
+    counts: Indices
+
+
+def common_dtype(*arrays: Array) -> np.dtype[Any]:
+    """float64 if any array needs it, otherwise float32."""
+    return np.dtype(np.result_type(np.float32, *(array.dtype for array in arrays)))
+
+
+def take_rows(x: Array, y: Array, rows: Indices, dtype: np.dtype[Any]) -> Array:
+    """Copy of some pooled rows, without ever pooling the samples."""
+    block = np.empty((len(rows), x.shape[1]), dtype)
+    first = rows < len(x)
+    block[first] = np.take(x, rows[first], axis=0)
+    block[~first] = np.take(y, rows[~first] - len(x), axis=0)
+    return block
+
+
+def canonical_order(x: Array, y: Array, *, threads: int | None = None) -> CanonicalOrder:
+    """Order of the pooled rows of ``x`` (n, d) and ``y`` (m, d) that depends on the multiset of rows alone.
+
+    Rows are sorted by a 64-bit hash of their values in the common precision of both samples; rows with equal
+    hashes are compared in full. 0.0 equals -0.0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x, y = np.array([[1.0], [2.0]]), np.array([[2.0], [3.0]])
+    >>> canonical_order(x, y).counts.sum(), canonical_order(x, y).distinct.size
+    (np.int64(4), 3)
+    """
+    dtype = common_dtype(x, y)
+    key = np.concatenate([_hash(x, dtype, threads or cores()), _hash(y, dtype, threads or cores())])
+    order = np.argsort(key, kind="stable")
+
+    def rows(at: Indices) -> Array:
+        return take_rows(x, y, at, dtype)
+
+    new = np.ones(len(order), np.bool_)  # the row differs from the one before
+    same_key = np.flatnonzero(key[order[1:]] == key[order[:-1]]) + 1
+    collided = False
+    for low in range(0, len(same_key), BLOCK):
+        at = same_key[low : low + BLOCK]
+        new[at] = (rows(order[at]) != rows(order[at - 1])).any(axis=1)
+        collided = collided or bool(new[at].any())
+    if collided:
+        new[same_key] = _resolve(rows, key, order, same_key)
+    starts = np.flatnonzero(new)
+    group = np.empty_like(order)
+    group[order] = np.cumsum(new) - 1
+    return CanonicalOrder(order, order[starts], group, np.diff(np.append(starts, len(order))))
+
+
+def _hash(array: Array, dtype: np.dtype[Any], threads: int) -> npt.NDArray[np.uint64]:
+    """64-bit multilinear hash of every row."""
+    width = -(-array.shape[1] * dtype.itemsize // 8)  # in 64-bit words, the last one padded with zeros
+    odd = np.random.default_rng(0x6D616C6C6F77).integers(2**64, size=width, dtype=np.uint64) | np.uint64(1)
+
+    def block(low: int) -> npt.NDArray[np.uint64]:
+        part = array[low : low + BLOCK]
+        values = np.zeros((len(part), width * 8 // dtype.itemsize), dtype)
+        np.add(part, dtype.type(0), out=values[:, : array.shape[1]])  # -0.0 becomes 0.0
+        words = values.view(np.uint64)
+        words ^= words >> np.uint64(32)  # sums of products know high bits of a word only through its low bits
+        words *= odd
+        words ^= words >> np.uint64(29)
+        sums: npt.NDArray[np.uint64] = words.sum(axis=1, dtype=np.uint64)
+        return sums
+
+    parts = list(ordered_map(block, range(0, len(array), BLOCK), threads))
+    return np.concatenate(parts) if parts else np.empty(0, np.uint64)
+
+
+def _resolve(
+    rows: Callable[[Indices], Array], key: npt.NDArray[np.uint64], order: Indices, same_key: Indices
+) -> npt.NDArray[np.bool_]:
+    """Sort different rows of equal hash by their bytes, in place; say again which differ from the last."""
+    for low in same_key[~np.isin(same_key - 1, same_key)] - 1:
+        high = low + 1
+        while high < len(order) and key[order[high]] == key[order[low]]:
+            high += 1
+        names = [row.tobytes() for row in rows(order[low:high]) + 0.0]
+        order[low:high] = order[low:high][sorted(range(high - low), key=names.__getitem__)]
+    return np.array([bool((rows(order[[at]]) != rows(order[[at - 1]])).any()) for at in same_key], np.bool_)

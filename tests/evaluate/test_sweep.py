@@ -1,0 +1,196 @@
+"""A grid of decoders: what is generated is kept, scores are those of compare, and no winner is named inside the noise."""
+
+import json
+import warnings
+
+import numpy as np
+import pytest
+
+from mallow.errors import EstimateWarning, InputError
+from mallow.evaluate._compare import Comparison, Difference, compare
+from mallow.evaluate._score import Score
+from mallow.evaluate._sweep import Sweep, grid, sweep
+from mallow.generate._files import Plan
+from mallow.generate._ngram import NGram
+from mallow.samples._samples import Samples, read
+
+WORDS = ["apple", "bear", "cat", "dune", "east", "fig", "gate", "hill", "ink", "jazz"]
+DECODERS = ("nucleus:0.3", "nucleus:0.9", "nucleus:1.0", "greedy")
+PLAN = Plan(n=2, max_new=12, rng=1)
+
+
+def letters(texts):
+    return np.array([[text.count(letter) for letter in "abcdefghijklmnopqrstuvwxyz"] for text in texts], float)
+
+
+@pytest.fixture(scope="module")
+def human():
+    rng = np.random.default_rng(0)
+    return [" ".join(rng.choice(WORDS, p=np.arange(1, 11) / 55, size=20)) for _ in range(300)]
+
+
+@pytest.fixture(scope="module")
+def model(human):
+    return NGram.fit(human, order=2)
+
+
+@pytest.fixture(scope="module")
+def swept(human, model, tmp_path_factory):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EstimateWarning)  # few samples
+        folder = tmp_path_factory.mktemp("sweep") / "made"
+        patterns = ["nucleus:0.3,0.9,1", "greedy"]
+        return sweep(human, model, patterns, folder, PLAN, tokens=4, embedder=letters, repeats=2)
+
+
+def test_a_grid_is_every_combination():
+    assert grid(["beam:2,4:no-repeat=3,4"]) == (
+        "beam:2:length-penalty=1.0:no-repeat=3",
+        "beam:2:length-penalty=1.0:no-repeat=4",
+        "beam:4:length-penalty=1.0:no-repeat=3",
+        "beam:4:length-penalty=1.0:no-repeat=4",
+    )
+    assert grid("greedy,ancestral") == ("greedy", "ancestral")
+    assert grid(["top-k:5", "top-k:5,6"]) == ("top-k:5", "top-k:6")
+    with pytest.raises(InputError, match=r"^`decoder` must have a number in nucleus:P; got '' in 'nucleus:'\.$"):
+        grid(["nucleus:0.9,"])
+    with pytest.raises(InputError, match=r"^`decoders` must name at least one decoder, such as .* got none\.$"):
+        grid([])
+
+
+def test_scores_are_those_of_compare_on_whole_texts_of_one_length(human, model, swept):
+    assert swept.decoders == DECODERS
+    assert swept.model == model.name
+    cut = [model.decode(model.encode(text)[: 4 + 12]) for text in human]
+    x = Samples("text", tuple(cut), tuple(str(i) for i in range(1, 301)))
+    systems = {name: read(path) for name, path in swept.files.items()}
+    assert [each.generations for each in systems.values()] == [2, 2, 2, 1]
+    for each in systems.values():
+        assert all(text.startswith(prompt) for text, prompt in zip(each.texts, each.prompts, strict=True))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EstimateWarning)
+        expected = compare(x, systems, embedder=letters, repeats=2, rng=1)
+    assert swept.comparison.to_dict() == expected.to_dict()
+    scores = swept.comparison.scores
+    assert scores["nucleus:0.3"].mauve < scores["nucleus:0.9"].mauve < scores["nucleus:1.0"].mauve + 0.2
+    assert "generations=2" in scores["nucleus:1.0"].signature
+
+
+def test_what_was_generated_is_not_generated_again(human, model, swept):
+    folder = swept.files["greedy"].parent
+    stamps = {path: path.stat().st_mtime_ns for path in folder.iterdir()}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EstimateWarning)
+        more = sweep(human, model, [*DECODERS, "top-k:2"], folder, PLAN, tokens=4, embedder=letters, repeats=1)
+    assert {path: path.stat().st_mtime_ns for path in stamps} == stamps
+    assert more.files["top-k:2"].name == "top-k-2.jsonl"
+    assert len(read(more.files["top-k:2"])) == 600
+    with pytest.raises(InputError, match=r"was begun with max_new = 12, not 13\."):
+        sweep(human, model, ["greedy"], folder, Plan(max_new=13, rng=1), tokens=4, embedder=letters)
+
+
+def test_short_texts(human, model, tmp_path):
+    given = ["apple", *human[:250]]
+    with pytest.raises(InputError, match=r"^`samples` must have at least 4 tokens each to begin from; 1 of 251"):
+        sweep(given, model, ["greedy"], tmp_path, PLAN, tokens=4, embedder=letters)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", EstimateWarning)
+        found = sweep(given, model, ["greedy"], tmp_path, PLAN, tokens=4, embedder=letters, repeats=1, skip_short=True)
+    assert "1 of 251 texts are shorter than 4 tokens and were left out" in str(told[0].message)
+    assert found.comparison.scores["greedy"].n == (250, 250)
+    assert read(found.files["greedy"]).ids[0] == "2"
+    assert (found.winner, found.verdict) == (
+        None,
+        f"{next(iter(found.comparison.scores))} was compared with the reference only.",
+    )
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match=r"file: the folder cannot be created: File exists\.$"):
+        sweep(human, model, ["greedy"], tmp_path / "file", PLAN, tokens=4, embedder=letters)
+
+
+# --- who is best
+
+
+def fake(swept, scores, apart):
+    """A sweep of these scores in which these pairs are apart."""
+    plain = next(iter(swept.comparison.scores.values())).to_dict()
+    differences = [
+        Difference(a, b, {"mauve": scores[a] - scores[b]}, {}, {}, {"mauve": 0.01 if {a, b} in apart else 0.5})
+        for i, a in enumerate(scores)
+        for b in list(scores)[i + 1 :]
+    ]
+    made = {name: Score.from_dict(plain | {"mauve": value}) for name, value in scores.items()}
+    first = next(iter(scores))
+    ranks = {first: (1, 1 + sum({first, other} not in apart for other in scores if other != first))}
+    comparison = Comparison(made, tuple(differences), ranks, (), {}, None, "", ())
+    return Sweep(tuple(scores), comparison, "model", {})
+
+
+def test_no_winner_inside_the_noise(swept):
+    scores = {"a": 0.9, "b": 0.8, "c": 0.7, "d": 0.6}
+    near = fake(swept, scores, [{"a", "c"}, {"a", "d"}, {"b", "d"}])
+    assert (near.best, near.winner) == (("a", "b"), None)
+    assert near.verdict == "No winner can be named: a and b cannot be told apart (5 % level, corrected for all pairs)."
+    clear = fake(swept, scores, [{"a", other} for other in "bcd"])
+    assert (clear.best, clear.winner) == (("a",), "a")
+    assert clear.verdict.startswith("a is closest to the reference")
+    assert repr(clear).endswith(clear.verdict)
+
+
+def test_best_of_the_real_sweep(swept):
+    assert "nucleus:0.3" not in swept.best
+    assert "greedy" not in swept.best
+    assert swept.best[0] == next(iter(swept.comparison.scores))
+    data = json.loads(json.dumps(swept.to_dict()))
+    assert (data["kind"], tuple(data["best"]), data["winner"]) == ("mallow sweep", swept.best, swept.winner)
+
+
+# --- the picture
+
+
+def test_families(swept):
+    numbers = ((0.3, "nucleus:0.3"), (0.9, "nucleus:0.9"), (1.0, "nucleus:1.0"))
+    assert swept.families == {"nucleus:…": numbers}
+    crossed = Sweep(
+        grid(["temperature:0.5,1+top-k:5,10", "greedy", "eta:0.0001,1e-05", "typical:0.9"]), swept.comparison, "m", {}
+    )
+    assert {family: [value for value, _ in each] for family, each in crossed.families.items()} == {
+        "temperature:…+top-k:5": [0.5, 1.0],
+        "temperature:…+top-k:10": [0.5, 1.0],
+        "temperature:0.5+top-k:…": [5, 10],
+        "temperature:1.0+top-k:…": [5, 10],
+        "eta:…": [1e-05, 0.0001],
+    }
+
+
+def test_the_curve_is_drawn_with_its_band(swept):
+    figure = pytest.importorskip("matplotlib.figure", reason="needs matplotlib: pip install 'mallow[plot]'").Figure()
+    ax = swept.plot(figure.subplots())
+    scores = swept.comparison.scores
+    curve = ax.containers[0].lines[0]
+    assert curve.get_xdata().tolist() == [0.3, 0.9, 1.0]
+    assert curve.get_ydata().tolist() == [scores[name].mauve for name in DECODERS[:3]]
+    [band] = ax.collections[:1]
+    inside = np.concatenate([path.vertices for path in band.get_paths()])
+    ends = [scores[name].interval["mauve"] for name in DECODERS[:3]]
+    for x, pair in zip((0.3, 0.9, 1.0), ends, strict=True):
+        if pair is not None:
+            assert inside[np.isclose(inside[:, 0], x), 1].min() == pytest.approx(pair[0])
+            assert inside[np.isclose(inside[:, 0], x), 1].max() == pytest.approx(pair[1])
+    shown = {each.get_text() for each in ax.get_legend().get_texts()}
+    assert shown == {"95 % interval", "greedy", "noise floor", "nucleus:…"}
+    assert (ax.get_xlabel(), ax.get_ylabel(), ax.get_xscale()) == ("nucleus:…", "MAUVE", "linear")
+    with pytest.raises(
+        InputError, match=r"^`family` must be one of the families of decoders \(nucleus:…\); got 'beam'\.$"
+    ):
+        swept.plot(family="beam")
+
+
+def test_several_families_are_drawn_one_below_the_other(swept):
+    figure = pytest.importorskip("matplotlib.figure", reason="needs matplotlib: pip install 'mallow[plot]'").Figure()
+    scores = {"nucleus:0.5": 0.9, "nucleus:0.6": 0.8, "top-k:1": 0.7, "top-k:500": 0.6}
+    made = fake(swept, scores, [])
+    ax = made.plot(figure.subplots())
+    assert [each.get_text() for each in ax.get_yticklabels()] == list(scores)[::-1]
+    ax = made.plot(figure.subplots(), family="top-k:…")
+    assert ax.get_xscale() == "log"
