@@ -1,31 +1,4 @@
 """The paper's bounds: the public names of `mallow.theory.bounds`."""
 
-from mallow.theory.bounds import (
-    Constants,
-    alpha,
-    beta,
-    constants,
-    gamma,
-    oracle_bound,
-    oracle_partition,
-    paper_constants,
-    quantization_error,
-    statistical_bound,
-    suggested_bins,
-    total_error,
-)
-
-__all__ = [
-    "Constants",
-    "alpha",
-    "beta",
-    "constants",
-    "gamma",
-    "oracle_bound",
-    "oracle_partition",
-    "paper_constants",
-    "quantization_error",
-    "statistical_bound",
-    "suggested_bins",
-    "total_error",
-]
+from mallow.theory.bounds import *  # noqa: F403
+from mallow.theory.bounds import __all__ as __all__

@@ -1,21 +1,4 @@
 """Smoothing of histograms: the public names of `mallow.theory.smoothing`."""
 
-from mallow.theory.smoothing import (
-    absolute_discounting,
-    add_constant,
-    braess_sauer,
-    empirical,
-    good_turing,
-    krichevsky_trofimov,
-    laplace,
-)
-
-__all__ = [
-    "absolute_discounting",
-    "add_constant",
-    "braess_sauer",
-    "empirical",
-    "good_turing",
-    "krichevsky_trofimov",
-    "laplace",
-]
+from mallow.theory.smoothing import *  # noqa: F403
+from mallow.theory.smoothing import __all__ as __all__

@@ -314,7 +314,7 @@ def audit() -> Any:
 
 @call
 def confounds() -> Any:
-    found = mallow.confounds._find(sentences(200, 1), {"spaced": [f" {text.lower()}" for text in sentences(200, 2)]})
+    found = mallow.find_confounds(sentences(200, 1), {"spaced": [f" {text.lower()}" for text in sentences(200, 2)]})
     return [[one.system, one.kind, one.values] for one in found]
 
 

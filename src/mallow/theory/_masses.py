@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mallow._checks import first_place, real_array, same_shape
-from mallow.errors import InputError
+from mallow.errors import Caveat, InputError
 
 __all__ = ["Masses", "Partition"]
 
@@ -82,6 +82,8 @@ class Masses:
         `mallow.debiased`: costs are then clipped to their range and made monotone in λ.
     partition : Partition or None
         For masses of quantised samples: the bin of every sample. Resampling, transport and diagnosis use it.
+    caveats : tuple of Caveat
+        What the estimator found doubtful. They travel with the masses to the result.
     """
 
     p: Array
@@ -89,6 +91,7 @@ class Masses:
     split: int | None = None
     weight: Array | None = None
     partition: Partition | None = None
+    caveats: tuple[Caveat, ...] = ()
 
     @classmethod
     def from_histograms(cls, p: Any, q: Any) -> Masses:
@@ -98,7 +101,7 @@ class Masses:
         ----------
         p, q : array-like (..., bins)
             Probabilities: non-negative, each row summing to 1 within 1e-6. Counts are refused;
-            pass them through `mallow.theory.smoothing` first.
+            pass them through `mallow.smoothing` first.
 
         Examples
         --------
@@ -157,7 +160,7 @@ class Masses:
         """The same atoms with the roles of P and Q exchanged."""
         if self.split is None:
             partition = None if self.partition is None else self.partition.swap()
-            return Masses(self.q, self.p, weight=self.weight, partition=partition)
+            return Masses(self.q, self.p, weight=self.weight, partition=partition, caveats=self.caveats)
         turn = self.p.shape[-1] - self.split
         weight = None if self.weight is None else np.roll(self.weight, turn, axis=-1)
         p, q = np.roll(self.q, turn, axis=-1), np.roll(self.p, turn, axis=-1)
