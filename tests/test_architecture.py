@@ -109,7 +109,7 @@ def violations(folder: Path) -> list[str]:
             between.setdefault(mine, set()).add(theirs)
             if not target or LEVELS.get(theirs, 0) > LEVELS.get(mine, 0):
                 complaints.append(f"{where}, which is above it")
-            private = [part for part in [*target.split("."), taken] if part.startswith("_")]
+            private = [part for part in [*target.split("."), taken] if part.startswith("_") and part != "__all__"]
             if private and target not in SHARED and mine:
                 complaints.append(f"{where}: {private[0]} is private to {theirs}")
             if mine == "estimate" and name != "estimate._direct" and taken in MEASURED_ON_MASSES:
