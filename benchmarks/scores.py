@@ -25,7 +25,7 @@ import mallow
 from mallow import Measure, score
 from mallow.engine import cores, single_threaded_blas
 from mallow.estimate import Quantize
-from mallow.estimate import _kmeans as kmeans
+from mallow.estimate import _nearest as nearest
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "scores.json"
@@ -58,15 +58,18 @@ def product_peak() -> float:
 def kmeans_rate(points: np.ndarray, bins: int) -> float:
     """GFLOP/s of one round of assignment inside k-means, all points to all centres: product and arg-max."""
     every = np.arange(len(points))
-    data = kmeans._Data(
-        kmeans._inside(points, every, 0, np.zeros(points.shape[1], points.dtype), points.dtype), np.ones(len(points))
+    data = nearest.Data(
+        nearest.into_frame(points, every, 0, np.zeros(points.shape[1], points.dtype), points.dtype),
+        np.ones(len(points)),
     )
     centres = points[np.random.default_rng(0).choice(len(points), bins, replace=False)]
-    workers = kmeans._Workers(4096, cores())
+    workers = nearest.Workers(4096, cores())
     with single_threaded_blas(), workers:
-        state = kmeans._Assignment(len(points), points.dtype)
+        state = nearest.Assignment(len(points), points.dtype)
         everything = np.ones(bins, np.bool_)
-        best = min(seconds(lambda: kmeans._assign(data, centres, everything, state, workers))[0] for _ in range(5))
+        best = min(
+            seconds(lambda: nearest.assign_points(data, centres, everything, state, workers))[0] for _ in range(5)
+        )
     return 2.0 * points.size * bins / best / 1e9
 
 

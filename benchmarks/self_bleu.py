@@ -22,7 +22,7 @@ from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
 
 import mallow
 from mallow.baselines._text import text_self_bleus, text_statistics
-from mallow.embed._string_kernels import words
+from mallow.models import words
 
 TEXTS, TOKENS, USUAL = 5_000, 256, 20
 

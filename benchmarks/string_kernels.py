@@ -1,11 +1,11 @@
-"""All similarities of 2,000 texts of 256 tokens by string kernels, against the full table of dynamic programming.
+"""All similarities of 2,000 texts of 256 tokens with string kernels, against the full table of dynamic programming.
 
     python benchmarks/string_kernels.py
 
-The texts are Reuters stories, in ../shared beside the repository, cut to exactly 256 tokens. What one writes first for
-the subsequence kernel is the table over all places of both texts, one row of NumPy at a time; it runs on a few pairs in
-the same process, before and after, and its time for all pairs is extrapolated. The ratio is of CPU seconds, so that other
-work on the machine does not count; the plain way has one thread.
+The texts are Reuters stories, in ../shared beside the repository, cut to exactly 256 tokens. The straightforward way to
+compute the subsequence kernel is a table over all places of both texts, one row of NumPy at a time. It runs on a few pairs
+in the same process, before and after, and its time for all pairs is extrapolated. The ratio is one of CPU seconds, so that
+other work on the machine does not count; the straightforward way uses one thread.
 """
 
 from __future__ import annotations
@@ -20,14 +20,17 @@ import numpy as np
 from scipy.signal import lfilter
 
 import mallow
-from mallow.embed._string_kernels import _SIGNATURE, NGramKernel, SubsequenceKernel, _compiled, _products_with, words
+from mallow.embed import NGramKernel, SubsequenceKernel
+from mallow.embed._subsequence_kernel import _SIGNATURE, _compiled, _fill_products
 from mallow.engine import cores
+from mallow.models import words
 
 TEXTS, TOKENS, N, DECAY, PLAIN_PAIRS = 2_000, 256, 5, 0.5, 20
 STORIES = Path(__file__).resolve().parents[2] / "shared" / "data" / "reuters" / "reuters_c50.jsonl.gz"
 
 
-def stories() -> list[str]:
+def read_stories() -> list[str]:
+    """Distinct stories of exactly 256 tokens, in random order."""
     with gzip.open(STORIES, "rt", encoding="utf-8") as lines:
         texts = [json.loads(line)["text"] for line in lines]
     shuffled = (texts[i] for i in np.random.default_rng(0).permutation(len(texts)))
@@ -36,13 +39,13 @@ def stories() -> list[str]:
     return [" ".join(tokens) for tokens in distinct][:TEXTS]
 
 
-def plain(x: list[str], y: list[str]) -> float:
+def table_similarity(x: list[str], y: list[str]) -> float:
     """κ(x, y) by the full table: every place of x against all places of y, level by level."""
-    of_y = np.array(y)
-    columns = np.zeros((N - 1, len(y)))  # of each level, decayed down to the current row
+    places = np.array(y)
+    columns = np.zeros((N - 1, len(y)))  # one row per level, decayed to the current place of x
     total = 0.0
     for token in x:
-        equal = of_y == token
+        equal = places == token
         before = np.zeros_like(columns)
         before[:, 1:] = lfilter([1.0], [1.0, -DECAY], columns, axis=1)[:, :-1]
         total += before[-1] @ equal
@@ -53,30 +56,31 @@ def plain(x: list[str], y: list[str]) -> float:
 
 
 def timed(work) -> tuple[np.ndarray, float, float]:
+    """What the work returns, its wall-clock seconds and its CPU seconds."""
     wall, cpu = time.perf_counter(), time.process_time()
-    found = work()
-    return found, time.perf_counter() - wall, time.process_time() - cpu
+    result = work()
+    return result, time.perf_counter() - wall, time.process_time() - cpu
 
 
 def main() -> None:
-    texts = stories()
+    texts = read_stories()
     tokens = [words(text) for text in texts]
     assert len(texts) == TEXTS
     assert {len(sequence) for sequence in tokens} == {TOKENS}
     chosen = np.random.default_rng(1).integers(0, TEXTS, (2 * PLAIN_PAIRS, 2))
 
     def by_table(pairs: np.ndarray) -> np.ndarray:
-        return np.array([plain(tokens[i], tokens[j]) for i, j in pairs])
+        return np.array([table_similarity(tokens[i], tokens[j]) for i, j in pairs])
 
-    # At the first call on a machine; where the cache is kept, later processes load it.
-    _, compile_wall, compile_cpu = timed(lambda: numba.njit(_SIGNATURE, nogil=True)(_products_with))
+    # Compilation happens at the first call on a machine; later processes load the result from numba's cache.
+    _, compile_wall, compile_cpu = timed(lambda: numba.njit(_SIGNATURE, nogil=True)(_fill_products))
     _compiled()
     first, _, first_cpu = timed(lambda: by_table(chosen[:PLAIN_PAIRS]))
     gram, wall, cpu = timed(lambda: SubsequenceKernel(n=N, decay=DECAY, normalise=False).gram(texts))
     second, _, second_cpu = timed(lambda: by_table(chosen[PLAIN_PAIRS:]))
     _, ngram_wall, ngram_cpu = timed(lambda: NGramKernel(n=3).gram(texts))
     kernel = SubsequenceKernel(n=N, decay=DECAY)
-    points, points_wall, _ = timed(lambda: kernel.points(texts[:500]))  # similarities and all
+    points, points_wall, _ = timed(lambda: kernel.points(texts[:500]))  # the similarities included
     pairs = TEXTS * (TEXTS + 1) // 2
     plain_cpu = (first_cpu + second_cpu) / len(chosen) * pairs
     expected = np.concatenate([first, second])

@@ -1,9 +1,10 @@
-"""Pairs of distributions whose frontiers are known by quadrature, and samples from them."""
+"""Pairs of distributions whose frontiers are known by quadrature, samples from them, and points in clusters."""
 
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from pytest import approx
 
 from mallow import Masses, area, integral
 
@@ -35,7 +36,7 @@ class Mixture:
 
 @dataclass(frozen=True)
 class Pair:
-    """P, Q, and their frontier on a fine grid; `extra` features of pure noise change nothing but the difficulty."""
+    """P, Q, and their frontier on a fine grid; `extra` features of pure noise only make it harder to estimate."""
 
     p: Mixture
     q: Mixture
@@ -46,12 +47,12 @@ class Pair:
         d = self.p.dimension
         side = np.linspace(-11, 11, {1: 4001, 2: 201}[d])
         grid = np.stack(np.meshgrid(*[side] * d, indexing="ij"), axis=-1)
-        p, q = (each.density(grid).ravel() for each in (self.p, self.q))
+        p, q = (side.density(grid).ravel() for side in (self.p, self.q))
         return Masses.from_histograms(p / p.sum(), q / q.sum())
 
     def draw(self, n, m, rng):
-        sides = [each.draw(size, rng) for each, size in ((self.p, n), (self.q, m))]
-        return [np.concatenate([side, rng.normal(size=(len(side), self.extra))], axis=1) for side in sides]
+        samples = [side.draw(size, rng) for side, size in ((self.p, n), (self.q, m))]
+        return [np.concatenate([rows, rng.normal(size=(len(rows), self.extra))], axis=1) for rows in samples]
 
 
 def normal(*mean: float, spread: float = 1.0) -> Mixture:
@@ -59,7 +60,7 @@ def normal(*mean: float, spread: float = 1.0) -> Mixture:
 
 
 def tilted(mixture: Mixture, *slope: float) -> Mixture:
-    """The mixture times exp(slope · x), normalised: a log-ratio that is linear, of distributions that are not Gaussian."""
+    """The mixture times exp(slope · x), normalised: the log-ratio is linear, but the distributions are not Gaussian."""
     slope = np.array(slope)
     parts = []
     for weight, mean, spread in mixture.components:
@@ -82,19 +83,19 @@ SAME = Pair(normal(0.0, 0.0), normal(0.0, 0.0))
 
 
 def errors(estimator, pair, n, seeds=3, m=None):
-    """Mean absolute errors of area and integral over some samples of size n."""
+    """Mean absolute errors of area and integral over `seeds` samples of size n."""
     truth = pair.truth
-    found = []
+    gaps = []
     for seed in range(seeds):
         rng = np.random.default_rng([seed, n])
         masses = estimator(*pair.draw(n, m or n, rng), rng=seed)
-        found.append(
+        gaps.append(
             [
                 abs(area(masses, scale=estimator.scale) - area(truth, scale=estimator.scale)),
                 abs(integral(masses) - integral(truth)),
             ]
         )
-    return np.mean(found, axis=0)
+    return np.mean(gaps, axis=0)
 
 
 def gaussian_kl(mean_p, covariance_p, mean_q, covariance_q) -> float:
@@ -103,3 +104,32 @@ def gaussian_kl(mean_p, covariance_p, mean_q, covariance_q) -> float:
     inner = np.linalg.solve(covariance_q, covariance_p)
     maha = gap @ np.linalg.solve(covariance_q, gap)
     return float((np.trace(inner) + maha - len(gap) - np.linalg.slogdet(inner)[1]) / 2)
+
+
+def clustered_points(size: int, width: int, seed: int = 0, dtype: type = np.float32):
+    """Points (size, width) around 12 centres, with falling variance."""
+    rng = np.random.default_rng(seed)
+    std = np.arange(1, width + 1) ** -0.6
+    middle = rng.standard_normal((12, width)) * std * 1.5
+    return (middle[rng.integers(12, size=size)] + rng.standard_normal((size, width)) * std + 0.7).astype(dtype)
+
+
+def log_ratios(masses):
+    """log r at the points of P, then at those of Q."""
+    m = masses.split
+    with np.errstate(divide="ignore"):
+        return np.concatenate([np.log(masses.p[m:] / masses.q[m:]), np.log(masses.p[:m] / masses.q[:m])])
+
+
+def assert_same(first, second, tolerance=1e-12):
+    """The masses are equal up to rounding."""
+    assert first.split == second.split
+    assert first.p == approx(second.p, rel=tolerance, abs=1e-300)
+    assert first.q == approx(second.q, rel=tolerance, abs=1e-300)
+
+
+def eight_clusters(n, width=6, shift=0.0, seed=0, dtype=np.float64):
+    """A sample (n, width) of a mixture of eight round Gaussians, the same for every seed."""
+    rng = np.random.default_rng(seed)
+    centres = np.random.default_rng(99).normal(size=(8, width))
+    return (centres[rng.integers(8, size=n)] + 0.7 * rng.normal(size=(n, width)) + shift).astype(dtype)

@@ -1,4 +1,4 @@
-"""What hypothesis draws from: pairs of distributions, easy and hard, and divergences."""
+"""Hypothesis strategies: pairs of distributions, easy and hard, and divergences."""
 
 import numpy as np
 from hypothesis import strategies as st

@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from synthetic import Progress, write, zipf
 
 from mallow import Masses, area, debiased, integral, smoothing
-from mallow.theory._debias import _extrapolated
+from mallow.theory._debias import _extrapolate
 
 TRIALS, SCALE, BINS, SPARSITY = 100, 5.0, (100, 500), (0.01, 0.03, 0.1, 0.3, 1.0)
 BASE, OURS = "Krichevsky–Trofimov", "debiased"
@@ -56,7 +56,7 @@ def estimates(a: np.ndarray, b: np.ndarray) -> dict[str, tuple[np.ndarray, np.nd
     plain["Good–Turing"] = smoothing.good_turing
     found = {name: summaries(Masses.from_histograms(smooth(a), smooth(b))) for name, smooth in plain.items()}
     found[OURS] = summaries(debiased(a, b))
-    found["2F − H"] = summaries(_extrapolated(a, b, lambda change, n, m: np.ones_like(change[..., :1])))
+    found["2F − H"] = summaries(_extrapolate(a, b, lambda change, n, m: np.ones_like(change[..., :1])))
     return found
 
 

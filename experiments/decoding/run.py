@@ -33,11 +33,8 @@ import mallow
 from mallow.baselines import language_modelling, perplexity, text_perplexities
 from mallow.embed._cache import default_cache
 from mallow.embed._language_model import LanguageModel
-from mallow.generate._causal import CausalModel
-from mallow.generate._files import Plan, generate_file, prompts_of
-from mallow.generate._rules import TopK
-from mallow.generate._search import Sampling, decoder
-from mallow.samples._samples import Samples
+from mallow.generate import CausalModel, GenerationPlan, Sampling, TopK, decoder, generate_file, prompts_of
+from mallow.samples import Samples
 
 HERE = Path(__file__).resolve().parent
 FOLDER = HERE.parents[2] / "shared" / "data" / "webtext-gpt2-large"
@@ -68,14 +65,14 @@ def human_texts(model) -> Samples:
     """Prompt and continuation of the first texts that are long enough, cut to the longest length."""
     if not FOLDER.is_dir():
         sys.exit(f"This study needs the texts in {FOLDER}, which are not part of the repository.")
-    given = mallow.samples._samples.read(FOLDER / "human.jsonl.gz", field="gen")
-    prompts = mallow.samples._samples.read(FOLDER / "human.jsonl.gz", field="prefix")
+    given = mallow.samples.read(FOLDER / "human.jsonl.gz", field="gen")
+    prompts = mallow.samples.read(FOLDER / "human.jsonl.gz", field="prefix")
     found = {}
     for id_, before, text in zip(given.ids, prompts.texts, given.texts, strict=True):
         tokens = model.encode(before + text)
         if len(tokens) >= PROMPT + LENGTHS[-1] and len(found) < COUNT:
             found[id_] = model.decode(tokens[: PROMPT + LENGTHS[-1]])
-    return Samples("text", tuple(found.values()), tuple(found), source="WebText")
+    return Samples(texts=tuple(found.values()), ids=tuple(found), source="WebText")
 
 
 def human_perplexity(model, human: Samples, folder: Path) -> float:
@@ -84,7 +81,7 @@ def human_perplexity(model, human: Samples, folder: Path) -> float:
     if not kept.exists():
         prompts = prompts_of(human, model, tokens=PROMPT)
         new = [model.encode(text)[PROMPT:] for text in human.texts]
-        kept.write_text(json.dumps(round(perplexity(model, new, given=[prompt.tokens for prompt in prompts]), 2)))
+        kept.write_text(json.dumps(round(perplexity(model, new, prefixes=[prompt.tokens for prompt in prompts]), 2)))
     return json.loads(kept.read_text())
 
 
@@ -98,7 +95,7 @@ def generated(model, human: Samples, wanted: list[str]) -> dict[str, Path]:
     folder = cache.folder / "decoding" / hashlib.sha256(content.encode()).hexdigest()[:12]
     folder.mkdir(parents=True, exist_ok=True)
     target = human_perplexity(model, human, folder)
-    plan = Plan(max_new=LENGTHS[-1], min_new=LENGTHS[-1], with_prompt=True)
+    plan = GenerationPlan(max_new=LENGTHS[-1], min_new=LENGTHS[-1], with_prompt=True)
     files = {}
     for label in wanted:
         name = DECODERS[label].format(perplexity=target)
@@ -111,7 +108,7 @@ def generated(model, human: Samples, wanted: list[str]) -> dict[str, Path]:
 def cut(model, samples: Samples, new: int, *, first: int = 0) -> Samples:
     """Texts from a token on, as far as so many new ones."""
     texts = tuple(model.decode(model.encode(text)[first : PROMPT + new]) for text in samples.texts)
-    return Samples("text", texts, samples.ids, source=samples.source)
+    return Samples(texts=texts, ids=samples.ids, source=samples.source)
 
 
 def compared(human: Samples, systems: dict[str, Samples], embedder) -> dict[str, object]:
@@ -135,16 +132,16 @@ def token_metrics(model, human: Samples, files: dict[str, Path]) -> dict[str, di
     """What needs token probabilities: of the generated texts their perplexity, of human text SP, JS and ε-perplexity."""
     before = [prompt.tokens for prompt in prompts_of(human, model, tokens=PROMPT)[:SCORED]]
     new = [model.encode(text)[PROMPT:] for text in human.texts[:SCORED]]
-    found = {"human": {"perplexity": perplexity(model, new, given=before)}}
+    found = {"human": {"perplexity": perplexity(model, new, prefixes=before)}}
     for label, path in files.items():
-        texts = mallow.samples._samples.read(path).texts
+        texts = mallow.samples.read(path).texts
         made = [model.encode(text)[PROMPT:] for text in texts[:SCORED]]
-        each = text_perplexities(model, made, given=before)
-        found[label] = {"perplexity": perplexity(model, made, given=before), "median": float(np.median(each))}
+        each = text_perplexities(model, made, prefixes=before)
+        found[label] = {"perplexity": perplexity(model, made, prefixes=before), "median": float(np.median(each))}
         chosen = decoder("greedy" if "{" in DECODERS[label] else DECODERS[label])
         if isinstance(chosen, Sampling) or label == "greedy":
             rules = (TopK(1),) if label == "greedy" else chosen.rules
-            lm = language_modelling(model, new, rules, given=before, batch=SCORED)
+            lm = language_modelling(model, new, rules, prefixes=before, batch=SCORED)
             found[label] |= {"sp": lm.sparsemax, "js": lm.js, "epsilon_perplexity": lm.epsilon_perplexity}
         print(label, found[label], file=sys.stderr)
     return found
@@ -273,12 +270,12 @@ def picture(results: dict[str, object]) -> None:
 
 def main() -> None:
     warnings.simplefilter("ignore")
-    model = CausalModel(weights(), dtype="float32", device="cpu").loaded()
+    model = CausalModel(weights(), dtype="float32", device="cpu").load()
     human = human_texts(model)
     files = generated(model, human, sys.argv[2:] or list(DECODERS))
     if sys.argv[1:2] == ["generate"]:
         return
-    systems = {label: mallow.samples._samples.read(path) for label, path in files.items()}
+    systems = {label: mallow.samples.read(path) for label, path in files.items()}
     results: dict[str, object] = {"model": model.name, "n": len(human), "minilm": {}, "whole": {}, "smollm2": {}}
     own = LanguageModel(weights(), dtype="float32", device="cpu")
     for length in LENGTHS:
@@ -287,7 +284,7 @@ def main() -> None:
         at = [cut(model, each, length) for each in (human, *systems.values())]
         results["whole"][str(length)] = compared(at[0], dict(zip(systems, at[1:], strict=True)), "minilm")
         if length == LENGTHS[-1]:
-            few = [Samples("text", each.texts[:FEW], each.ids[:FEW], source=each.source) for each in at]
+            few = [each.first(FEW) for each in at]
             results["smollm2"][str(length)] = compared(few[0], dict(zip(systems, few[1:], strict=True)), own)
         print(length, results["minilm"][str(length)]["mauve"], file=sys.stderr)
     results["tokens"] = token_metrics(model, human, files)

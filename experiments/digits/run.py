@@ -145,8 +145,8 @@ def main() -> None:
     }
     write(__file__, results)
     said = f"Cannot be told apart by MAUVE*, best first: {'; '.join(' = '.join(group) for group in compared.groups)}.\n"
-    (HERE / "digits.md").write_text(f"{found.to_markdown()}\n\n{said}")
-    print(found.to_text(), said, sep="\n")
+    (HERE / "digits.md").write_text(f"{found.table('markdown')}\n\n{said}")
+    print(found, said, sep="\n")
     picture(results, images)
 
 

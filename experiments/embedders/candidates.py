@@ -11,11 +11,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from mallow.embed._language_model import LanguageModel
-from mallow.embed._onnx import minilm
+from mallow.embed import LanguageModel, NGramKernel, glove, minilm
 from mallow.embed._protocol import Rows, collected
-from mallow.embed._string_kernels import NGramKernel
-from mallow.embed._word_vectors import glove
 
 
 @dataclass(frozen=True)

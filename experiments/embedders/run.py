@@ -25,8 +25,8 @@ from synthetic import write
 from webtext import DECODERS, PUBLISHED, WORDS, cut, texts
 
 from mallow import compare, score
-from mallow.embed._embed import name_of
-from mallow.explain._audit import audit_embedder
+from mallow.embed._embed import embedder_name
+from mallow.explain import audit_embedder
 
 HERE = Path(__file__).resolve().parent
 
@@ -46,7 +46,7 @@ def study(name: str, human: list[str], systems: dict[str, list[str]]) -> dict[st
         for words in ([] if name in SLOW else WORDS)
     }
     return {
-        "embedder": name_of(embedder),
+        "embedder": embedder_name(embedder),
         "n": n,
         "scores": scores,
         "std": {each: found.scores[each].std["mauve"] for each in DECODERS},

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import mallow.samples._samples
+import mallow.samples
 
 FOLDER = Path(__file__).resolve().parents[3] / "shared" / "data" / "webtext-gpt2-large"
 DECODERS = ("greedy", "beam", "typical", "contrastive", "nucleus", "topk")
@@ -23,7 +23,7 @@ def by_prompt() -> dict[str, dict[int, str]]:
         sys.exit(f"This study needs the generations in {FOLDER}, which are not part of the repository.")
     found = {}
     for name in ("human", *DECODERS):
-        read = mallow.samples._samples.read(FOLDER / f"{name}.jsonl.gz", field="gen", skip_bad=True)
+        read = mallow.samples.read(FOLDER / f"{name}.jsonl.gz", field="gen", skip_bad=True)
         first = dict(reversed(list(zip(read.ids or (), read.texts, strict=True))))
         kept = {int(number): text.strip() for number, text in sorted(first.items(), key=lambda pair: int(pair[0]))}
         found[name] = {number: text for number, text in kept.items() if text}

@@ -36,8 +36,8 @@ OTHERS = (
 
 def rank_correlations(found: Table) -> tuple[list[str], np.ndarray]:
     """Spearman's ρ of the distances from the reference, for all pairs of measures over the decoders."""
-    names = [column.name for column in found.columns]
-    off = [[abs(found.values[each][column.name] - column.ideal) for each in DECODERS] for column in found.columns]
+    names = [row.name for row in found.rows]
+    off = [[abs(found.values[each][row.name] - row.ideal) for each in DECODERS] for row in found.rows]
     return names, spearmanr(np.array(off), axis=1).statistic
 
 
@@ -53,15 +53,15 @@ def published_diversity() -> dict[str, float]:
 def report(found: Table, names: list[str], rho: np.ndarray, ours: dict[str, float]) -> str:
     to = names.index("MAUVE* KL")
     published = [PUBLISHED[each] for each in DECODERS]
-    lines = [found.to_markdown(), "", "\n".join(f"- {note}" for note in found.notes), ""]
+    lines = [found.table("markdown"), "", "\n".join(f"- {caveat}" for caveat in found.caveats), ""]
     lines += [
         "Rank correlation over the six decoders of the distance from the reference: with MAUVE* of KL, and with the published"
     ]
     lines += ["MAUVE (GPT-2 large features). With six systems, ±0.89 is the least that is significant at 5 %.", ""]
     lines += ["| measure | with MAUVE* | with published |", "| --- | ---: | ---: |"]
-    for place, column in enumerate(found.columns):
-        off = [abs(found.values[each][column.name] - column.ideal) for each in DECODERS]
-        lines.append(f"| {column.name} | {rho[place, to]:.2f} | {-spearmanr(off, published).statistic:.2f} |")
+    for place, row in enumerate(found.rows):
+        off = [abs(found.values[each][row.name] - row.ideal) for each in DECODERS]
+        lines.append(f"| {row.name} | {rho[place, to]:.2f} | {-spearmanr(off, published).statistic:.2f} |")
     theirs = published_diversity()
     pairs = [f"{name} {ours[name]:.3f} ({theirs[name]:.3f})" for name in ("human", *DECODERS)]
     lines += ["", f"Diversity of all 1,000 texts, beside the published value in brackets: {', '.join(pairs)}."]
@@ -95,7 +95,7 @@ def main() -> None:
     half = len(order) // 2
     reference = [everything["human"][number] for number in order[:half]]
     systems = {name: [each[number] for number in order[half : 2 * half]] for name, each in everything.items()}
-    scorer = NGram.fit(mallow.samples._samples.read(OTHERS).texts, order=5)
+    scorer = NGram.fit(mallow.samples.read(OTHERS).texts, order=5)
     found = table(reference, systems, scorer=scorer)
     names, rho = rank_correlations(found)
     write(__file__, {**found.to_dict(), "diversity": ours, "spearman": dict(zip(names, rho.tolist(), strict=True))})

@@ -18,7 +18,7 @@ _MODULES = ["baselines", "bounds", "compat", "embed", "generate", "report", "smo
 _PACKAGES = {
     name: package
     for package, names in {
-        "confounds": "Finding find_confounds",
+        "confounds": "find_confounds",
         "errors": "EstimateWarning InputError",
         "estimate": "Classifier Codebook Gaussian KernelDensity Neighbors Quantize Reduce",
         "evaluate": "MAUVE_2021 MAUVE_STAR Check Comparison Measure Monitor SamplePlan Score Sweep"

@@ -1,5 +1,5 @@
 from mallow import baselines, bounds, compat, embed, generate, report, smoothing, transport
-from mallow.confounds import Finding, find_confounds
+from mallow.confounds import find_confounds
 from mallow.errors import EstimateWarning, InputError
 from mallow.estimate import Classifier, Codebook, Gaussian, KernelDensity, Neighbors, Quantize, Reduce
 from mallow.evaluate import (
@@ -66,7 +66,6 @@ __all__ = [
     "Diagnosis",
     "Divergence",
     "EstimateWarning",
-    "Finding",
     "Frontier",
     "Gaussian",
     "InputError",

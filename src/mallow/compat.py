@@ -16,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 
 from mallow._checks import positive, whole
-from mallow.embed import LanguageModel, features
+from mallow.embed import LanguageModel, embed_samples
 from mallow.errors import EstimateWarning, InputError
 from mallow.estimate import Quantize, Reduce
 from mallow.theory import Array, Masses, area, frontier, integral
@@ -124,7 +124,7 @@ def _features(
     if tokens is not None:
         return model.of_tokens([np.asarray(each).reshape(-1).tolist() for each in tokens])
     if texts is not None:
-        return features(list(texts), model).features
+        return embed_samples(list(texts), model).features
     raise InputError(f"One of `{side}_features`, `{side}_tokens` and `{side}_text` must be given; got none.")
 
 

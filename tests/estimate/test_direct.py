@@ -12,13 +12,9 @@ from hypothesis.extra import numpy as hnp
 from pytest import approx
 
 from mallow.errors import EstimateWarning, InputError
-from mallow.estimate._direct import direct, direct_frontier, log_likelihoods
-from mallow.generate._ngram import NGram
-from mallow.generate._rules import Nucleus, TopK
-from mallow.generate._search import generate
-from mallow.theory._divergence import CHI2, KL
-from mallow.theory._frontier import area, frontier, integral, midpoint
-from mallow.theory._masses import Masses
+from mallow.estimate import direct, direct_frontier, log_likelihoods
+from mallow.generate import NGram, Nucleus, TopK, generate
+from mallow.theory import CHI2, KL, Masses, area, frontier, integral, midpoint
 
 SEQUENCES = list(itertools.product(range(3), repeat=3))
 
@@ -54,21 +50,21 @@ SPARSE = probabilities([[2, 2, 0], [1, 0, 3], [2, 1, 1]])
 def test_a_sample_that_is_the_distribution_has_the_exact_frontier(q):
     truth = Masses.from_histograms(P, q)
     for grid in (None, 10, [0.01, 0.5, 0.999]):
-        found, exact = direct_frontier(*enumerated(P, q), grid=grid), frontier(truth, grid=grid)
-        assert found.lam.tolist() == exact.lam.tolist()
-        assert found.p_to_mix == approx(exact.p_to_mix, abs=1e-12)
-        assert found.q_to_mix == approx(exact.q_to_mix, abs=1e-12)
-        assert area(found, scale=5) == approx(area(exact, scale=5), abs=1e-9)
-    found = direct_frontier(*enumerated(P, q))
-    assert integral(found) == approx(integral(truth), abs=1e-9)
-    assert midpoint(found) == approx(midpoint(truth), abs=1e-12)
+        curve, exact = direct_frontier(*enumerated(P, q), grid=grid), frontier(truth, grid=grid)
+        assert curve.lam.tolist() == exact.lam.tolist()
+        assert curve.p_to_mix == approx(exact.p_to_mix, abs=1e-12)
+        assert curve.q_to_mix == approx(exact.q_to_mix, abs=1e-12)
+        assert area(curve, scale=5) == approx(area(exact, scale=5), abs=1e-9)
+    curve = direct_frontier(*enumerated(P, q))
+    assert integral(curve) == approx(integral(truth), abs=1e-9)
+    assert midpoint(curve) == approx(midpoint(truth), abs=1e-12)
 
 
 @pytest.mark.parametrize("pooled", [False, True])
 @pytest.mark.parametrize("divergence", [KL, CHI2], ids=str)
 def test_masses_of_such_a_sample_are_exact_for_every_divergence(divergence, pooled):
-    truth, found = Masses.from_histograms(P, Q), direct(*enumerated(P, Q), pooled=pooled)
-    exact, curve = (frontier(each, divergence, grid=20) for each in (truth, found))
+    truth, estimate = Masses.from_histograms(P, Q), direct(*enumerated(P, Q), pooled=pooled)
+    exact, curve = (frontier(masses, divergence, grid=20) for masses in (truth, estimate))
     assert curve.p_to_mix == approx(exact.p_to_mix, abs=1e-12)
     assert curve.q_to_mix == approx(exact.q_to_mix, abs=1e-12)
 
@@ -83,7 +79,7 @@ def test_masses_see_what_is_missed_when_pooled_only():
 def test_a_constant_of_both_log_probabilities_does_not_matter():
     four = enumerated(P, Q)
     base = direct_frontier(*four)
-    moved = direct_frontier(*(each - 3000.0 for each in four))
+    moved = direct_frontier(*(log_prob - 3000.0 for log_prob in four))
     assert moved.p_to_mix == approx(base.p_to_mix, abs=1e-9)
 
 
@@ -97,7 +93,7 @@ log_probs = hnp.arrays(np.float64, 5, elements=st.floats(-5000, 0))
 @pytest.mark.filterwarnings("ignore:the estimated divergence:mallow.errors.EstimateWarning")
 def test_curves_of_any_log_probabilities_are_monotone_and_in_range(p_at_p, q_at_p, p_at_q, q_at_q, missing):
     gone = np.array([missing >> i & 1 for i in range(5)], bool)
-    q_at_p, p_at_q = (np.where(gone, -np.inf, each) for each in (q_at_p, p_at_q))
+    q_at_p, p_at_q = (np.where(gone, -np.inf, log_prob) for log_prob in (q_at_p, p_at_q))
     curve = direct_frontier(p_at_p, q_at_p, p_at_q, q_at_q)
     assert np.isfinite(curve.p_to_mix).all()
     assert np.isfinite(curve.q_to_mix).all()
@@ -153,7 +149,7 @@ def test_independent_tokens_converge_to_the_truth():
 
 @pytest.fixture(scope="module")
 def models():
-    """Two n-gram models of the same text, of another order, over letters: the tokens are the same."""
+    """Two n-gram models of different order, of the same text, over letters: they share their tokens."""
     texts = [text[:3000].lower() for text in list(pydoc_data.topics.topics.values())[:40]]
     return [NGram.fit(texts, order=order, tokenize=letters, min_count=10**9) for order in (3, 2)]
 
@@ -164,13 +160,13 @@ def written(model, length, count, decoder="ancestral", rng=0):
 
 def test_long_texts_of_like_models_are_disjoint(models):
     surrogate, model = models
-    found = {}
+    integrals = {}
     for length in (1, 4, 64):
         x, y = written(surrogate, length, 150, rng=1), written(model, length, 150, rng=2)
-        found[length] = integral(direct_frontier(*log_likelihoods(surrogate, model, x, y)))
-    assert found[1] < 0.2
-    assert found[1] < found[4] < found[64]
-    assert found[64] > 0.98
+        integrals[length] = integral(direct_frontier(*log_likelihoods(surrogate, model, x, y)))
+    assert integrals[1] < 0.2
+    assert integrals[1] < integrals[4] < integrals[64]
+    assert integrals[64] > 0.98
 
 
 def test_the_surrogate_is_perfect_and_truncation_is_punished(models):
@@ -213,8 +209,16 @@ def test_log_likelihoods_are_sums_over_tokens_in_any_batch(models):
 @pytest.mark.parametrize(
     ("place", "values", "message"),
     [
-        (0, [-1.0, -np.inf], r"`log_p_at_p` must be finite; got -inf at index 1: the surrogate must give human text"),
-        (3, [-np.inf, -1.0], r"`log_q_at_q` must be finite; got -inf at index 0: a model gives its own texts"),
+        (
+            0,
+            [-1.0, -np.inf],
+            r"`log_p_at_p` must be finite; got -inf at index 1: the surrogate must give human text a probability above 0\. Score it without rules\.",
+        ),
+        (
+            3,
+            [-np.inf, -1.0],
+            r"`log_q_at_q` must be finite; got -inf at index 0: a model gives its own texts a probability above 0\. Are these its decoding rules\?",
+        ),
         (1, [np.nan, -1.0], r"`log_q_at_p` must hold log-probabilities, finite or −∞; got nan at index 0\."),
         (2, [-1.0, np.inf], r"`log_p_at_q` must hold log-probabilities, finite or −∞; got inf at index 1\."),
         (1, [-1.0], r"`log_p_at_p` and `log_q_at_p` must have the same shape"),
@@ -233,7 +237,8 @@ def test_bad_log_probabilities_are_refused(estimate, place, values, message):
 def test_ids_must_mean_the_same_to_both_models(models):
     other = NGram.fit(["to be or not to be"], min_count=1)
     with pytest.raises(
-        InputError, match=r"must mean the same to `surrogate` and `model`; they have 257 and \d+ tokens\."
+        InputError,
+        match=r"must mean the same to `surrogate` and `model`; they have 257 and \d+ tokens\. Pass texts instead",
     ):
         log_likelihoods(models[0], other, [[1, 2]], ["a"])
     assert math.isfinite(log_likelihoods(models[0], other, ["a b"], ["a"]).q_at_p[0])

@@ -8,15 +8,15 @@ from pytest import approx
 
 from estimate_truths import HUMPS, SHIFTED, SHIFTED_WIDER, TILTED, errors, gaussian_kl
 from mallow import InputError, area, integral
-from mallow.estimate._gaussian import Fit, Gaussian
-from mallow.estimate._reduce import Reduce
+from mallow.estimate import Gaussian, Reduce
+from mallow.estimate._gaussian import Fit
 
 PLAIN = Gaussian(reduce=None)
 
 
-def same(one, other):
-    assert np.array_equal(one.p, other.p)
-    assert np.array_equal(one.q, other.q)
+def assert_equal(first, second):
+    assert np.array_equal(first.p, second.p)
+    assert np.array_equal(first.q, second.q)
 
 
 def kl(masses):
@@ -54,10 +54,10 @@ def test_the_fit_is_that_of_the_paper_without_shrinkage():
     x, y = rng.normal(size=(60, 3)) * [1, 2, 3], rng.normal(0.5, 1.5, size=(80, 3))
     fit = Gaussian(shrinkage=0.0, reduce=None).prepare(x, y)
     covariances = [root @ root.T for root in fit.roots]
-    found = gaussian_kl(fit.means[0], covariances[0], fit.means[1], covariances[1])
+    fitted = gaussian_kl(fit.means[0], covariances[0], fit.means[1], covariances[1])
     expected = gaussian_kl(x.mean(axis=0), np.cov(x.T), y.mean(axis=0), np.cov(y.T))
     back = gaussian_kl(y.mean(axis=0), np.cov(y.T), x.mean(axis=0), np.cov(x.T))
-    assert found == approx(back if fit.flipped else expected, rel=1e-6)
+    assert fitted == approx(back if fit.flipped else expected, rel=1e-6)
 
 
 def test_draws_of_both_are_needed_where_the_gaussians_are_far_apart():
@@ -116,14 +116,14 @@ def test_swapping_and_shuffling_change_nothing(estimator):
     rng = np.random.default_rng(6)
     x, y = rng.normal(size=(90, 5)), rng.normal(0.3, 1.2, size=(60, 5))
     masses = estimator(x, y, rng=1)
-    same(estimator(y, x, rng=1), masses.swap())
-    same(estimator(x[::-1], y[rng.permutation(60)], rng=1), masses)
+    assert_equal(estimator(y, x, rng=1), masses.swap())
+    assert_equal(estimator(x[::-1], y[rng.permutation(60)], rng=1), masses)
 
 
 def test_a_seed_is_a_set_of_draws():
     x, y = SHIFTED.draw(100, 100, np.random.default_rng(7))
     prepared = PLAIN.prepare(x, y)
-    same(PLAIN.masses(prepared, 3), PLAIN(x, y, rng=np.random.default_rng(3)))
+    assert_equal(PLAIN.masses(prepared, 3), PLAIN(x, y, rng=np.random.default_rng(3)))
     assert not np.array_equal(PLAIN.masses(prepared, 3).p, PLAIN.masses(prepared, 4).p)
     assert len(Gaussian(samples=33).masses(prepared, 0).p) == 66
 

@@ -1,21 +1,14 @@
-"""Quantize and Reduce: symmetry, order, codebooks, known truth, and what is refused."""
+"""Quantize: symmetry, order of rows, known truth, and what is refused."""
 
 import numpy as np
 import pytest
 from pytest import approx
 
+from estimate_truths import eight_clusters
 from mallow import EstimateWarning, InputError, Masses, area, debiased, integral, smoothing
-from mallow.estimate import Codebook, Quantize, Reduce
-from mallow.estimate._quantize import split_size
+from mallow.estimate import Codebook, Quantize, Reduce, split_size
 
-
-def sample(n, width=6, shift=0.0, seed=0, dtype=np.float64):
-    rng = np.random.default_rng(seed)
-    centres = np.random.default_rng(99).normal(size=(8, width))
-    return (centres[rng.integers(8, size=n)] + 0.7 * rng.normal(size=(n, width)) + shift).astype(dtype)
-
-
-X, Y = sample(600), sample(600, shift=0.3, seed=1)
+X, Y = eight_clusters(600), eight_clusters(600, shift=0.3, seed=1)
 
 
 @pytest.mark.parametrize("smooth", [smoothing.krichevsky_trofimov, smoothing.empirical, debiased])
@@ -34,9 +27,10 @@ def test_the_score_is_exactly_symmetric_and_free_of_the_order_of_rows(smooth, re
 
 
 def test_the_same_rng_gives_the_same_masses_and_another_one_others():
-    one, same, other = (Quantize()(X, Y, rng=rng) for rng in (1, 1, 2))
-    assert np.array_equal(one.p, same.p)
-    assert not np.array_equal(one.p, other.p)
+    first, again, other = (Quantize()(X, Y, rng=rng) for rng in (1, 1, 2))
+    assert np.array_equal(first.p, again.p)
+    assert not np.array_equal(first.p, other.p)
+    assert not np.array_equal(*(Quantize()(X, Y, rng=None).p for _ in range(2)))  # None: a fresh seed each time
 
 
 def test_the_partition_is_kept_and_is_what_was_counted():
@@ -65,23 +59,6 @@ def test_bins_are_a_tenth_of_the_smaller_sample():
     assert Quantize().bins_for(15, 15) == 2
 
 
-def test_a_codebook_fitted_once_gives_the_same_labels_and_takes_new_samples():
-    estimator = Quantize(bins=25)
-    codebook = estimator.fit(X, Y, rng=0)
-    frozen = Quantize(codebook=codebook)
-    assert np.array_equal(frozen(X, Y).partition.p_labels, estimator(X, Y, rng=0).partition.p_labels)
-    assert np.array_equal(frozen(X, Y, rng=1).p, frozen(X, Y, rng=2).p)
-    fresh = frozen(sample(300, seed=8), sample(200, seed=9))
-    assert fresh.partition.p_counts.sum() == 300
-    assert area(frozen(X, X), scale=5) == 1.0
-    assert repr(codebook) == "Codebook(bins=25)"
-    plain = Quantize(bins=25, reduce=None).fit(X, rng=0)
-    assert plain.axes is None
-    assert len(plain.labels(Y)) == 600
-    with pytest.raises(InputError, match=r"`features` must be 6 wide, as the codebook was fitted on; got 5"):
-        codebook.labels(X[:, :5])
-
-
 def test_restarts_never_raise_the_objective():
     def objective(restarts):
         partition = Quantize(bins=30, reduce=None, restarts=restarts)(X, Y, rng=0).partition
@@ -99,22 +76,24 @@ def test_the_estimate_approaches_the_truth_as_the_sample_grows():
     truth = Masses.from_histograms(p / p.sum(), q / q.sum())
 
     def error(n):
-        found = []
+        estimates = []
         for seed in range(6):
             rng = np.random.default_rng([n, seed])
             x, y = rng.normal(size=(n, 1)), rng.normal(gap, 1.0, size=(n, 1))
             masses = Quantize(bins=max(4, round(2 * n ** (1 / 3))), reduce=None)(x, y, rng=seed)
-            found.append([area(masses, scale=5), integral(masses)])
-        return np.abs(np.array(found) - [area(truth, scale=5), integral(truth)]).mean(axis=0)
+            estimates.append([area(masses, scale=5), integral(masses)])
+        return np.abs(np.array(estimates) - [area(truth, scale=5), integral(truth)]).mean(axis=0)
 
     small, large = error(150), error(6000)
     assert (large < 0.5 * small).all()
     assert large[0] < 0.02
 
 
-def test_few_distinct_points_use_fewer_bins_and_say_so():
+def test_few_distinct_points_use_fewer_bins_with_a_warning():
     x, y = np.repeat([[0.0], [1.0]], 50, axis=0), np.repeat([[1.0], [2.0]], 50, axis=0)
-    with pytest.warns(EstimateWarning, match=r"only 3 distinct points for 10 bins; 3 bins are used"):
+    with pytest.warns(
+        EstimateWarning, match=r"there are only 3 distinct points for 10 bins, so that 3 bins are used\."
+    ):
         masses = Quantize(bins=10, smoothing=smoothing.empirical, reduce=None)(x, y, rng=0)
     assert sorted(zip(masses.p, masses.q, strict=True)) == [(0.0, 0.5), (0.5, 0.0), (0.5, 0.5)]
 
@@ -135,7 +114,7 @@ def test_types_and_layouts_give_the_same_masses(dtype, layout, tmp_path):
 
 @pytest.mark.parametrize("factor", [1e30, 1e-30])
 @pytest.mark.parametrize("reduce", [None, Reduce(), Reduce(normalise=False)])
-def test_huge_and_tiny_values_are_no_obstacle(factor, reduce):
+def test_huge_and_tiny_values_score_the_same(factor, reduce):
     def mean(x, y):
         return np.mean([area(Quantize(bins=20, reduce=reduce)(x, y, rng=rng), scale=5) for rng in range(6)])
 
@@ -153,18 +132,6 @@ def test_features_without_variance_are_equal():
         assert area(Quantize()(x, x, rng=0), scale=5) == 1.0
 
 
-def test_all_the_variance_may_be_kept():
-    assert Reduce(variance=1.0)(X, Y)[0].shape == (600, 6)
-
-
-def test_reduction_keeps_distances_when_it_keeps_all_axes():
-    x, y = Reduce(variance=1.0, normalise=False)(X, Y)
-    assert np.linalg.norm(x[:50, None] - y[:50], axis=2) == approx(np.linalg.norm(X[:50, None] - Y[:50], axis=2))
-    unit = X / np.linalg.norm(X, axis=1, keepdims=True)
-    x, _ = Reduce(variance=1.0)(X, Y)
-    assert np.linalg.norm(x[0] - x[1]) == approx(np.linalg.norm(unit[0] - unit[1]))
-
-
 @pytest.mark.parametrize(("n", "m", "size"), [(100, 100, 50), (100, 300, 25), (300, 100, 225), (4, 1000, 2)])
 def test_the_reference_is_split_like_the_samples(n, m, size):
     assert split_size(n, m) == size
@@ -179,27 +146,6 @@ def test_the_reference_against_itself_keeps_the_bins_for_each_sample():
     assert 0.8 < area(frozen.against_itself(frozen.prepare(X, Y), 0), scale=5) <= 1
 
 
-BAD = X.copy()
-BAD[[3, 7], 0] = np.nan
-BAD[7, 1] = np.inf
-
-
-@pytest.mark.parametrize(
-    ("x", "y", "message"),
-    [
-        (BAD, Y, r"`reference` must be finite; got 3 NaN or infinite entries in 2 of 600 rows \(rows 3, 7\)"),
-        (X, Y[:, :4], r"features of the same width; got 6 and 4. Were they embedded by the same model\?"),
-        (X[:1], Y, r"`reference` must hold at least 2 samples; got 1"),
-        (X, np.array(["a", "b"], dtype=object), r"`model` must be an array of numbers.* got dtype object"),
-        (X, np.zeros((5, 0)), r"`model` must have two axes, samples and features; got shape \(5, 0\)"),
-        (X, np.zeros((2, 2, 2)), r"`model` must have two axes"),
-    ],
-)
-def test_bad_features_are_refused(x, y, message):
-    with pytest.raises(InputError, match=message):
-        Quantize()(x, y, rng=0)
-
-
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -209,10 +155,6 @@ def test_bad_features_are_refused(x, y, message):
         (lambda: Quantize(max_iter=0), r"`max_iter` must be an integer of at least 1; got 0"),
         (lambda: Quantize(smoothing="kt"), r"`smoothing` must be a function, as in mallow.theory.smoothing; got 'kt'"),
         (lambda: Quantize(codebook="mine"), r"`codebook` must be None, 'shared' or a Codebook; got 'mine'"),
-        (lambda: Reduce(variance=0), r"`variance` must be above 0 and at most 1; got 0"),
-        (lambda: Reduce(variance=1.5), r"`variance` must be above 0 and at most 1; got 1.5"),
-        (lambda: Reduce(variance=None), r"`variance` or `dimension` must be given"),
-        (lambda: Reduce(dimension=0), r"`dimension` must be an integer of at least 1; got 0"),
         (lambda: split_size(3, 3), r"`reference` must hold at least 4 samples to be measured against itself; got 3"),
     ],
 )
@@ -229,4 +171,16 @@ def test_reprs_are_signatures():
     assert repr(other) == (
         "Quantize(bins=7, smoothing=debiased, reduce=Reduce(dimension=5, normalise=False), restarts=3, max_iter=9)"
     )
+
+
+def test_fit_checks_its_samples_and_warns():
     assert isinstance(Quantize().fit(X), Codebook)
+    with pytest.raises(InputError, match=r"`x` must hold at least 2 samples; got 1"):
+        Quantize().fit(X[:1])
+    with pytest.raises(InputError, match=r"`others` must be finite; got 1 NaN or infinite entries in 1 of 600 rows"):
+        Quantize().fit(X, np.where(np.arange(3600).reshape(600, 6) == 7, np.nan, Y))
+    with pytest.raises(InputError, match=r"`x` and `others` must have features of the same width; got 6 and 4"):
+        Quantize().fit(X, Y, Y[:, :4])
+    with pytest.warns(EstimateWarning, match=r"only 5 distinct points for 8 bins") as caught:
+        assert len(Quantize(bins=8).fit(X[:5]).centres) == 5
+    assert caught[0].filename == __file__

@@ -11,7 +11,7 @@ from pytest import approx
 from mallow import EstimateWarning, InputError, Measure, compare, score
 from mallow.estimate import Neighbors, Quantize
 from mallow.evaluate._check import check_regression, read_baseline
-from mallow.evaluate._score import MAUVE_2021
+from mallow.evaluate._measure import MAUVE_2021
 
 pytestmark = pytest.mark.filterwarnings("ignore::mallow.EstimateWarning")
 
@@ -100,22 +100,23 @@ def test_the_noise_of_clustering_of_both_runs_counts(baseline):
 
 def test_the_verdict_in_words_and_as_json(baseline):
     found = check_regression(X, MODEL, baseline)
-    lines = found.to_text().splitlines()
+    lines = str(found).splitlines()
     assert lines[0] == found.message
-    assert lines[1] == f"MAUVE freed of bias: {found.before:.4f} in the baseline, {found.now:.4f} now."
-    assert lines[2].startswith("Warning: only 500 samples")
+    assert lines[1] == f"Bias-corrected MAUVE: {found.before:.4f} in the baseline, {found.now:.4f} now."
+    assert lines[2].startswith("caveat: only 500 samples")
     data = json.loads(json.dumps(found.to_dict()))
     assert data["kind"] == "mallow check"
     assert data["ok"] is True
     assert data["interval"] == approx(found.interval)
-    assert data["signature"] == baseline.signature
+    assert data["score"]["signature"]["measure"] == baseline.signature.measure
+    assert data["message"] == found.message
 
 
 def test_other_sizes_and_versions_are_doubts(baseline):
-    old = replace(baseline, signature=baseline.signature.replace("mallow ", "mallow 0.0.", 1))
-    with pytest.warns(EstimateWarning, match="the baseline was made by mallow 0.0."):
+    old = replace(baseline, signature=replace(baseline.signature, version="0.0.1"))
+    with pytest.warns(EstimateWarning, match="the baseline was made by mallow 0.0.1, and this score by 0.1.0"):
         found = check_regression(X[:400], MODEL[:400], old)
-    assert "the baseline has 500 and 500 samples, and this score 400 and 400" in found.warnings[-1]
+    assert "the baseline has 500 and 500 samples, and this score 400 and 400" in found.caveats[-1].message
 
 
 def test_the_measure_is_that_of_the_baseline():
@@ -123,7 +124,7 @@ def test_the_measure_is_that_of_the_baseline():
     before = score(X, MODEL, repeats=1, measure=measure)
     assert check_regression(X, MODEL, before, measure=measure).drop == 0.0
     with pytest.raises(
-        InputError, match=r"`measure` must be given, since the baseline was made with Measure\(Quantize\(bins=30"
+        InputError, match=r"`measure` must be passed, since the baseline was made with Measure\(Quantize\(bins=30"
     ):
         check_regression(X, MODEL, before)
     with pytest.raises(
@@ -131,7 +132,7 @@ def test_the_measure_is_that_of_the_baseline():
     ):
         check_regression(X, MODEL, before, measure=MAUVE_2021)
     first = score(X, MODEL, repeats=1, measure=MAUVE_2021)
-    assert "smoothing=empirical" in check_regression(X, MODEL, first).score.signature
+    assert "smoothing=empirical" in check_regression(X, MODEL, first).score.signature.measure
 
 
 def test_without_bins_the_noise_is_not_known():
@@ -163,7 +164,7 @@ def test_bad_input_is_refused(baseline):
         with pytest.raises(InputError, match=r"`max_drop` must be a drop in MAUVE, at least 0 and below 1; got "):
             check_regression(X, MODEL, baseline, max_drop=drop)
     with pytest.raises(
-        InputError, match=r"`same_reference` cannot be: the baseline's reference has 500 samples, and this one 400"
+        InputError, match=r"`same_reference` cannot hold: the baseline's reference has 500 samples, and this one 400"
     ):
         check_regression(X[:400], MODEL, baseline, same_reference=True)
 
@@ -171,7 +172,7 @@ def test_bad_input_is_refused(baseline):
 def test_what_is_not_a_score_file_is_refused(baseline, tmp_path):
     file = tmp_path / "file.json"
     with pytest.raises(
-        InputError, match=r"`baseline` must be a file that can be read; .*file.json: No such file.*mallow score REF"
+        InputError, match=r"`baseline` must be a readable file; .*file.json: No such file.*mallow score REF"
     ):
         read_baseline(file)
     comparison = compare(X[:100], {"a": MODEL[:100]}, repeats=1)
@@ -181,7 +182,10 @@ def test_what_is_not_a_score_file_is_refused(baseline, tmp_path):
         ("[1, 2]", r"must be the JSON file of a score; .*file.json holds 'list'"),
         ("{}", r"must be the JSON file of a score; .*file.json holds None"),
         (comparison.to_json(), r"must be the JSON file of a score; .*file.json holds 'mallow comparison'"),
-        (json.dumps(damaged), r"must be the JSON file of a score; .*file.json is damaged: KeyError\('values'\)"),
+        (
+            json.dumps(damaged),
+            r"must be the JSON file of a score; .*file.json: `data` must be what Score.to_dict wrote; it is damaged, .*'values'.*mallow score REF",
+        ),
     ):
         file.write_text(text)
         with pytest.raises(InputError, match=message):

@@ -8,8 +8,8 @@ from pytest import approx
 
 from mallow import Comparison, EstimateWarning, InputError, Measure, compare, score
 from mallow.estimate import Quantize
-from mallow.evaluate._compare import Difference, _ranked
-from mallow.samples._samples import Samples
+from mallow.evaluate._comparison import Difference, rank_systems
+from mallow.samples import Samples
 
 
 def sample(n, shift=0.0, seed=0, width=5, noise=0.8):
@@ -83,7 +83,7 @@ def test_one_codebook_for_all():
     labels = [one.masses.partition.p_labels for one in found.scores.values()]
     assert all(np.array_equal(labels[0], other) for other in labels)
     assert list(found.scores)[-1] == "far"
-    assert "codebook=shared" in found.signature
+    assert "codebook=shared" in found.signature.measure
 
 
 def test_pairing_sharpens_the_difference_of_like_systems():
@@ -106,35 +106,36 @@ def test_samples_with_ids_are_paired_by_id():
     rng = np.random.default_rng(0)
     ids = tuple(f"prompt {i}" for i in range(1000))
     order = rng.permutation(1000)
-    reference = Samples("features", X, ids=ids)
-    shuffled = Samples("features", SYSTEMS["middle"][order], ids=tuple(ids[i] for i in order))
+    reference = Samples(features=X, ids=ids)
+    shuffled = Samples(features=SYSTEMS["middle"][order], ids=tuple(ids[i] for i in order))
     plain = {"a": SYSTEMS["middle"], "b": SYSTEMS["same"]}
-    by_id = {"a": shuffled, "b": Samples("features", SYSTEMS["same"], ids=ids)}
+    by_id = {"a": shuffled, "b": Samples(features=SYSTEMS["same"], ids=ids)}
     found = quietly(compare, reference, by_id, repeats=1)
     assert found.differences == quietly(compare, X, plain, repeats=1).differences
-    other = Samples("features", SYSTEMS["same"], ids=(*ids[:-1], "another"))
+    other = Samples(features=SYSTEMS["same"], ids=(*ids[:-1], "another"))
     with pytest.warns(
-        EstimateWarning, match="b: 1 ids, such as 'another', are not among the reference's: samples are paired"
+        EstimateWarning, match="b: 1 ids, such as 'another', are not in the reference: samples are paired by position"
     ):
         compare(reference, {"b": other}, repeats=1)
-    names = Samples("features", SYSTEMS["same"], ids=tuple(f"{i}.png" for i in range(1000)))
+    names = Samples(features=SYSTEMS["same"], ids=tuple(f"{i}.png" for i in range(1000)))
     found = compare(reference, {"b": names}, repeats=1)  # file names are labels, not pairs
-    assert found.scores["b"].warnings == ()
+    assert found.scores["b"].caveats == ()
 
 
 def test_ids_that_repeat_are_generations_of_a_prompt():
     ids = tuple(f"prompt {i}" for i in range(600))
     generations = np.stack([sample(600, 0.4, seed) for seed in (11, 12)], axis=1)
     order = np.random.default_rng(0).permutation(600)
-    flat = Samples("features", generations[order].reshape(1200, -1), ids=tuple(ids[i] for i in order for _ in range(2)))
-    found = quietly(compare, Samples("features", sample(600), ids=ids), {"two": flat}, repeats=1)
+    flat = Samples(features=generations[order].reshape(1200, -1), ids=tuple(ids[i] for i in order for _ in range(2)))
+    found = quietly(compare, Samples(features=sample(600), ids=ids), {"two": flat}, repeats=1)
     assert found.to_dict() == quietly(compare, sample(600), {"two": generations}, repeats=1).to_dict()
+    assert found.signature.generations == 2
 
 
 def test_where_samples_are_missing_nothing_is_paired():
     ids = tuple(f"prompt {i}" for i in range(1000))
-    some = Samples("features", SYSTEMS["same"][:900], ids=ids[:900])
-    found = quietly(compare, Samples("features", X, ids=ids), {"some": some}, repeats=1)
+    some = Samples(features=SYSTEMS["same"][:900], ids=ids[:900])
+    found = quietly(compare, Samples(features=X, ids=ids), {"some": some}, repeats=1)
     assert found.scores["some"].n == (1000, 900)
 
 
@@ -143,7 +144,7 @@ def test_several_generations_have_a_variance_of_their_own():
     found = quietly(compare, sample(600), {"three": generations, "one": generations[:, 0]}, repeats=2)
     assert set(found.variance["three"]) == {"clustering", "sampling", "generation"}
     assert set(found.variance["one"]) == {"clustering", "sampling"}
-    assert "generations=3" in found.scores["three"].signature
+    assert "generations=3" in str(found.scores["three"].signature)
     single = [quietly(score, sample(600), generations[:, i], repeats=2) for i in range(3)]
     three = found.scores["three"]
     assert three.mauve == approx(np.mean([one.mauve for one in single]), abs=1e-9)
@@ -155,7 +156,43 @@ def test_several_generations_have_a_variance_of_their_own():
 def test_samples_of_other_sizes_are_not_paired():
     found = quietly(compare, X, {"a": sample(700, 0.1, 1), "b": sample(800, 0.8, 2)}, repeats=1)
     assert found.winner == "a"
-    assert any("different sizes, 1000 and 700" in text for text in found.warnings)
+    assert "a: the sample sizes differ (1000 and 700)" in str(found)
+    assert [one.kind for one in found.scores["a"].caveats] == ["few samples", "unequal sizes"]  # its own, also in here
+    assert {one.system for one in found.scores["b"].caveats} == {"b"}
+
+
+def test_equal_caveats_of_several_systems_are_shown_once():
+    found = quietly(
+        compare, X[:300], {name: sample(300, 0.1, seed) for seed, name in enumerate("abc", start=1)}, repeats=1
+    )
+    assert [line for line in str(found).splitlines() if "samples" in line] == [
+        "caveat: all three systems: only 300 samples: with fewer than 1000 per side, scores are biased and noisy."
+    ]
+    assert all("few samples" in [one.kind for one in score.caveats] for score in found.scores.values())
+
+
+def test_a_joint_embedder_gives_the_score_that_score_gives():
+    rng = np.random.default_rng(0)
+    words = ["the", "old", "river", "runs", "slowly", "under", "a", "green", "stone", "bridge"]
+    texts = [" ".join(rng.choice(words, 12)) for _ in range(240)]
+    human, systems = texts[:80], {"a": texts[80:160], "b": [text.replace("river", "road") for text in texts[160:]]}
+    found = quietly(compare, human, systems, embedder="ngram", repeats=1)
+    for name, model in systems.items():
+        assert found.scores[name].mauve == quietly(score, human, model, embedder="ngram", repeats=1).mauve
+    shared = quietly(compare, human, systems, embedder="ngram", measure=Measure(Quantize(codebook="shared")), repeats=1)
+    assert len({one.masses.partition.centres.shape for one in shared.scores.values()}) == 1
+
+
+def test_every_set_is_embedded_once():
+    seen = []
+
+    def lengths(texts):
+        seen.append(len(texts))
+        return np.array([[len(text), text.count("e")] for text in texts], dtype=float)
+
+    texts = [f"Sentence {i} of {'many ' * (i % 7)}words" for i in range(400)]
+    quietly(compare, texts[:100], {"a": texts[100:200], "b": texts[200:]}, embedder=lengths, repeats=1)
+    assert seen == [100, 100, 200]
 
 
 def test_json_loses_nothing(found):
@@ -171,11 +208,12 @@ def test_json_loses_nothing(found):
 
 
 def test_the_text_names_ranks(found):
-    lines = repr(found).splitlines()
-    assert len(lines) == 4
-    assert lines[0].endswith("rank 1 to 2")
-    assert lines[-1].startswith("far")
-    assert lines[-1].endswith("rank 4")
+    assert repr(found).endswith("winner: none)")
+    verdict, _, *lines = str(found).splitlines()
+    assert verdict.startswith("No winner can be named: ")
+    assert lines[0].endswith("1 to 2")
+    assert lines[3].startswith("far")
+    assert lines[3].endswith("4")
 
 
 def test_the_picture_names_every_system(found):
@@ -194,7 +232,7 @@ def difference(first, second, value, p):
 def test_groups_may_overlap_and_ranks_count_what_is_certain():
     order = ["a", "b", "c"]
     found = (difference("a", "b", 0.1, 0.5), difference("b", "c", 0.1, 0.5), difference("a", "c", 0.2, 0.01))
-    ranks, groups = _ranked(order, found)
+    ranks, groups = rank_systems(order, found)
     assert ranks == {"a": (1, 2), "b": (1, 3), "c": (2, 3)}
     assert groups == (("a", "b"), ("b", "c"))
 
@@ -204,7 +242,7 @@ def test_groups_may_overlap_and_ranks_count_what_is_certain():
     [
         ({}, {}, r"`systems` must map at least one name to samples; got dict"),
         ([X], {}, r"`systems` must map at least one name to samples; got list"),
-        ({1: X}, {}, r"`systems` must have names that are texts; got 1"),
+        ({1: X}, {}, r"`systems` must have names that are strings; got 1"),
         ({"a": X}, {"baseline": "b"}, r"`baseline` must be one of the systems \(a\); got 'b'"),
         ({"a": X[:, :2]}, {}, r"features of the same width; got 5 and 2"),
         ({"a": X}, {"repeats": 0}, r"`repeats` must be an integer of at least 1; got 0"),

@@ -105,14 +105,14 @@ def test_the_score_is_that_of_the_counts(monitor):
     monitor.update(MODEL)
     found = monitor.compute()
     assert isinstance(found, Score)
-    expected = monitor.measure.of_counts(monitor.reference_counts.astype(float), monitor.counts.astype(float))
+    expected = monitor.measure.summarise_counts(monitor.reference_counts.astype(float), monitor.counts.astype(float))
     assert {name: getattr(found, name) for name in expected} == {name: float(v) for name, v in expected.items()}
     assert found.n == monitor.n == (900, 500)
     assert found.masses.partition is None
     assert found.std["mauve"] == 0.0
     assert found.mauve < found.debiased["mauve"] <= 1.0
-    assert monitor.key[:12] in found.signature
-    assert "m=500, bins=60" in found.signature
+    assert found.signature.codebook == monitor.key[:12]
+    assert (found.signature.m, found.signature.bins) == (500, 60)
     assert Score.from_json(found.to_json()).mauve == found.mauve
     assert monitor.compute().to_json() == found.to_json()  # computing changes nothing
 
@@ -149,8 +149,10 @@ def test_few_samples_are_told(monitor):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         found = monitor.compute()
-    assert [str(one.message) for one in caught if one.category is EstimateWarning] == list(found.warnings)
-    assert any("60 bins are many for 40 samples" in text for text in found.warnings)
+    assert [str(one.message) for one in caught if one.category is EstimateWarning] == [
+        str(one) for one in found.caveats
+    ]
+    assert any("60 bins are many for 40 samples" in one.message for one in found.caveats)
     assert caught[0].filename == __file__
 
 
@@ -194,7 +196,7 @@ def test_texts_are_embedded_batch_by_batch():
     monitor.update(texts[:7])
     monitor.update(texts[7:100])
     assert monitor.n == (225, 100)
-    assert "lengths" in monitor.compute().signature
+    assert "lengths" in monitor.compute().signature.embedder
     assert pickle.loads(pickle.dumps(monitor)).key == monitor.key
 
 
@@ -229,7 +231,7 @@ def test_a_small_reference_is_refused():
 def test_what_is_refused_on_the_way(monitor):
     with pytest.raises(InputError, match="`compute` needs samples of the model; there are none since the start"):
         monitor.compute()
-    with pytest.raises(InputError, match="must be 12 wide, as the codebook was fitted on; got 3"):
+    with pytest.raises(InputError, match="must be 12 wide, like those the codebook was fitted on; got 3"):
         monitor.update(np.zeros((5, 3)))
     with pytest.raises(InputError, match="`batch` must hold features, as the reference does; got text samples"):
         monitor.update(["a text"])
@@ -245,9 +247,9 @@ def test_what_is_refused_on_the_way(monitor):
 
 
 def test_features_of_another_embedder_are_refused():
-    named = Samples("features", draw(100, 0), provenance={"embedder": "one"})
+    named = Samples(features=draw(100, 0), provenance={"embedder": "one"})
     monitor = Monitor(named, measure=Measure(Quantize(bins=5)))
-    monitor.update(replace(named, items=MODEL))
+    monitor.update(replace(named, features=MODEL))
     monitor.update(MODEL)  # nobody knows what made them
     with pytest.raises(InputError, match="`batch` must be embedded as the reference was, by one; got features by two"):
         monitor.update(replace(named, provenance={"embedder": "two"}))

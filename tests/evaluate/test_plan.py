@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import sys
 from dataclasses import replace
 from statistics import NormalDist
@@ -12,27 +13,26 @@ from pytest import approx
 
 from mallow import EstimateWarning, InputError, Masses, Measure, compare
 from mallow.estimate import Codebook, Neighbors, Quantize
-from mallow.evaluate._plan import (
+from mallow.evaluate._measure import MAUVE_2021, MAUVE_STAR
+from mallow.evaluate._pilot import (
+    Pilot,
     _bins_for,
-    _bound,
-    _Pilot,
-    _planned,
     _populations,
     _reach,
     _repeats,
-    _simulated,
+    _simulate,
     _split,
     _targets,
-    plan_samples,
+    simulate_plan,
 )
-from mallow.evaluate._score import MAUVE_2021, MAUVE_STAR
-from mallow.inference._intervals import evidence, pair_difference
+from mallow.evaluate._plan import _bound, plan_samples
+from mallow.inference import collect_evidence, pair_difference
 from mallow.theory._divergence import CHI2
 from mallow.theory._masses import Partition
 from mallow.theory.bounds import statistical_bound
 from mallow.theory.smoothing import good_turing
 
-module = sys.modules["mallow.evaluate._plan"]
+module = sys.modules["mallow.evaluate._pilot"]
 
 BINS = 20
 ON_BINS = Measure(Quantize(codebook=Codebook(np.eye(BINS), None, None, normalise=False)))
@@ -40,7 +40,7 @@ quiet = pytest.mark.filterwarnings("ignore::mallow.EstimateWarning")
 
 
 def area(p, q):
-    return np.asarray(MAUVE_STAR.summaries(Masses(p, q))["mauve"])
+    return np.asarray(MAUVE_STAR.summarise(Masses(p, q))["mauve"])
 
 
 def distributions():
@@ -76,7 +76,7 @@ def samples():
 def found(samples):
     with pytest.warns(EstimateWarning) as said:
         result = plan_samples(*samples, detect=0.2, measure=ON_BINS, repeats=2)
-    assert tuple(str(one.message) for one in said) == result.warnings
+    assert [str(one.message) for one in said] == [str(one) for one in result.caveats]
     return result
 
 
@@ -84,7 +84,7 @@ def found(samples):
 def pilot(samples):
     with pytest.warns(EstimateWarning):
         comparison = compare(samples[0], {"A": samples[1], "B": samples[2]}, measure=ON_BINS, repeats=2)
-    return _Pilot.of(comparison, ON_BINS)
+    return Pilot.from_comparison(comparison, ON_BINS)
 
 
 @pytest.fixture
@@ -103,7 +103,7 @@ def test_the_promised_power_is_reached(found):
             part = Partition(reference, each, np.zeros((BINS, 1)))
             values = {"mauve": (0.0,), "frontier_integral": (0.0,), "midpoint": (0.0,)}
             rng = np.random.default_rng(trial)
-            seen.append(evidence([part], values, divergence=MAUVE_STAR.divergence, scale=5.0, rng=rng))
+            seen.append(collect_evidence([part], values, divergence=MAUVE_STAR.divergence, scale=5.0, rng=rng))
         hits += pair_difference(*seen, paired=True).p_value["mauve"] < 0.05
     assert hits / 50 == approx(0.8, abs=0.15)
 
@@ -115,14 +115,14 @@ def test_what_was_seen_in_the_pilot_is_planned_for_by_the_same_law(found):
 
 
 def test_the_plan_in_words_and_as_json(found):
-    text = found.to_text()
+    text = str(found)
     assert text.startswith(f"Take {found.n:,} samples of the reference and of each system, and 2 repeats")
     assert "a true difference of 0.2 in MAUVE is then found at the 0.05 level with probability 0.8." in text
-    assert "The pilot of 300 samples saw a difference of +" in text
+    assert "The pilot of 300 samples showed a difference of +" in text
     assert f"{found.n_observed:,} samples are enough" in text
-    assert "Warning: A: only 300 samples" in text
-    assert "cannot be said" in replace(found, n_observed=None).to_text()
-    assert "paper" not in replace(found, bound=None).to_text()
+    assert "caveat: A and B: only 300 samples" in text
+    assert "cannot be said" in str(replace(found, n_observed=None))
+    assert "paper" not in str(replace(found, bound=None))
     data = json.loads(json.dumps(found.to_dict()))
     assert data["kind"] == "mallow plan"
     assert data["n"] == found.n
@@ -133,19 +133,20 @@ def test_the_plan_in_words_and_as_json(found):
 @pytest.mark.usefixtures("few_trials")
 def test_n_rises_with_what_is_asked_for(pilot):
     def n(detect=0.2, power=0.8, level=0.05):
-        return _planned(pilot, detect, power, level, 0)["n"]
+        return simulate_plan(pilot, detect, power, level, 0)[0]["n"]
 
     plain = n()
     assert n(power=0.4) < plain < n(power=0.95)
     assert n(level=0.001) > 1.5 * plain
-    with pytest.warns(EstimateWarning, match=r"the plan is for \d+ times the samples of the pilot"):
-        assert n(detect=0.02) > 50 * plain
+    assert n(detect=0.02) > 50 * plain
+    (caveat,) = simulate_plan(pilot, 0.02, 0.8, 0.05, 0)[1]
+    assert re.match(r"the plan is for \d+ times the samples of the pilot", caveat.message)
 
 
 @pytest.mark.usefixtures("few_trials")
 def test_seeds_widen_the_error_and_shared_samples_narrow_it(pilot):
     def simulated(repeats=2, **changes):
-        return _simulated(replace(pilot, **changes), (0.8, 0.6), 300, repeats, 1.96, np.random.default_rng(0))
+        return _simulate(replace(pilot, **changes), (0.8, 0.6), 300, repeats, 1.96, np.random.default_rng(0))
 
     value, error = simulated(correlation=0.0)
     assert value.mean() == approx(0.2, abs=1e-9)
@@ -160,10 +161,9 @@ def test_seeds_widen_the_error_and_shared_samples_narrow_it(pilot):
 @pytest.mark.usefixtures("few_trials")
 def test_small_differences_are_not_planned_for_and_near_systems_are_doubted(pilot):
     seen = replace(pilot, difference=0.9 * pilot.error)
-    assert _planned(seen, 0.2, 0.8, 0.05, 0)["n_observed"] is None
+    assert simulate_plan(seen, 0.2, 0.8, 0.05, 0)[0]["n_observed"] is None
     near = replace(pilot, scores=(1.0, 0.99))
-    with pytest.warns(EstimateWarning, match="the better one was taken to match it"):
-        _planned(near, 0.2, 0.8, 0.05, 0)
+    assert "the better one was assumed to match it" in simulate_plan(near, 0.2, 0.8, 0.05, 0)[1][0].message
 
 
 @pytest.mark.usefixtures("few_trials")
@@ -242,7 +242,7 @@ def test_features_are_clustered_and_pilots_of_other_sizes_are_not_paired():
     assert found.pilot["bins"] == 21
     assert math.isfinite(found.n)
     assert found.repeats >= 2
-    assert any("different sizes" in text for text in found.warnings)
+    assert "unequal sizes" in [one.kind for one in found.caveats]
 
 
 X = np.random.default_rng(0).normal(size=(99, 2))
@@ -266,3 +266,11 @@ X = np.random.default_rng(0).normal(size=(99, 2))
 def test_bad_input_is_refused(options, message):
     with pytest.raises(InputError, match=message):
         plan_samples(X, X + 0.1, X + 0.5, **options)
+
+
+@quiet
+def test_systems_with_the_same_samples_are_refused():
+    x, far = (np.random.default_rng(seed).normal(shift, 1, size=(200, 3)) for seed, shift in ((0, 0.0), (1, 0.5)))
+    for one, other in ((x, x), (far, far), (far, far[::-1])):
+        with pytest.raises(InputError, match=r"^`model_a` and `model_b` must be different systems; these hold the same"):
+            plan_samples(x, one, other, detect=0.3, repeats=2)

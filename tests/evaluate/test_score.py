@@ -47,8 +47,10 @@ def near():
 
 @pytest.fixture(scope="module")
 def far():
-    with pytest.warns(EstimateWarning, match="of the bins hold samples of one side only"):
-        return score(X, FAR)
+    with pytest.warns(EstimateWarning) as caught:
+        result = score(X, FAR)
+    assert any("of the bins hold samples of one side only" in str(one.message) for one in caught)
+    return result
 
 
 def test_the_score_is_the_mean_over_repeats_of_the_summaries(near):
@@ -85,7 +87,8 @@ def test_the_debiased_value_is_above_the_score(near):
 def test_no_interval_is_given_where_none_is_honest():
     same = score(X, sample(1000, seed=5))
     assert same.interval == dict.fromkeys(NAMES)
-    assert "no honest interval" in repr(same)
+    assert "95 % interval of the bias-corrected value: none so close to the reference" in str(same)
+    assert "interval" not in repr(same)
 
 
 def test_the_same_seed_gives_the_same_score_swapped_and_shuffled(near):
@@ -98,7 +101,8 @@ def test_the_same_seed_gives_the_same_score_swapped_and_shuffled(near):
 
 
 def test_identical_samples_score_exactly_one():
-    same = score(X, X.copy(), repeats=2)
+    with pytest.warns(EstimateWarning, match="rows \\(100.0 %\\) also occur in the reference"):
+        same = score(X, X.copy(), repeats=2)
     assert (same.mauve, same.frontier_integral, same.midpoint) == (1.0, 0.0, 0.0)
     assert same.std["mauve"] == 0
 
@@ -111,7 +115,8 @@ def test_json_loses_nothing(near, far):
         assert again.to_json() == text
         assert again.mauve == one.mauve
         assert again.interval == one.interval
-        assert again.warnings == one.warnings
+        assert again.caveats == one.caveats
+        assert again.signature == one.signature
         assert np.array_equal(again.frontier.p_to_mix, one.frontier.p_to_mix)
         assert np.array_equal(again.masses.p, one.masses.p)
         assert np.array_equal(again.masses.partition.q_labels, one.masses.partition.q_labels)
@@ -121,9 +126,12 @@ def test_json_loses_nothing(near, far):
 
 
 def test_the_signature_tells_settings_apart(near):
-    assert near.signature.startswith("mallow 0.")
+    text = str(near.signature)
+    assert text.startswith("mallow 0.")
     for part in ("Quantize(bins=auto", "scale=5", "features, width=5", "n=1000, m=1000, bins=100", "repeats=5, rng=0"):
-        assert part in near.signature
+        assert part in text
+    assert f"numpy {np.__version__}" in text  # results depend on it, and on the BLAS
+    assert (near.signature.n, near.signature.bins, near.signature.rng) == (1000, 100, 0)
     others = [
         score(X, NEAR, repeats=2),
         score(X, NEAR, repeats=1, rng=3),
@@ -132,12 +140,12 @@ def test_the_signature_tells_settings_apart(near):
         score(X, NEAR, repeats=1, measure=Measure(scale=1)),
         score(X, NEAR, repeats=1, measure=MAUVE_2021),
     ]
-    assert len({one.signature for one in [near, *others]}) == 7
+    assert len({one.signature for one in [near, *others]}) == len({str(one.signature) for one in [near, *others]}) == 7
 
 
 def test_measures_print_themselves_and_know_their_scale():
-    assert MAUVE_STAR.c == 5
-    assert Measure(scale=2.5).c == 2.5
+    assert MAUVE_STAR.area_scale == 5
+    assert Measure(scale=2.5).area_scale == 2.5
     assert repr(Measure(divergence=TV, scale=2)).endswith("TV, scale=2)")
     assert "smoothing=empirical" in repr(MAUVE_2021)
     with pytest.raises(InputError, match=r"`scale` must be a finite number above 0; got 0"):
@@ -160,7 +168,9 @@ def test_estimators_without_bins_are_scored_without_an_interval(estimator):
     assert found.interval == dict.fromkeys(NAMES)
     assert found.debiased == {}
     assert found.scale == estimator.scale
-    assert repr(estimator) in found.signature
+    assert repr(estimator) in found.signature.measure
+    assert "not available without bins" in str(found)
+    assert found.interval_text("mauve") == "not available without bins"
     assert Score.from_json(found.to_json()).mauve == found.mauve
     both = compare(X, {"a": NEAR, "b": X + 0.01}, measure=Measure(estimator), repeats=1)
     assert both.differences == ()
@@ -179,37 +189,69 @@ def test_an_embedder_is_called_on_the_samples():
     measure = Measure(Quantize(bins=20, reduce=None))
     with pytest.warns(EstimateWarning) as doubts:
         found = score(texts[:200], texts[200:], embedder=lengths, measure=measure, repeats=1)
-    assert "only 200 samples: below 1000" in str(doubts[0].message)
-    assert "lengths, width=2" in found.signature
+    assert any("only 200 samples: with fewer than 1000 per side" in str(one.message) for one in doubts)
+    assert "lengths, width=2" in str(found.signature)
+    assert found.signature.embedder.endswith("lengths")
 
 
 @pytest.mark.parametrize(
     ("x", "y", "options", "message"),
     [
-        (X[:300], NEAR[:300], {}, r"only 300 samples: below 1000 a side"),
-        (X, sample(1200, seed=3), {}, r"the samples have different sizes, 1000 and 1200"),
-        (np.repeat(X[:950], 2, axis=0)[:1000], NEAR, {}, r"50% of the reference rows repeat another one"),
+        (X[:300], NEAR[:300], {}, r"only 300 samples: with fewer than 1000 per side"),
+        (X, sample(1200, seed=3), {}, r"the sample sizes differ \(1000 and 1200\)"),
+        (np.repeat(X[:950], 2, axis=0)[:1000], NEAR, {}, r"reference: 500 of 1000 rows \(50\.0 %\) are duplicates"),
         (X, NEAR, {"measure": Measure(Quantize(bins=400))}, r"400 bins are many for 1000 samples: pass bins='auto'"),
     ],
 )
 def test_doubts_are_warnings_and_are_kept(x, y, options, message):
     with pytest.warns(EstimateWarning) as doubts:
         found = score(x, y, repeats=1, **options)
-    assert found.warnings == tuple(str(one.message) for one in doubts)
-    assert any(re.search(message, text) for text in found.warnings)
+    lines = [str(one) for one in found.caveats]
+    assert lines == [str(one.message) for one in doubts]
+    assert any(re.search(message, text) for text in lines)
+    assert all(one.filename == __file__ for one in doubts)  # the warning points at the caller
 
 
-def test_a_sound_score_has_no_warnings(near):
-    assert near.warnings == ()
+def test_a_sound_score_has_no_caveats(near):
+    assert near.caveats == ()
+
+
+def test_findings_about_the_samples_reach_python_callers():
+    texts = [f"Sentence {i} is {'very ' * (i % 5)}short." for i in range(300)]
+    model = [f" {text}" for text in texts[150:]]
+    with pytest.warns(EstimateWarning) as caught:
+        found = score(texts[:150], model, embedder=lambda texts: np.array([[len(t), 1.0] for t in texts]), repeats=1)
+    assert [str(one.message) for one in caught] == [str(one) for one in found.caveats]
+    assert {"space", "few samples"} <= {one.kind for one in found.caveats}
+    assert next(one for one in found.caveats if one.kind == "space").system == "model"
+
+
+def test_rng_is_an_integer_a_generator_or_none(near):
+    assert score(X, NEAR, repeats=1, rng=np.int64(3)).values == score(X, NEAR, repeats=1, rng=3).values
+    first, second = (score(X, NEAR, repeats=1, rng=np.random.default_rng(8)) for _ in range(2))
+    assert first.signature.rng == second.signature.rng != 8
+    assert first.values == second.values == score(X, NEAR, repeats=1, rng=first.signature.rng).values
+    fresh = score(X, NEAR, repeats=1, rng=None)
+    assert fresh.values == score(X, NEAR, repeats=1, rng=fresh.signature.rng).values
+    assert fresh.signature.rng != score(X, NEAR, repeats=1, rng=None).signature.rng
+
+
+def test_each_set_is_scanned_for_gaps_once(monkeypatch):
+    shapes, isfinite = [], np.isfinite
+    monkeypatch.setattr(
+        np, "isfinite", lambda a, *rest, **more: shapes.append(np.shape(a)) or isfinite(a, *rest, **more)
+    )
+    compare(X, {"near": NEAR, "far": FAR - 0.5}, repeats=1)
+    assert [shape for shape in shapes if len(shape) == 2 and shape[1] == X.shape[1]] == 3 * [X.shape]
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"repeats": 0}, r"`repeats` must be an integer of at least 1; got 0"),
-        ({"rng": -1}, r"`rng` must be an integer of at least 0; got -1"),
-        ({"rng": None}, r"`rng` must be an integer of at least 0; got None"),
-        ({"engine": "ray"}, r"`engine` must be None: work runs on this machine; got 'ray'"),
+        ({"rng": -1}, r"`rng` must be an integer of at least 0, a numpy Generator or None; got -1"),
+        ({"rng": "7"}, r"`rng` must be an integer of at least 0, a numpy Generator or None; got '7'"),
+        ({"rng": True}, r"`rng` must be an integer of at least 0, a numpy Generator or None; got True"),
     ],
 )
 def test_bad_options_are_refused(options, message):
@@ -250,5 +292,5 @@ def test_counts_need_bins():
         scale = 1.0
 
     with pytest.raises(InputError, match="Counts need an estimator with bins"):
-        Measure(Other()).of_counts(np.ones(3), np.ones(3))
+        Measure(Other()).summarise_counts(np.ones(3), np.ones(3))
     assert smoothing.krichevsky_trofimov([1, 1]) == approx([0.5, 0.5])

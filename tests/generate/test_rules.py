@@ -1,4 +1,4 @@
-"""Decoding rules: exact sets, compared with their definitions; nested, smallest, with ties; and what is refused."""
+"""Decoding rules: exact sets, compared with their definitions; nested, minimal, with ties; and what is refused."""
 
 import pickle
 
@@ -10,7 +10,8 @@ from hypothesis.extra import numpy as hnp
 from pytest import approx
 
 from mallow.errors import InputError
-from mallow.generate._rules import Chain, Eta, MinP, Nucleus, Rule, Temperature, TopK, Typical, largest
+from mallow.generate import Chain, Eta, MinP, Nucleus, Rule, Temperature, TopK, Typical
+from mallow.generate._rules import largest
 
 RULES = [Temperature(0.7), TopK(3), Nucleus(0.8), Typical(0.8), Eta(0.05), MinP(0.3)]
 dtypes = st.sampled_from([np.float32, np.float64])
@@ -18,7 +19,7 @@ dtypes = st.sampled_from([np.float32, np.float64])
 
 @st.composite
 def rows(draw, most=12):
-    """A batch of rows: with ties and zeros (from small counts), or with anything."""
+    """A batch of rows: with ties and zeros (from small counts), or with arbitrary values."""
     shape = (draw(st.integers(1, 4)), draw(st.integers(1, most)))
     if draw(st.booleans()):
         weights = draw(hnp.arrays(np.int64, shape, elements=st.integers(0, 4))).astype(float)
@@ -34,7 +35,7 @@ def kept(rule, log_probs):
 
 
 def shortest(order, probs, mass):
-    """The first tokens of an order whose probabilities reach the mass, summed one after the other."""
+    """The first tokens of an order whose probabilities reach the mass, added one by one."""
     total, chosen = 0.0, set()
     for token in order:
         chosen.add(int(token))
@@ -48,7 +49,7 @@ def shortest(order, probs, mass):
 
 
 @given(log_probs=rows(), rule=st.sampled_from(RULES))
-def test_what_is_left_is_renormalised_in_proportion(log_probs, rule):
+def test_what_is_kept_is_renormalised_in_proportion(log_probs, rule):
     before = log_probs.copy()
     out = rule(log_probs)
     assert out.dtype == log_probs.dtype
@@ -72,13 +73,14 @@ def test_a_row_does_not_depend_on_the_others(log_probs, rule):
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
 def test_rules_are_values(rule):
+    assert rule.name == f"{type(rule).name}:{next(iter(vars(rule).values()))}"
     assert pickle.loads(pickle.dumps(rule)) == rule
     assert hash(rule) == hash(pickle.loads(pickle.dumps(rule)))
     assert isinstance(rule, Rule)
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
-def test_an_empty_batch_is_no_error_and_half_precision_is_widened(rule):
+def test_an_empty_batch_is_allowed_and_half_precision_is_widened(rule):
     assert rule(np.empty((0, 5))).shape == (0, 5)
     half = np.log(np.full((2, 4), 0.25)).astype(np.float16)
     assert rule(half).dtype == np.float32
@@ -113,10 +115,10 @@ def test_temperature_near_zero_is_the_mode(log_probs):
 
 
 @given(log_probs=rows(), k=st.integers(1, 15))
-def test_top_k_keeps_the_k_largest_of_equals_the_lowest_ids(log_probs, k):
-    for row, found in zip(log_probs, kept(TopK(k), log_probs), strict=True):
+def test_top_k_keeps_the_k_largest_and_the_lowest_ids_among_equal_values(log_probs, k):
+    for row, mask in zip(log_probs, kept(TopK(k), log_probs), strict=True):
         order = np.lexsort((np.arange(len(row)), -row))[:k]
-        assert set(np.flatnonzero(found)) == {int(token) for token in order if np.isfinite(row[token])}
+        assert set(np.flatnonzero(mask)) == {int(token) for token in order if np.isfinite(row[token])}
 
 
 @given(log_probs=rows())
@@ -140,15 +142,15 @@ def test_the_largest_are_possible():
 
 @given(log_probs=rows(), mass=st.floats(0.01, 0.999))
 def test_the_nucleus_is_the_smallest_set_with_the_mass(log_probs, mass):  # paper: eq:nucleus-def
-    for row, found in zip(log_probs, kept(Nucleus(mass), log_probs), strict=True):
+    for row, mask in zip(log_probs, kept(Nucleus(mass), log_probs), strict=True):
         probs = np.exp(row.astype(float))
-        assert probs[found].sum() >= mass - 1e-6
+        assert probs[mask].sum() >= mass - 1e-6
         # Smallest: without its least likely token it is too small, and no other token is likelier.
-        assert probs[found].sum() - probs[found].min() < mass + 1e-6
-        if (~found).any():
-            assert row[found].min() >= row[~found].max()
-            tied = np.flatnonzero(row == row[found].min())
-            assert np.array_equal(np.sort(found[tied])[::-1], found[tied])  # of equals the lowest ids
+        assert probs[mask].sum() - probs[mask].min() < mass + 1e-6
+        if (~mask).any():
+            assert row[mask].min() >= row[~mask].max()
+            tied = np.flatnonzero(row == row[mask].min())
+            assert np.array_equal(np.sort(mask[tied])[::-1], mask[tied])  # the lowest ids among equal values
 
 
 @given(log_probs=rows(), masses=st.tuples(st.floats(0.01, 1), st.floats(0.01, 1)))
@@ -190,32 +192,32 @@ def test_on_a_large_vocabulary_sets_are_those_of_the_definition(spread, mass):
 
 @given(log_probs=rows(), mass=st.floats(0.01, 0.999))
 def test_the_typical_set_is_nearest_the_entropy_and_has_the_mass(log_probs, mass):  # erratum 6: Σ P ≥ τ
-    for row, found in zip(log_probs, kept(Typical(mass), log_probs), strict=True):
+    for row, mask in zip(log_probs, kept(Typical(mass), log_probs), strict=True):
         exact = row.astype(float)
         probs = np.exp(exact)
         entropy = -(probs[probs > 0] * exact[probs > 0]).sum()
         far = np.abs(exact + entropy)
-        assert probs[found].sum() >= mass - 1e-6
-        furthest = far[found].max()
-        assert probs[found & (far < furthest - 1e-4)].sum() < mass + 1e-6
-        assert furthest <= far[~found].min(initial=np.inf) + 1e-4
+        assert probs[mask].sum() >= mass - 1e-6
+        furthest = far[mask].max()
+        assert probs[mask & (far < furthest - 1e-4)].sum() < mass + 1e-6
+        assert furthest <= far[~mask].min(initial=np.inf) + 1e-4
 
 
 def test_a_likely_token_is_not_typical_where_the_entropy_is_high():
-    # One token of 0.3 among 2,000 small ones: its surprisal of 1.2 is far below the entropy of 6. The rare ones come
-    # first, and only when all are in is the mass reached: what looked not worth sorting has to be looked at as well.
+    # One token of 0.3 among 2,000 small ones: its surprisal of 1.2 is far below the entropy of 6. The rare tokens come
+    # first, and the mass is reached only with all of them: those that seemed not worth sorting must be sorted as well.
     probs = np.concatenate([[0.3], np.full(2_000, 0.7 / 2_000)])
     assert not kept(Typical(0.6), np.log(probs)[None])[0, 0]
     mixed = np.concatenate([[0.3], np.full(1_000, 0.6999 / 1_000), np.full(100_000, 0.0001 / 100_000)])
     row = np.log(mixed)[None]
-    found = kept(Typical(0.9), row)[0]
+    mask = kept(Typical(0.9), row)[0]
     far = np.abs(row[0] - (mixed * row[0]).sum())
-    assert set(np.flatnonzero(found)) == shortest(np.argsort(far, kind="stable"), mixed, 0.9)
+    assert set(np.flatnonzero(mask)) == shortest(np.argsort(far, kind="stable"), mixed, 0.9)
 
 
 def test_tokens_not_worth_sorting_for_the_mass_can_still_be_nearer_the_entropy():
-    # Entropy 9.3. The rare tokens, 5e-7 each, are below (1 − 0.95)/|V|, but their surprisal of 14.5 is nearer the entropy
-    # than the 1.6 of the likely one, which is needed for the mass: they come in before it.
+    # Entropy 9.3. The rare tokens, 5e-7 each, are below (1 − 0.95)/|V|, but their surprisal of 14.5 is nearer to the entropy
+    # than the 1.6 of the likely token, which is needed for the mass: they come before it.
     common, rare = 60_000, 30_000
     mixed = np.concatenate([[0.2], np.full(common, (0.8 - rare * 5e-7) / common), np.full(rare, 5e-7)])
     row = np.log(mixed)[None]
@@ -235,19 +237,19 @@ def test_equally_typical_tokens_are_taken_by_their_ids():
 
 @given(log_probs=rows(), epsilon=st.floats(1e-4, 0.9))
 def test_eta_keeps_what_is_above_its_threshold(log_probs, epsilon):
-    for row, found in zip(log_probs, kept(Eta(epsilon), log_probs), strict=True):
+    for row, mask in zip(log_probs, kept(Eta(epsilon), log_probs), strict=True):
         probs = np.exp(row.astype(float))
         entropy = -(probs[probs > 0] * np.log(probs[probs > 0])).sum()
         eta = min(epsilon, np.sqrt(epsilon) * np.exp(-entropy))
         clear = np.abs(probs - eta) > 1e-5 * eta
         if (probs[clear] > eta).any():
-            assert np.array_equal(found[clear], (probs > eta)[clear])
+            assert np.array_equal(mask[clear], (probs > eta)[clear])
         elif clear.all():
-            assert np.flatnonzero(found).tolist() == [row.argmax()]
+            assert np.flatnonzero(mask).tolist() == [row.argmax()]
 
 
-def test_eta_never_leaves_nothing():
-    for size in range(1, 60):  # the threshold next to 1 / size: by rounding it may be above
+def test_eta_always_keeps_a_token():
+    for size in range(1, 60):  # the threshold is next to 1 / size, and can exceed it by rounding
         flat = np.log(np.full((1, size), 1 / size))
         assert kept(Eta(0.99), flat).sum() == size
         assert kept(Eta(np.nextafter(1.0, 0.0)), flat).any()
@@ -259,11 +261,11 @@ def test_eta_never_leaves_nothing():
 
 @given(log_probs=rows(), share=st.floats(0.01, 1))
 def test_min_p_keeps_a_share_of_the_mode(log_probs, share):
-    for row, found in zip(log_probs, kept(MinP(share), log_probs), strict=True):
+    for row, mask in zip(log_probs, kept(MinP(share), log_probs), strict=True):
         ratio = np.exp(row.astype(float) - float(row.max()))
         clear = np.abs(ratio - share) > 1e-5
-        assert np.array_equal(found[clear], (ratio >= share)[clear])
-        assert found[row.argmax()]
+        assert np.array_equal(mask[clear], (ratio >= share)[clear])
+        assert mask[row.argmax()]
 
 
 # --- chains
@@ -321,7 +323,7 @@ def test_options_outside_their_range_are_refused(make, message):
     ],
     ids=["integers", "one-axis", "no-vocabulary", "nan", "impossible", "logits"],
 )
-def test_what_are_no_log_probabilities_is_refused(rule, log_probs, message):
+def test_rows_of_anything_but_log_probabilities_are_refused(rule, log_probs, message):
     with pytest.raises(InputError, match=message):
         rule(np.array(log_probs))
 

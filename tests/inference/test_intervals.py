@@ -9,16 +9,16 @@ from hypothesis import strategies as st
 from pytest import approx
 
 from mallow import MAUVE_STAR, InputError, Masses, area, integral, smoothing
-from mallow.inference._calibration import estimate, influence
-from mallow.inference._intervals import (
-    evidence,
+from mallow.inference import (
+    collect_evidence,
     holm,
-    interval,
     pair_difference,
     permutation_p_value,
-    resampled,
-    resampled_counts,
+    resample_counts,
+    resample_summaries,
+    score_interval,
 )
+from mallow.inference._calibration import calibrate, find_influence
 from mallow.theory._masses import Partition
 
 
@@ -38,7 +38,7 @@ TRUTH = Masses.from_histograms(P, Q)
 def test_resampled_counts_are_histograms_of_the_resample(n, bins, resamples, seed):
     rng = np.random.default_rng(seed)
     labels, index = rng.integers(bins, size=n), rng.integers(n, size=(resamples, n))
-    counts = resampled_counts(labels, bins, index)
+    counts = resample_counts(labels, bins, index)
     assert counts.shape == (resamples, bins)
     for row, one in zip(counts, index, strict=True):
         assert row.tolist() == np.bincount(labels[one], minlength=bins).tolist()
@@ -47,7 +47,7 @@ def test_resampled_counts_are_histograms_of_the_resample(n, bins, resamples, see
 def test_resampling_knows_the_spread_of_the_score():
     rng = np.random.default_rng(1)
     parts = {"a": [partition(P, Q, 1500, 1500, rng)]}
-    found = resampled(parts, MAUVE_STAR.of_counts, resamples=400, rng=0)["a"]["frontier_integral"]
+    found = resample_summaries(parts, MAUVE_STAR.summarise_counts, resamples=400, rng=0)["a"]["frontier_integral"]
     counts = rng.multinomial(1500, P, size=400), rng.multinomial(1500, Q, size=400)
     kt = smoothing.krichevsky_trofimov
     actual = integral(Masses.from_histograms(kt(counts[0]), kt(counts[1])))
@@ -58,10 +58,10 @@ def test_paired_samples_are_drawn_together():
     rng = np.random.default_rng(2)
     first = partition(P, Q, 500, 500, rng)
     same = {"a": [first], "b": [Partition(first.p_labels, first.q_labels.copy(), first.centres)]}
-    drawn = resampled(same, MAUVE_STAR.of_counts, resamples=50, rng=0)
+    drawn = resample_summaries(same, MAUVE_STAR.summarise_counts, resamples=50, rng=0)
     assert drawn["a"]["mauve"] == approx(drawn["b"]["mauve"])
     alone = {"a": [first], "b": [partition(P, Q, 500, 400, rng)]}
-    drawn = resampled(alone, MAUVE_STAR.of_counts, resamples=50, rng=0)
+    drawn = resample_summaries(alone, MAUVE_STAR.summarise_counts, resamples=50, rng=0)
     assert abs(np.corrcoef(drawn["a"]["mauve"], drawn["b"]["mauve"])[0, 1]) < 0.95
 
 
@@ -85,7 +85,7 @@ def test_the_lookalike_estimate_is_nearer_the_truth_than_smoothing():
     ours, plain = [], []
     for _ in range(15):
         a, b = rng.multinomial(600, P).astype(float), rng.multinomial(600, Q).astype(float)
-        ours.append(estimate(a, b, rng=rng).score[:2])
+        ours.append(calibrate(a, b, rng=rng).score[:2])
         masses = Masses.from_histograms(kt(a), kt(b))
         plain.append([area(masses, scale=5), integral(masses)])
     truth = np.array([area(TRUTH, scale=5), integral(TRUTH)])
@@ -94,7 +94,7 @@ def test_the_lookalike_estimate_is_nearer_the_truth_than_smoothing():
 
 def test_influence_predicts_what_one_more_sample_does():
     part = partition(P, Q, 400, 400, np.random.default_rng(4))
-    of_p = influence(part).of_p
+    of_p = find_influence(part).of_p
     assert of_p.shape == (400, 3)
     assert of_p.mean(axis=0) == approx(np.zeros(3), abs=1e-12)
     counts, other = part.p_counts, part.q_counts
@@ -112,11 +112,11 @@ def _smoothed(a, b):
 
 
 def values_of(part):
-    return {name: (float(value),) for name, value in MAUVE_STAR.of_counts(part.p_counts, part.q_counts).items()}
+    return {name: (float(value),) for name, value in MAUVE_STAR.summarise_counts(part.p_counts, part.q_counts).items()}
 
 
 def evidence_for(part, rng):
-    return evidence([part], values_of(part), divergence=MAUVE_STAR.divergence, scale=5, rng=rng)
+    return collect_evidence([part], values_of(part), divergence=MAUVE_STAR.divergence, scale=5, rng=rng)
 
 
 def test_intervals_cover_the_truth():
@@ -129,7 +129,7 @@ def test_intervals_cover_the_truth():
         part = partition(P, Q, 600, 600, rng)
         second = Partition(part.p_labels, rng.choice(60, 600, p=other), part.centres)
         a, b = evidence_for(part, rng), evidence_for(second, rng)
-        if (ends := interval(a)["mauve"]) is not None:
+        if (ends := score_interval(a)["mauve"]) is not None:
             covered.append(ends[0] <= area(TRUTH, scale=5) <= ends[1])
         low, high = pair_difference(a, b, paired=False).interval["mauve"]
         differences.append(low <= gap <= high)
@@ -140,13 +140,13 @@ def test_intervals_cover_the_truth():
 
 def test_at_identity_an_interval_reaches_one_or_is_not_given():
     rng = np.random.default_rng(6)
-    found = [interval(evidence_for(partition(P, P, 600, 600, rng), rng))["mauve"] for _ in range(12)]
+    found = [score_interval(evidence_for(partition(P, P, 600, 600, rng), rng))["mauve"] for _ in range(12)]
     assert any(one is None for one in found)
     assert sum(one is None or one[1] == 1.0 for one in found) >= 10
 
 
 def test_the_permutation_p_value_is_small_for_a_gap():
     rng = np.random.default_rng(7)
-    assert permutation_p_value(partition(P, Q, 600, 600, rng), MAUVE_STAR.of_counts, permutations=199) <= 0.01
+    assert permutation_p_value(partition(P, Q, 600, 600, rng), MAUVE_STAR.summarise_counts, permutations=199) <= 0.01
     with pytest.raises(InputError, match=r"`permutations` must be an integer of at least 1; got 0"):
-        permutation_p_value(partition(P, Q, 60, 60, rng), MAUVE_STAR.of_counts, permutations=0)
+        permutation_p_value(partition(P, Q, 60, 60, rng), MAUVE_STAR.summarise_counts, permutations=0)

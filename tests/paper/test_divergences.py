@@ -87,15 +87,15 @@ def test_merging_atoms_never_raises_a_divergence(divergence, pair, random):
 @given(simplex_pairs())
 def test_known_divergences_equal_their_textbook_formulas(pair):
     p, q = pair
-    found = Masses.from_histograms(p, q)
-    assert TV(found) == approx(np.abs(p - q).sum() / 2, abs=1e-12)
-    assert HELLINGER2(found) == approx(((np.sqrt(p) - np.sqrt(q)) ** 2).sum(), abs=1e-12)
+    pair_masses = Masses.from_histograms(p, q)
+    assert TV(pair_masses) == approx(np.abs(p - q).sum() / 2, abs=1e-12)
+    assert HELLINGER2(pair_masses) == approx(((np.sqrt(p) - np.sqrt(q)) ** 2).sum(), abs=1e-12)
     seen = p > 0
     with np.errstate(divide="ignore"):
-        assert KL(found) == approx((p[seen] * np.log(p[seen] / q[seen])).sum(), abs=1e-10, rel=1e-10)
+        assert KL(pair_masses) == approx((p[seen] * np.log(p[seen] / q[seen])).sum(), abs=1e-10, rel=1e-10)
         both = (p > 0) | (q > 0)
-        assert CHI2(found) == approx(((p - q)[both] ** 2 / q[both]).sum(), abs=1e-12, rel=1e-10)
-        assert LE_CAM(found) == approx(((p - q)[both] ** 2 / (p + q)[both]).sum() / 2, abs=1e-12)
+        assert CHI2(pair_masses) == approx(((p - q)[both] ** 2 / q[both]).sum(), abs=1e-12, rel=1e-10)
+        assert LE_CAM(pair_masses) == approx(((p - q)[both] ** 2 / (p + q)[both]).sum() / 2, abs=1e-12)
 
 
 @given(masses(), mixing)

@@ -1,4 +1,4 @@
-"""Where the paper is wrong: the printed statement fails, ours holds (docs/paper.md, errata)."""
+"""Errata of the paper: the printed statement fails, the corrected one holds (docs/paper.md, errata)."""
 
 import numpy as np
 import pytest
@@ -19,8 +19,8 @@ from mallow import (
     interpolated,
     midpoint,
 )
-from mallow.estimate._direct import direct_frontier
-from mallow.theory.transport import barycentric_frontier, point_masses
+from mallow.estimate import direct_frontier
+from mallow.transport import barycentric_frontier, point_masses
 
 P, Q = np.array([0.3, 0.2, 0.5]), np.array([0.1, 0.6, 0.3])
 PAIR = Masses.from_histograms(P, Q)
@@ -68,7 +68,7 @@ def test_erratum_2_the_chi2_integral_is_twice_the_kl_integral():  # paper: after
     assert CHI2_INTEGRAL.terms(p, q) == approx(truth)
     assert 2 * KL_INTEGRAL.terms(p, q) == approx(truth)
     assert integral(PAIR, CHI2) == approx(2 * integral(PAIR, KL), rel=1e-14)
-    assert printed(1e-12) > 20  # infinite at 0, against the bound of 2 printed below it
+    assert printed(1e-12) > 20  # infinite at 0, although the paper bounds it by 2
     assert CHI2_INTEGRAL.at_zero + CHI2_INTEGRAL.conjugate_at_zero == 2
 
 
@@ -102,7 +102,7 @@ def test_erratum_6_the_kernel_density_is_a_sum_over_the_sample():  # paper: eq:k
     sample, width = np.array([-2.0, 0.0, 1.5]), 0.5
     at = np.linspace(-10, 10, 20_001)
     kernel = np.exp(-(((at[:, None] - sample) / width) ** 2) / 2) / np.sqrt(2 * np.pi)
-    printed = kernel / (len(sample) * width)  # one density for each i, none of mass 1
+    printed = kernel / (len(sample) * width)  # one function for each i, none of total mass 1
     assert np.trapezoid(printed, at, axis=0) == approx(np.full(3, 1 / 3))
     assert np.trapezoid(printed.sum(axis=1), at) == approx(1)
 
@@ -110,7 +110,7 @@ def test_erratum_6_the_kernel_density_is_a_sum_over_the_sample():  # paper: eq:k
 def test_erratum_6_typical_sampling_constrains_a_sum_of_probabilities():  # paper: locally typical sampling
     log_p = np.log([0.4, 0.3, 0.2, 0.1])
     subsets = [[i for i in range(4) if mask >> i & 1] for mask in range(1, 16)]
-    # As printed, no set of tokens at all satisfies Σ log P ≥ τ for a τ in (0, 1]: the sum is negative.
+    # As printed, no set of tokens satisfies Σ log P ≥ τ for a τ in (0, 1]: the sum is negative.
     assert all(log_p[subset].sum() < 0 for subset in subsets)
     assert any(np.exp(log_p[subset]).sum() >= 0.9 for subset in subsets)
 
@@ -124,7 +124,7 @@ def test_erratum_7_the_sign_of_the_bradley_terry_likelihood():  # paper: sec:a:h
     gaps = np.linspace(-2000, 2000, 4001)
     truth = 100 * np.log(8 / 2)
     assert gaps[np.argmin(-printed(gaps))] == approx(truth, abs=1)
-    assert abs(gaps[np.argmin(printed(gaps))]) == 2000  # as printed it has no minimum: it is concave
+    assert abs(gaps[np.argmin(printed(gaps))]) == 2000  # as printed it is concave and has no minimum
     assert (np.diff(printed(gaps), 2) <= 1e-12).all()
 
 
@@ -145,7 +145,7 @@ def test_erratum_7_two_rank_correlations_are_exchanged():  # paper: tab:mauve:ex
 
 
 def test_erratum_8_the_classifier_separates_samples_of_different_distributions():
-    # paper: sec:mauve:classifier trains "to separate X₁ from X₂", both of them halves of the sample of P
+    # paper: sec:mauve:classifier trains "to separate X₁ from X₂", which are both halves of the sample of P
     from sklearn.linear_model import LogisticRegression
 
     rng = np.random.default_rng(0)
@@ -186,7 +186,7 @@ def test_erratum_10_the_integral_is_four_thirds_of_the_midpoint_for_near_distrib
     # paper: table:fdiv-full prints FI = 0.010 beside Mid = 0.029 for the nearest system
     near = Masses.from_histograms(P, P + np.array([0.02, -0.03, 0.01]))
     assert integral(near) == approx(4 / 3 * midpoint(near), rel=0.02)
-    # and never less, for any pair: atom by atom, the two generators keep at least that ratio
+    # and never less, for any pair: in each atom, the two generators have at least that ratio
     t = np.logspace(-9, 9, 1000)
     assert (KL_INTEGRAL.f(t) / JS.f(t)).min() >= 4 / 3 - 1e-9
     assert 0.010 / 0.029 < 4 / 3
@@ -194,14 +194,14 @@ def test_erratum_10_the_integral_is_four_thirds_of_the_midpoint_for_near_distrib
 
 def test_erratum_11_the_second_line_of_the_smoothed_bound_has_the_gamma_of_q():
     # paper: eq:addb:fdiv:stat_error_oracle prints γ(P) twice; its proof ends in γ(Q). With P uniform,
-    # γ(P) = 0, and a strong pull on Q is not accounted for: Q̂ is further from Q than printed.
+    # γ(P) = 0, and the strong pull on Q is ignored: Q̂ is further from Q than the printed bound.
     from mallow.theory.bounds import alpha, gamma, oracle_bound
     from mallow.theory.smoothing import add_constant
 
     bins, n, constant = 200, 20, 50.0
     p, q = np.full(bins, 1 / bins), np.eye(bins)[0]
     smoothed = add_constant(n * q, constant)
-    distance = np.abs(smoothed - q).sum()  # every sample of Q falls into its one bin: Q̂ is certain
+    distance = np.abs(smoothed - q).sum()  # every sample of Q falls into the same bin, so Q̂ is not random
     printed = n / (n + bins * constant) * alpha(q, n) + gamma(p, n, constant)
     ours = n / (n + bins * constant) * alpha(q, n) + gamma(q, n, constant)
     assert printed < distance <= ours
@@ -217,13 +217,13 @@ def test_erratum_12_the_missing_mass_lemma_has_one_sample_too_many():  # paper: 
 
 def test_erratum_13_the_mixture_of_direct_estimation():  # paper: sec:direct-est prints λP + (1 − λQ)
     p, q, lam = np.array([0.7, 0.3]), np.array([0.2, 0.8]), 0.25
-    assert (lam * p + (1 - lam * q)).sum() == approx(2)  # printed: no distribution
-    of_p, of_q = [0] * 7 + [1] * 3, [0] * 2 + [1] * 8  # samples with just these frequencies
+    assert (lam * p + (1 - lam * q)).sum() == approx(2)  # as printed: not a distribution
+    of_p, of_q = [0] * 7 + [1] * 3, [0] * 2 + [1] * 8  # samples with exactly these frequencies
     curve = direct_frontier(np.log(p[of_p]), np.log(q[of_p]), np.log(p[of_q]), np.log(q[of_q]), grid=[lam])
     mix = lam * p + (1 - lam) * q
     assert curve.p_to_mix == approx([(p * np.log(p / mix)).sum()])
     assert curve.q_to_mix == approx([(q * np.log(q / mix)).sum()])
-    assert np.log(p[1] / mix[1]) < 0  # human text that is likelier under Q: the estimate as printed is negative
+    assert np.log(p[1] / mix[1]) < 0  # human text that is likelier under Q makes the printed estimate negative
 
 
 def test_erratum_14_no_scale_takes_the_quantised_costs_to_the_barycentric_areas():  # paper: table:ot-full
@@ -233,5 +233,5 @@ def test_erratum_14_no_scale_takes_the_quantised_costs_to_the_barycentric_areas(
         curve = barycentric_frontier(point_masses([[0.0]], [[cost**0.5]]))
         return brentq(lambda c: float(area(curve, scale=c)) - printed, 0.1, 50.0)
 
-    found = [scale(*pair) for pair in pairs]
-    assert found == approx([4.1, 4.5, 7.6], abs=0.1)
+    scales = [scale(*pair) for pair in pairs]
+    assert scales == approx([4.1, 4.5, 7.6], abs=0.1)

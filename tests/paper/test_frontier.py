@@ -48,8 +48,8 @@ def test_the_pareto_identity(pair, lam, data):  # paper: prop:div-pareto-opt
     def kl(a, b):
         return KL(Masses.from_histograms(a, b))
 
-    found = lam * kl(p, other) + (1 - lam) * kl(q, other)
-    assert found == approx(lam * kl(p, mix) + (1 - lam) * kl(q, mix) + kl(mix, other), rel=1e-9, abs=1e-12)
+    cost = lam * kl(p, other) + (1 - lam) * kl(q, other)
+    assert cost == approx(lam * kl(p, mix) + (1 - lam) * kl(q, mix) + kl(mix, other), rel=1e-9, abs=1e-12)
 
 
 @given(divergences, masses())
@@ -63,9 +63,9 @@ def test_along_the_frontier_one_cost_falls_and_the_other_rises(divergence, pair)
 @given(divergences, masses(), scales)
 def test_the_area_lies_in_the_unit_interval_and_is_symmetric(divergence, pair, scale):
     # paper: prop:mauve-properties (a)
-    found = area(pair, scale=scale, divergence=divergence)
-    assert 0 <= found <= 1
-    assert area(pair.swap(), scale=scale, divergence=divergence) == approx(found, abs=1e-9)
+    value = area(pair, scale=scale, divergence=divergence)
+    assert 0 <= value <= 1
+    assert area(pair.swap(), scale=scale, divergence=divergence) == approx(value, abs=1e-9)
 
 
 @given(divergences, simplex_pairs(), scales)
@@ -115,17 +115,17 @@ def test_the_integral_is_bounded_and_symmetric(divergence, pair):  # paper: prop
     nodes, weights = np.polynomial.legendre.leggauss(60)
     at, weight = (nodes + 1) / 2, weights / 2
     most = 4 * (weight * at * conjugate(divergence).f(at)).sum() + 2 / 3 * divergence.at_zero
-    found = integral(pair, divergence)
-    assert 0 <= found <= most * (1 + 1e-5)
-    assert integral(pair.swap(), divergence) == approx(found, rel=1e-9, abs=1e-15)
+    value = integral(pair, divergence)
+    assert 0 <= value <= most * (1 + 1e-5)
+    assert integral(pair.swap(), divergence) == approx(value, rel=1e-9, abs=1e-15)
 
 
 @given(divergences, masses())
 def test_the_midpoint_is_bounded_and_symmetric(divergence, pair):  # paper: prop:mid-properties (b), (c)
     most = (divergence.at_zero + divergence.f(np.array([2.0]))[0]) / 2
-    found = midpoint(pair, divergence)
-    assert 0 <= found <= most * (1 + 1e-9)
-    assert midpoint(pair.swap(), divergence) == approx(found, rel=1e-9, abs=1e-15)
+    value = midpoint(pair, divergence)
+    assert 0 <= value <= most * (1 + 1e-9)
+    assert midpoint(pair.swap(), divergence) == approx(value, rel=1e-9, abs=1e-15)
 
 
 @given(masses())
@@ -169,7 +169,7 @@ def test_the_integral_of_total_variation_is_two_thirds_of_it(pair):
 
 
 def exact_area(p, q, scale, divergence=KL, digits=30):
-    """The area by tanh–sinh quadrature in many digits, from the definition and its derivative."""
+    """The area by tanh–sinh quadrature in 30 digits, from the definition and its derivative."""
     with mpmath.workdps(digits):
         p, q = [mpmath.mpf(float(v)) for v in p], [mpmath.mpf(float(v)) for v in q]
         zero = mpmath.mpf(0)
@@ -214,8 +214,8 @@ HARD = {
 def test_the_area_is_exact(name, scale):
     p, q = HARD[name]
     for divergence in (KL, CHI2):
-        found = area(Masses.from_histograms(p, q), scale=scale, divergence=divergence)
-        assert found == approx(exact_area(p, q, scale, divergence), abs=1e-8)
+        value = area(Masses.from_histograms(p, q), scale=scale, divergence=divergence)
+        assert value == approx(exact_area(p, q, scale, divergence), abs=1e-8)
 
 
 @pytest.mark.parametrize("scale", [0.5, 1, 2.5, 5, 20])
@@ -227,7 +227,7 @@ def test_the_area_of_disjoint_supports_is_a_beta_function(scale):
 def test_the_area_of_many_bins_is_exact():
     rng = np.random.default_rng(0)
     p, q = rng.dirichlet(np.ones(4), size=2)
-    # Each cell is cut into 25,000 parts, alike for P and Q: the ratios stay, all masses differ.
+    # Each cell is cut into 25,000 parts, in the same way for P and Q: the ratios stay, all masses differ.
     parts = rng.dirichlet(np.ones(25_000), size=4)
     order = rng.permutation(100_000)
     many = Masses.from_histograms(*((side[:, None] * parts).ravel()[order] for side in (p, q)))
@@ -279,7 +279,7 @@ def test_a_fine_grid_approaches_the_exact_area():
 
 
 @given(st.integers(0, 2**32), divergences)
-def test_a_batch_is_the_same_as_one_by_one(seed, divergence):
+def test_a_batch_gives_what_its_members_give(seed, divergence):
     rng = np.random.default_rng(seed)
     p, q = rng.multinomial(30, np.ones(6) / 6, size=(2, 3, 4)) / 30
     batch = Masses.from_histograms(p, q)
@@ -291,14 +291,14 @@ def test_a_batch_is_the_same_as_one_by_one(seed, divergence):
         divergence,
     )
     for summary in summaries:
-        found = summary(batch)
-        assert found.shape == (3, 4)
-        assert found == approx(np.array([[summary(m) for m in row] for row in single]), rel=1e-12, abs=1e-15)
+        values = summary(batch)
+        assert values.shape == (3, 4)
+        assert values == approx(np.array([[summary(m) for m in row] for row in single]), rel=1e-12, abs=1e-15)
 
 
-def test_a_batch_without_equal_pairs_is_the_same_as_one_by_one():
+def test_a_batch_without_equal_pairs_gives_what_its_members_give():
     rng = np.random.default_rng(2)
     p, q = rng.dirichlet(np.ones(7), size=(2, 5))
-    found = area(Masses.from_histograms(p, q), scale=5)
+    together = area(Masses.from_histograms(p, q), scale=5)
     singles = [area(Masses.from_histograms(a, b), scale=5) for a, b in zip(p, q, strict=True)]
-    assert found == approx(np.array(singles), abs=1e-13)
+    assert together == approx(np.array(singles), abs=1e-13)

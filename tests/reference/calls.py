@@ -301,7 +301,7 @@ def sweep() -> Any:
     with tempfile.TemporaryDirectory() as folder:
         texts = sentences(120, 1)
         model = mallow.generate.NGram.fit(texts, order=3)
-        decoders, plan = ["nucleus:0.7,0.95", "greedy"], mallow.generate.Plan(max_new=6)
+        decoders, plan = ["nucleus:0.7,0.95", "greedy"], mallow.generate.GenerationPlan(max_new=6)
         found = mallow.sweep(texts, model, decoders, folder, plan, tokens=4, embedder=letters, repeats=2)
         return {name: [one.mauve, one.values] for name, one in found.comparison.scores.items()}
 

@@ -1,6 +1,6 @@
-"""Published numbers: outputs of mauve-text 0.4.0 on given histograms, and high-precision values.
+"""Published numbers: outputs of mauve-text 0.4.0 for known histograms, and high-precision values.
 
-Source: ../shared/conformance (see its README: version 0.4.0, only the clustering replaced by the histograms).
+Source: ../shared/conformance (see its README: version 0.4.0, with only the clustering replaced by the histograms).
 """
 
 import numpy as np
@@ -33,8 +33,8 @@ def test_the_exact_area_and_integral_agree_with_high_precision(cases):
         for p, q, star in histograms(case):
             masses = Masses.from_histograms(p, q)
             curve = frontier(masses)
-            found = [area(curve, scale=scale) for scale in case["grid_c"]]
-            assert found == approx(case[f"ref_exact_mauve{star}_by_c"], abs=1e-10), name
+            areas = [area(curve, scale=scale) for scale in case["grid_c"]]
+            assert areas == approx(case[f"ref_exact_mauve{star}_by_c"], abs=1e-10), name
             exact = float(case[f"ref_exact_frontier_integral{star}"])
             assert integral(masses) == approx(exact, rel=1e-10), name
 
@@ -42,9 +42,9 @@ def test_the_exact_area_and_integral_agree_with_high_precision(cases):
 def test_the_grid_of_mauve_text_reproduces_its_numbers(cases):
     for name, case in cases.items():
         for p, q, star in histograms(case):
-            found = area(Masses.from_histograms(p, q), scale=5, grid="mauve-text")
+            value = area(Masses.from_histograms(p, q), scale=5, grid="mauve-text")
             expected = 1.0 if name in WRONG_THERE else float(case[f"mauve{star}"])
-            assert found == approx(expected, abs=1e-12), name
+            assert value == approx(expected, abs=1e-12), name
 
 
 def test_other_sizes_of_that_grid_reproduce_its_numbers(cases):
@@ -56,8 +56,8 @@ def test_other_sizes_of_that_grid_reproduce_its_numbers(cases):
             if size > 1000:
                 continue
             curve = frontier(masses, grid=np.linspace(1e-6, 1 - 1e-6, size))
-            found = [area(curve, scale=scale) for scale in case["grid_c"]]
-            assert found == approx(row, abs=1e-12), (name, size)
+            areas = [area(curve, scale=scale) for scale in case["grid_c"]]
+            assert areas == approx(row, abs=1e-12), (name, size)
 
 
 def test_the_curve_is_theirs_with_coordinates_exchanged(cases):

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import mallow
-from mallow.confounds._find import find_confounds
+from mallow.confounds import find_confounds
 from mallow.errors import EstimateWarning
 from mallow.estimate import Quantize
 from mallow.evaluate._score import Measure
-from mallow.explain._diagnose import diagnose
+from mallow.explain import diagnose
 
 ATTACK = "<script>document.title = 'owned'</script> & <b>bold</b>"
 MEASURE = Measure(Quantize(bins=20))

@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from pytest import approx
 
 import mallow
-from mallow.confounds._find import Finding
+from mallow.errors import Caveat
 from mallow.errors import InputError
 from mallow.evaluate._compare import Comparison, Difference
-from mallow.explain._diagnose import Diagnosis, Example, Region
+from mallow.explain import Diagnosis, Example, Region
 from mallow.report import _sentences as words
 from mallow.report import _svg as svg
 from mallow.report import html, write
@@ -147,7 +147,7 @@ def poisoned(compared, text):
     diagnosis = Diagnosis(
         (region,), (), {"missed": 0.1, "invented": 0.0}, "text", (3, 1), 4, f"clusters {text}", (text,)
     )
-    finding = Finding(f"system {text}", f"kind {text}", f"message {text}", {})
+    finding = Caveat(f"kind {text}", f"message {text}", f"system {text}")
     return html(given, diagnoses={name: diagnosis}, findings=[finding], title=f"title {text}")
 
 

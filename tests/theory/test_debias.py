@@ -1,4 +1,4 @@
-"""Debiasing: deterministic, exact for its half-samples, never out of range, and nearer the truth."""
+"""Debiasing: deterministic, exact for its half-samples, never out of range, and closer to the truth."""
 
 import numpy as np
 import pytest
@@ -46,11 +46,11 @@ def test_the_debiased_frontier_is_a_frontier(pair, divergence):
 
 
 @given(counts)
-def test_a_batch_is_the_same_as_one_by_one(pair):
+def test_a_batch_gives_what_its_members_give(pair):
     both = debiased(np.stack([pair[0], pair[1]]), np.stack([pair[1], pair[0]]))
     singles = [debiased(*pair), debiased(*pair[::-1])]
-    assert area(both, scale=5) == approx([area(one, scale=5) for one in singles], abs=1e-9)
-    assert integral(both) == approx([integral(one) for one in singles], abs=1e-9)
+    assert area(both, scale=5) == approx([area(masses, scale=5) for masses in singles], abs=1e-9)
+    assert integral(both) == approx([integral(masses) for masses in singles], abs=1e-9)
 
 
 def test_with_as_many_bins_as_samples_it_is_the_add_half_estimate():
@@ -61,7 +61,7 @@ def test_with_as_many_bins_as_samples_it_is_the_add_half_estimate():
 
 
 @pytest.mark.parametrize("shift", [0.0, 0.3])
-def test_it_is_nearer_the_truth_than_smoothing(shift):
+def test_it_is_closer_to_the_truth_than_smoothing(shift):
     rng = np.random.default_rng(1)
     p = rng.dirichlet(np.ones(200))
     q = p * np.exp(shift * rng.normal(size=200))

@@ -1,4 +1,4 @@
-"""Masses: what is refused and why, likelihood ratios, swapping, and how atoms are merged."""
+"""Masses: what is refused and why, likelihood ratios, swapping."""
 
 import pickle
 
@@ -10,6 +10,8 @@ from hypothesis.extra import numpy as hnp
 from pytest import approx
 
 from mallow import KL, InputError, Masses, area, frontier, integral, interpolated, midpoint
+from mallow.errors import Caveat
+from mallow.theory import Partition
 from strategies import divergences, mixing
 
 
@@ -21,7 +23,7 @@ from strategies import divergences, mixing
         ([0.5, np.inf], [0.5, 0.5], r"`p` must be finite; got inf at index 1"),
         ([0.5, 0.49], [0.5, 0.5], r"`p` must sum to 1 within 1e-06; got 0.99\.$"),
         ([[0.5, 0.5], [0.5, 0.6]], np.full((2, 2), 0.5), r"`p` must sum to 1 .* got 1.1 in row \(1,\)"),
-        ([3, 7], [0.5, 0.5], r"`p` must sum to 1 .* got 10\. Turn counts .* with mallow.theory.smoothing first"),
+        ([3, 7], [0.5, 0.5], r"`p` must sum to 1 .* got 10\. Turn counts .* with mallow.smoothing first"),
         ([0.5, 0.5], [0.5, 0.25, 0.25], r"`p` and `q` must have the same shape.* got \(2,\) and \(3,\)"),
         ([[0.5, 0.5]], [0.5, 0.5], r"`p` and `q` must have the same shape.* got \(1, 2\) and \(2,\)"),
         ([], [], r"`p` must not be empty; got shape \(0,\)"),
@@ -118,20 +120,22 @@ def test_pooled_ratios_see_what_the_model_misses():
     assert area(swapped, scale=5) == approx(area(masses, scale=5), abs=1e-10)
 
 
+def test_swapping_keeps_caveats_weights_and_the_partition():
+    caveats = (Caveat("few samples", "only 3 samples."),)
+    partition = Partition(np.array([0, 1]), np.array([1, 1, 1]), np.zeros((2, 1)))
+    weight = np.array([1.0, 2.0])
+    for split in (None, 1):
+        masses = Masses(np.array([0.5, 0.5]), np.array([0.2, 0.8]), split, weight, partition, caveats)
+        swapped = masses.swap()
+        assert swapped.caveats == caveats
+        assert swapped.partition.p_labels is partition.q_labels
+        assert swapped.weight.tolist() == ([1.0, 2.0] if split is None else [2.0, 1.0])
+        assert swapped.swap().p.tolist() == masses.p.tolist()
+        assert swapped.swap().weight.tolist() == weight.tolist()
+
+
 def test_masses_pickle_with_and_without_their_tables():
     masses = Masses.from_histograms([0.5, 0.5], [0.25, 0.75])
     before = area(masses, scale=5)
     again = pickle.loads(pickle.dumps(masses))
     assert area(again, scale=5) == before
-
-
-@given(st.integers(0, 2**32))
-def test_merged_and_unmerged_atoms_give_the_same_sums(seed):
-    rng = np.random.default_rng(seed)
-    p, q = rng.multinomial(50, np.ones(20) / 20, size=(2, 6)) / 50
-    merged = Masses.from_histograms(p, q)
-    (table,) = merged._tables
-    assert table.column is not None
-    assert len(table.p) < p.size
-    nudged = Masses.from_histograms(p, q * (1 + 1e-15 * rng.integers(0, 3, size=q.shape)))
-    assert area(merged, scale=5) == approx(area(nudged, scale=5), abs=1e-12)

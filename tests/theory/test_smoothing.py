@@ -19,19 +19,19 @@ counts = hnp.arrays(np.int64, shapes, elements=st.integers(0, 30)).filter(lambda
 @pytest.mark.parametrize("estimator", EVERY)
 @given(counts)
 def test_rows_are_distributions_and_rows_do_not_mix(estimator, array):
-    found = estimator(array)
-    assert found.shape == array.shape
-    assert found.sum(axis=-1) == approx(np.ones(len(array)))
-    assert (found >= 0).all()
-    assert found == approx(np.stack([estimator(row) for row in array]))
+    masses = estimator(array)
+    assert masses.shape == array.shape
+    assert masses.sum(axis=-1) == approx(np.ones(len(array)))
+    assert (masses >= 0).all()
+    assert masses == approx(np.stack([estimator(row) for row in array]))
 
 
 @pytest.mark.parametrize("estimator", SMOOTHED)
 @given(counts)
 def test_smoothing_leaves_no_bin_empty_and_treats_equal_counts_alike(estimator, array):
-    found = estimator(array)
-    assert (found > 0).all()
-    for row, masses in zip(array, found, strict=True):
+    smoothed = estimator(array)
+    assert (smoothed > 0).all()
+    for row, masses in zip(array, smoothed, strict=True):
         for count in np.unique(row):
             assert np.ptp(masses[row == count]) == 0
 

@@ -1,60 +1,54 @@
-"""Other yardsticks: what was measured before divergence frontiers, for comparison with them.
+"""Baselines: the measures that were used before divergence frontiers, for comparison with them.
 
-table(reference, {"name": samples})               all of them side by side, with MAUVE* and its relatives
+    table(reference, {"name": samples})               all of them side by side, with MAUVE*, FI and Mid
 
-text_statistics(texts)                            Zipf coefficient, repetition, distinct-4, diversity, self-BLEU
-frechet_distance(x, y), kernel_distance(x, y)     of features; also precision_recall, discriminator_accuracy
-perplexity_gap(scorer, reference, model)          a statistic of texts under a scoring model
-language_modelling(model, texts, rules)           how likely human text is under a model and decoder
-ngram_mauve(reference, model)                     the masses of two fitted n-gram models
+    text_statistics(texts)                            Zipf coefficient, repetition, distinct-4, diversity, self-BLEU
+    frechet_distance(x, y), kernel_distance(x, y)     of features; also precision_recall, discriminator_accuracy
+    perplexity_gap(scorer, reference, model)          difference in perplexity under a scoring model
+    language_modelling(model, texts, rules)           how likely human text is under a model and its decoder
+    ngram_mauve(reference, model)                     masses from n-gram models of both sides
 
 Optimal transport is in `mallow.theory.transport`.
+
+**Feature metrics** take the features of the reference (n, d) and of the model (m, d), one row per sample, as `mallow.embed`
+produces them. With the features of an Inception network, the Fréchet and the kernel distance are the FID and the KID of the
+literature on images.
+
+**Text statistics** are not better when they are higher or lower: greedy text repeats itself, and pure noise is as diverse as
+possible. They are meaningful only in comparison with their value T(P) for human text: the gap |T(Q) − T(P)|, where 0 is best,
+by `gap` for one statistic and by `TextStatistics.gap` for all. All of them except repetition depend on the amount of text:
+compare equal numbers of texts of equal length.
+
+A text is a str or a sequence of hashable tokens, such as a model's token ids. `tokenize` determines how a str is split into
+tokens, and values for different choices cannot be compared:
+
+    "whitespace"   ``text.split()``: "cat" and "cat." differ. Used with contrastive search; the default
+    "regex"        words in lower case and single punctuation marks: `mallow.models.words`
+    a callable     from a text to a list of tokens, such as the ``encode`` of a model. The paper uses the tokens of GPT-2
+
+An end-of-text token counts like any other token: remove it first. An empty text is a text without n-grams.
 """
 
-from typing import TYPE_CHECKING, Any
-
-from mallow.baselines._features import (
-    KernelDistances,
-    Moments,
-    PrecisionRecall,
-    discriminator_accuracy,
-    frechet_distance,
-    kernel_distance,
-    kernel_distances,
-    precision_recall,
-)
-from mallow.baselines._language import (
-    LanguageModelling,
-    SequenceScores,
-    language_modelling,
-    ngram_mauve,
-    perplexity,
-    perplexity_gap,
-    text_perplexities,
-    token_log_probs,
-)
-from mallow.baselines._text import (
-    TextStatistics,
-    distinct,
-    diversity,
-    gap,
-    repetition,
-    self_bleu,
-    text_repetitions,
-    text_self_bleus,
-    text_statistics,
-    zipf_coefficient,
-)
-
-if TYPE_CHECKING:
-    from mallow.baselines._table import Table, table
+from mallow.baselines._build_table import table
+from mallow.baselines._discriminator import discriminator_accuracy
+from mallow.baselines._diversity import distinct, diversity, zipf_coefficient
+from mallow.baselines._frechet import Moments, frechet_distance
+from mallow.baselines._kernel_distance import KernelDistances, kernel_distance, kernel_distances
+from mallow.baselines._language_modelling import LanguageModelling, language_modelling
+from mallow.baselines._ngram_mauve import ngram_mauve
+from mallow.baselines._perplexity import perplexity, perplexity_gap, text_perplexities
+from mallow.baselines._precision_recall import PrecisionRecall, precision_recall
+from mallow.baselines._repetition import repetition, text_repetitions
+from mallow.baselines._self_bleu import self_bleu, text_self_bleus
+from mallow.baselines._statistics import TextStatistics, gap, text_statistics
+from mallow.baselines._table import Row, Table
 
 __all__ = [
     "KernelDistances",
     "LanguageModelling",
     "Moments",
     "PrecisionRecall",
-    "SequenceScores",
+    "Row",
     "Table",
     "TextStatistics",
     "discriminator_accuracy",
@@ -76,15 +70,5 @@ __all__ = [
     "text_repetitions",
     "text_self_bleus",
     "text_statistics",
-    "token_log_probs",
     "zipf_coefficient",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    """`table` stands above `mallow.score`, which stands above the rest of this package: it is loaded when asked for."""
-    if name in ("Table", "table"):
-        from mallow.baselines import _table as side_by_side
-
-        return getattr(side_by_side, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

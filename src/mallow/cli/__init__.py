@@ -1,12 +1,11 @@
-"""The command line: parse, call, print. Results on standard output, everything else on standard error.
+"""The command line: parse, call, print. Results go to standard output, everything else to standard error.
 
-Exit 0 when it worked, 1 when it failed, 2 when the command was wrong. The modules of this package import what they need
-inside their commands, so that help opens at once.
+Exit code 0: success; 1: failure, or `check` found a drop; 2: wrong usage. A command lives in the module named after the
+package whose function it calls. The modules import what they need inside their commands, so that --help is fast.
 """
 
 from __future__ import annotations
 
-import difflib
 import shutil
 import sys
 import warnings
@@ -14,24 +13,25 @@ from typing import NoReturn
 
 import click
 
-from mallow.cli import _look as look
-from mallow.cli import _make as make
-from mallow.cli import _measure as measure
+from mallow._optional import did_you_mean
+from mallow.cli import _baselines, _embed, _evaluate, _explain, _generate, _report
+from mallow.cli._printing import show_warning
 from mallow.errors import EstimateWarning, InputError
 
 __all__ = ["main"]
 
+_NARROWEST = 50  # columns: click wraps help no narrower than this by itself
 
-class _Suggesting(click.Group):
-    """A group of commands that suggests the nearest name for one it does not know."""
+
+class _SuggestingGroup(click.Group):
+    """A group of commands that suggests the nearest name for an unknown one."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
-            near = difflib.get_close_matches(args[0], self.commands, n=1)
-            more = f" Did you mean {near[0]}?" if near else f" There are {', '.join(self.commands)}."
-            ctx.fail(f"No such command {args[0]!r}.{more}")
+            hint = did_you_mean(args[0], self.commands) or f" The commands are {', '.join(self.commands)}."
+            ctx.fail(f"No such command {args[0]!r}.{hint}")
         return super().resolve_command(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -39,34 +39,35 @@ class _Suggesting(click.Group):
 
 
 @click.group(
-    cls=_Suggesting,
+    cls=_SuggestingGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="`mallow COMMAND --help` has an example of each. `mallow demo` needs nothing but the install.",
+    epilog="`mallow COMMAND --help` shows an example of each. `mallow demo` needs no data and no download.",
 )
 @click.version_option(package_name="mallow", message="mallow %(version)s")
 def cli() -> None:
     """How far are a generative model's samples from the data they should match?"""
 
 
-for _command in (*measure.COMMANDS, *look.COMMANDS, *make.COMMANDS):
-    cli.add_command(_command)
+for _module in (_evaluate, _baselines, _report, _explain, _generate, _embed):
+    for _command in _module.COMMANDS:
+        cli.add_command(_command)
 
 
 def main() -> NoReturn:
-    """Run the command line and leave with its exit code."""
+    """Run the command line and exit with its exit code."""
     with warnings.catch_warnings():
         warnings.simplefilter("always", EstimateWarning)
-        warnings.showwarning = _show_warning
-        sys.exit(_exit_code())
+        warnings.showwarning = lambda message, *details, **options: show_warning(message)
+        sys.exit(_run())
 
 
-def _exit_code() -> int:
+def _run() -> int:
+    columns = shutil.get_terminal_size().columns
+    narrow = {"terminal_width": columns} if columns < _NARROWEST else {}
     try:
-        # click wraps help at 50 columns at least.
-        narrow = {"terminal_width": columns} if (columns := shutil.get_terminal_size().columns) < 50 else {}
-        # What a command gave to `exit`, if it did. click leaves with 1, silently, where the reader of a pipe has gone.
+        # The value is what a command passed to `exit`, if it did. If the reader of a pipe has left, click exits with 1.
         code = cli(prog_name="mallow", standalone_mode=False, **narrow)
-    except click.ClickException as error:  # with the code 2 where the command was wrong
+    except click.ClickException as error:  # its exit code is 2 for wrong usage
         error.show()
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
@@ -76,7 +77,3 @@ def _exit_code() -> int:
         click.echo(f"mallow: {error}", err=True)
         return 1
     return code if isinstance(code, int) else 0
-
-
-def _show_warning(message: Warning | str, *rest: object, **more: object) -> None:
-    click.echo(f"mallow: warning: {message}", err=True)

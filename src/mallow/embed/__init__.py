@@ -1,22 +1,26 @@
 """Samples become points: language models, light encoders, word vectors, string kernels and image networks.
 
-Every embedder is a value that holds options, not weights; it is called with samples and gives an array (n, d). A plain
-function from a list of samples to such an array is an embedder too.
+Every embedder is a value that holds options, not weights; it is called with samples and returns an array (n, d). A plain
+function from a list of samples to such an array is an embedder too. The string kernels embed all texts together instead:
+`points` returns their features.
 
     texts     LanguageModel · SentenceModel · OnnxText, minilm · WordVectors, glove · NGramKernel, SubsequenceKernel
     images    VisionModel · TorchScript, inception · OnnxImages
 """
 
 from mallow.embed._cache import Cache, default_cache
-from mallow.embed._embed import all_features, features, name_of, of_one_kind
-from mallow.embed._images import Preprocess
+from mallow.embed._embed import embed_all, embed_samples, embedder_name, read_all, resolve_embedder
 from mallow.embed._language_model import LanguageModel
-from mallow.embed._names import attribute, named
-from mallow.embed._onnx import OnnxText, minilm
+from mallow.embed._names import find_embedder, import_object
+from mallow.embed._ngram_kernel import NGramKernel
+from mallow.embed._onnx_images import OnnxImages
+from mallow.embed._onnx_text import OnnxText, minilm
+from mallow.embed._preprocess import Preprocess
 from mallow.embed._protocol import AnyEmbedder, Embedder, JointEmbedder, Points
 from mallow.embed._sentence_model import SentenceModel
-from mallow.embed._string_kernels import NGramKernel, SubsequenceKernel
-from mallow.embed._vision import OnnxImages, TorchScript, VisionModel, inception
+from mallow.embed._subsequence_kernel import SubsequenceKernel
+from mallow.embed._torchscript import TorchScript, inception
+from mallow.embed._vision_model import VisionModel
 from mallow.embed._word_vectors import WordVectors, glove
 
 __all__ = [
@@ -35,14 +39,15 @@ __all__ = [
     "TorchScript",
     "VisionModel",
     "WordVectors",
-    "all_features",
-    "attribute",
     "default_cache",
-    "features",
+    "embed_all",
+    "embed_samples",
+    "embedder_name",
+    "find_embedder",
     "glove",
+    "import_object",
     "inception",
     "minilm",
-    "name_of",
-    "named",
-    "of_one_kind",
+    "read_all",
+    "resolve_embedder",
 ]

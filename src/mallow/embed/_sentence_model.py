@@ -1,4 +1,4 @@
-"""Texts become features of a sentence-transformers model, with the pooling and scaling it was trained with."""
+"""Texts through a sentence-transformers model, with the pooling and scaling it was trained with."""
 
 from __future__ import annotations
 
@@ -12,35 +12,36 @@ from numpy.typing import NDArray
 
 from mallow._checks import whole
 from mallow._optional import optional
-from mallow.embed._onnx import beginning
 from mallow.embed._protocol import Points, Rows, checked_texts, collected
+from mallow.embed._tokenizer_file import leading_part
 from mallow.errors import InputError
-from mallow.models import Source, moved, ran_out_of_memory, within_memory
+from mallow.models import Source, move_network, ran_out_of_memory, within_memory
 
 __all__ = ["SentenceModel"]
 
-_WASTE = 0.25  # of padding in a batch: the lengths are estimates
+_WASTE = 0.25  # largest share of padding in a batch; chosen: the lengths are only estimates
+_CHARACTERS_PER_TOKEN = 4  # chosen: a usual value for English; only the size of a batch depends on it
 
 
 @dataclass(frozen=True)
 class SentenceModel:
-    """Features of texts by a sentence-transformers model, in float32.
+    """Features of texts from a sentence-transformers model, in float32.
 
-    Its own pooling, scaling and default prompt are used. Texts of like length share a batch, so that little is padded;
-    what is padded is masked, and moves the features by rounding alone (below 1e-6 for all-MiniLM-L6-v2).
+    Its own pooling, scaling and default prompt are used. Texts of similar length share a batch, so that there is little
+    padding; the padding is masked and changes the features only by rounding (below 1e-6 for all-MiniLM-L6-v2).
 
     Parameters
     ----------
     model : str
         A local folder, or a name on the hub such as ``sentence-transformers/all-MiniLM-L6-v2``.
     revision : str or None
-        Branch, tag or commit on the hub; None is the newest. The commit found goes into the name.
+        Branch, tag or commit on the hub; None is the newest. The commit that it resolves to is part of the name.
     max_length : int or None
-        Tokens; of a longer text the beginning is taken. None: the model's own length.
+        Number of tokens; longer texts are truncated. None: the model's own length.
     device : str or None
-        As torch names it; None takes CUDA, then MPS, then the CPU.
+        A device name of torch; None takes CUDA if available, then MPS, then the CPU.
     batch_tokens : int
-        Roughly how many tokens are run together.
+        Approximate number of tokens in a batch.
     """
 
     kind: ClassVar[Literal["text"]] = "text"
@@ -72,58 +73,58 @@ class SentenceModel:
     def stream(self, samples: Sequence[str], /) -> Iterator[Rows]:
         """Places among the texts with their features, long texts first; the model is loaded once."""
         texts = checked_texts(samples)
-        model = self._loaded()
+        model = self._load()
         length = model.max_seq_length
-        texts = _beginnings(model, texts)
+        texts = _leading_parts(model, texts)
 
-        def rows(places: NDArray[np.int64]) -> Points:
-            some = [texts[place] for place in places]
+        def embed_batch(places: NDArray[np.int64]) -> Points:
+            batch = [texts[place] for place in places]
             try:
-                return np.asarray(model.encode(some, batch_size=len(some), show_progress_bar=False), dtype=np.float32)
+                return np.asarray(model.encode(batch, batch_size=len(batch), show_progress_bar=False), dtype=np.float32)
             except (IndexError, RuntimeError) as error:
                 if ran_out_of_memory(error):
                     raise
                 raise InputError(
-                    f"The model failed on texts of up to {length} tokens: {error}. If it takes fewer, lower `max_length`."
+                    f"The model failed on texts of up to {length} tokens: {error}. If it takes fewer tokens, lower "
+                    "`max_length`."
                 ) from error
 
-        # About four characters a token: only the size of a batch hangs on it.
-        tokens = [min(len(text) // 4 + 2, length or len(text) + 2) for text in texts]
-        yield from within_memory(tokens, self.batch_tokens, rows, waste=_WASTE)
+        tokens = [min(len(text) // _CHARACTERS_PER_TOKEN + 2, length or len(text) + 2) for text in texts]
+        yield from within_memory(tokens, self.batch_tokens, embed_batch, waste=_WASTE)
 
     @cached_property
     def _source(self) -> Source:
         return Source(self.model, self.revision, device=self.device, extra="sentence")
 
     def _refuse_other_kinds(self) -> None:
-        if self._source.sign is None:
-            # sentence-transformers would load it, with a pooling that nobody chose.
+        if self._source.config_file is None:
+            # sentence-transformers would load it, with a pooling that the user did not choose.
             raise InputError(
                 f"`model` must be a sentence-transformers model, which has a modules.json; {self.model!r} has none. "
-                "LanguageModel takes other transformers models, with the pooling you choose."
+                "Use LanguageModel for other transformers models; it lets you choose the pooling."
             )
 
-    def _loaded(self) -> Any:
+    def _load(self) -> Any:
         package = optional("sentence_transformers", extra="sentence")
         self._refuse_other_kinds()
         source = self._source
         revision = None if source.is_local else source.commit
-        with source.reading("files"):
+        with source.loading("files"):
             model = package.SentenceTransformer(source.model, revision=revision, device="cpu")
-        # Weights stored in half precision stay so by default, which a CPU may not know.
-        model = moved(model.float(), source.where, source.model)
+        # Weights stored in half precision stay so by default, which a CPU may not support.
+        model = move_network(model.float(), source.chosen_device, source.model)
         if getattr(model.tokenizer, "pad_token", "") is None:
             raise InputError(
-                f"`model` {self.model!r} has a tokenizer without a padding token, so texts cannot share a batch. Set "
-                "tokenizer.pad_token, for example to its eos_token, and save the model."
+                f"`model` must have a tokenizer with a padding token, so that texts can share a batch; {self.model!r} has "
+                "none. Set tokenizer.pad_token, for example to its eos_token, and save the model."
             )
         if self.max_length is not None:
             model.max_seq_length = self.max_length
         return model
 
 
-def _beginnings(model: Any, texts: list[str]) -> list[str]:
-    """The texts, very long ones cut to what the model will look at, where its tokenizer can tell."""
+def _leading_parts(model: Any, texts: list[str]) -> list[str]:
+    """The texts, very long ones cut to the part that the model uses, if its tokenizer can tell."""
     inner = getattr(model.tokenizer, "backend_tokenizer", None)
     length = model.max_seq_length
     if inner is None or length is None:
@@ -131,4 +132,4 @@ def _beginnings(model: Any, texts: list[str]) -> list[str]:
     tokenizer = optional("tokenizers", extra="sentence").Tokenizer.from_str(inner.to_str())
     tokenizer.no_padding()
     tokenizer.enable_truncation(max(length, tokenizer.num_special_tokens_to_add(False) + 1))
-    return [beginning(tokenizer, text, length) for text in texts]
+    return [leading_part(tokenizer, text, length) for text in texts]

@@ -1,4 +1,4 @@
-"""A bar on the terminal for long work; silent elsewhere."""
+"""A progress bar on the terminal for long work; nothing is shown elsewhere."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _QUIET: ContextVar[bool] = ContextVar("quiet", default=False)
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """No bars in here, nor in what is called from here."""
+    """Show no progress bars inside this context, nor in functions called from it."""
     token = _QUIET.set(True)
     try:
         yield
@@ -24,18 +24,27 @@ def quiet() -> Iterator[None]:
 
 @contextmanager
 def bar(verb: str, total: int, *, done: int = 0, wanted: bool | None = None) -> Iterator[Callable[[int, str], None]]:
-    """A function to call with how much of `total` is done and what to say beside the bar; time left is shown too.
+    """Show a progress bar; yields a function to call with how much of `total` is done and a note to show beside the bar.
 
-    `wanted` None: a bar if standard error is a terminal.
+    Parameters
+    ----------
+    verb : str
+        What is being done, such as "embedding"; shown before the bar.
+    total : int
+        How much there is to do, in any unit.
+    done : int
+        How much of it was done earlier.
+    wanted : bool or None
+        Whether to show a bar. None: only if standard error is a terminal. Inside `quiet` there is never a bar.
     """
-    shown_at_all = wanted is True or (wanted is None and sys.stderr.isatty())
-    if done >= total or not shown_at_all or _QUIET.get():
-        yield lambda completed, said: None
+    visible = wanted is True or (wanted is None and sys.stderr.isatty())
+    if done >= total or not visible or _QUIET.get():
+        yield lambda completed, note: None
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (TextColumn(verb), BarColumn(), TextColumn("{task.fields[said]}"), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
-        task = shown.add_task("", total=total, completed=done, said="")
-        yield lambda completed, said: shown.update(task, completed=completed, said=said)
+    columns = (TextColumn(verb), BarColumn(), TextColumn("{task.fields[note]}"), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("", total=total, completed=done, note="")
+        yield lambda completed, note: progress.update(task, completed=completed, note=note)

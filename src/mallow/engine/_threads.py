@@ -1,4 +1,4 @@
-"""Tasks on threads, with BLAS held to one thread each: results do not depend on the number of threads."""
+"""Tasks on threads, with BLAS limited to one thread: results do not depend on the number of threads."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Result = TypeVar("Result")
 
 
 def cores() -> int:
-    """Number of processors that this process may use."""
+    """The number of processors that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -26,7 +26,7 @@ def cores() -> int:
 def ordered_map(
     function: Callable[[Task], Result], tasks: Iterable[Task], threads: int, *, ahead: int = 2
 ) -> Iterator[Result]:
-    """Results of ``function`` in the order of ``tasks``, computed on ``threads`` threads.
+    """The results of ``function`` in the order of ``tasks``, computed on ``threads`` threads.
 
     At most ``ahead * threads`` results wait to be consumed, which bounds the memory.
     """
@@ -42,10 +42,10 @@ def ordered_map(
 
 
 class _OneThread:
-    """Counts the callers that want a single-threaded BLAS: the first one sets it, the last one restores it.
+    """Counts the callers that need a single-threaded BLAS: the first one sets the limit, the last one removes it.
 
-    The number of BLAS threads belongs to the process. Without the count, two overlapping calls would restore
-    each other's setting, and could leave the process at one thread for ever.
+    The number of BLAS threads belongs to the whole process. Without the count, two overlapping calls would restore each
+    other's setting, and could leave the process at one thread for ever.
     """
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ class _OneThread:
     def enter(self) -> None:
         with self._lock:
             if self._callers == 0:
-                import scipy.linalg  # noqa: F401 - it brings a BLAS of its own, which must be there to be held
+                import scipy.linalg  # noqa: F401 - it loads a BLAS of its own, which must be loaded to be limited
                 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
                 self._limit = threadpool_limits(limits=1, user_api="blas")
@@ -75,11 +75,11 @@ _ONE_THREAD = _OneThread()
 
 @contextmanager
 def single_threaded_blas() -> Iterator[None]:
-    """Hold every BLAS call of the process to one thread.
+    """Limit every BLAS call of the process to one thread.
 
-    A BLAS that splits a product over its own threads may round it differently for each number of threads.
-    With one thread, the bits depend on the operands and their shapes alone; the parallelism is ours, over
-    blocks of fixed shape.
+    A BLAS that splits a product over its own threads may round it differently for each number of threads. With one
+    thread, the bits depend on the operands and their shapes alone; the work is parallel over blocks of fixed shape
+    instead.
     """
     _ONE_THREAD.enter()
     try:

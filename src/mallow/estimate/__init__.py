@@ -1,24 +1,29 @@
 """From features to masses: every estimator of the paper, each a callable frozen dataclass.
 
-    estimator(x, y, rng=0) -> Masses          x the reference, y the model, a row a sample
+    estimator(x, y, rng=0) -> Masses          x the reference, y the model, one row per sample
 
-`estimator.scale` is the paper's constant c for it. Five repeats share what has no randomness in it:
-``estimator.prepare(x, y)`` once, then ``estimator.masses(prepared, rng)`` for each.
+`estimator.scale` is the paper's constant c for it. Repeats share everything that needs no randomness:
+``estimator.prepare(x, y)`` once, then ``estimator.masses(prepared, rng)`` for each. Only the call itself checks its
+arguments and raises warnings; `masses` returns doubts as values, in `Masses.caveats`.
+
+    features  _features · _row_order · _orientation        accepted arrays, in an order that depends on their values alone
+    reduce    _reduce · _pca · _spectrum                   joint principal components
+    bins      _quantize · _codebook · _kmeans · _seeding · _nearest
+    ratios    _neighbors · _kernel_density · _distances · _classifier · _logistic · _gaussian · _direct
 """
 
-from __future__ import annotations
-
-from typing import Any, ClassVar, Protocol
-
-import numpy as np
-
-from mallow.estimate._classifier import PENALTIES, Classifier
+from mallow.estimate._classifier import Classifier
+from mallow.estimate._codebook import Codebook
+from mallow.estimate._direct import LogLikelihoods, direct, direct_frontier, log_likelihoods
+from mallow.estimate._estimator import Estimator
+from mallow.estimate._features import Features, as_features, checked_features, checked_pair, same_width
 from mallow.estimate._gaussian import Gaussian
-from mallow.estimate._neighbors import KernelDensity, Neighbors
-from mallow.estimate._quantize import Codebook, Prepared, Quantize, split_size
-from mallow.estimate._reduce import Features, Reduce, checked_features, checked_pair
+from mallow.estimate._kernel_density import KernelDensity
+from mallow.estimate._logistic import PENALTIES, choose_penalty, logistic_regression
+from mallow.estimate._neighbors import Neighbors
+from mallow.estimate._quantize import Prepared, Quantize, split_size
+from mallow.estimate._reduce import Reduce
 from mallow.estimate._row_order import canonical_order
-from mallow.theory import Masses
 
 __all__ = [
     "PENALTIES",
@@ -28,27 +33,20 @@ __all__ = [
     "Features",
     "Gaussian",
     "KernelDensity",
+    "LogLikelihoods",
     "Neighbors",
     "Prepared",
     "Quantize",
     "Reduce",
+    "as_features",
     "canonical_order",
     "checked_features",
     "checked_pair",
+    "choose_penalty",
+    "direct",
+    "direct_frontier",
+    "log_likelihoods",
+    "logistic_regression",
+    "same_width",
     "split_size",
 ]
-
-
-class Estimator(Protocol):
-    """What turns two samples of features into masses."""
-
-    scale: ClassVar[float]
-
-    def prepare(self, x: Any, y: Any) -> Any:
-        """Everything that has no randomness in it, done once for all repeats."""
-
-    def masses(self, prepared: Any, rng: int | np.random.Generator) -> Masses:
-        """The masses of one repeat."""
-
-    def __call__(self, x: Any, y: Any, *, rng: int | np.random.Generator = 0) -> Masses:
-        """Both in one."""

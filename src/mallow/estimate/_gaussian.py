@@ -1,4 +1,4 @@
-"""Masses of the Gaussians that fit the samples best (paper: sec:a:parametric)."""
+"""Masses from a Gaussian fitted to each sample (paper: sec:a:parametric)."""
 
 from __future__ import annotations
 
@@ -10,19 +10,22 @@ import numpy as np
 from mallow._checks import whole
 from mallow.engine import single_threaded_blas
 from mallow.errors import InputError
-from mallow.estimate._classifier import oriented
+from mallow.estimate._estimator import estimate_masses
+from mallow.estimate._features import Features
+from mallow.estimate._orientation import orient
 from mallow.estimate._reduce import Reduce
 from mallow.theory import Array, Masses
 
 __all__ = ["Fit", "Gaussian"]
 
-_FLOOR = 1e-10  # variance of a sample without any, in units of that within the samples
-_SINGULAR = 1e-12
+_FLOOR = 1e-10  # chosen: the variance of a sample that has none, in units of the variance within the samples
+_SINGULAR = 1e-12  # chosen: smallest eigenvalue, in units of the mean one, up to which a covariance is singular
+_POINT = 1e-6  # chosen: the spread of two samples that are one point each, repeated; any small one separates them
 
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """Two Gaussians in coordinates where the covariance shared by both samples is the identity.
+    """Two Gaussians, in coordinates where the covariance shared by both samples is the identity.
 
     Attributes
     ----------
@@ -30,7 +33,7 @@ class Fit:
     roots : pair of arrays (d, d)
         Lower triangular Cholesky factors of the covariances.
     flipped : bool
-        Whether the first one is Q, the model.
+        Whether the first Gaussian is that of Q, the model.
     """
 
     means: tuple[Array, Array]
@@ -42,30 +45,30 @@ class Fit:
 class Gaussian:
     """Estimate masses from a Gaussian fitted to each sample, by Monte Carlo (paper: sec:a:parametric).
 
-    The masses are those of draws from both Gaussians, in equal numbers: at a draw with likelihood ratio r, P has
-    r/(1 + r) and Q has 1/(1 + r), divided by their sums. This estimates the paper's integral (eq:parametric_est_fdiv)
-    from draws of (P + Q)/2. The paper draws from Q alone for D(P‖·) (eq:parametric_est_fdiv:monte-carlo), where the few
-    draws that carry the mass of P are missed: N(0, I) against N(1 e₁, 4I) in 50 dimensions has an area of 0.50, and
-    10,000 draws of Q say 0.73, while draws of both say 0.5007 ± 0.0001.
+    The atoms are draws from both Gaussians, in equal numbers: at a draw with likelihood ratio r, P has mass r/(1 + r) and
+    Q has 1/(1 + r), divided by their sums. This estimates the paper's integral (eq:parametric_est_fdiv) from draws of
+    (P + Q)/2. The paper draws from Q alone for D(P‖·) (eq:parametric_est_fdiv:monte-carlo), which misses the few draws
+    that carry the mass of P: N(0, I) against N(1 e₁, 4I) in 50 dimensions has an area of 0.50; 10,000 draws of Q give
+    0.73, while draws of both give 0.5007 ± 0.0001.
 
-    A Gaussian knows means and covariances only: what differs otherwise is not seen, and what is not Gaussian is not
-    measured rightly (paper: the example of sec:a:parametric).
+    Gaussians only describe means and covariances: other differences are not seen, and the value is wrong for data that
+    are not Gaussian (paper: the example of sec:a:parametric).
 
-    The result is exactly symmetric in the samples and blind to the order of their rows, for the same `rng`.
+    For the same `rng`, the result is exactly symmetric in the samples and does not depend on the order of their rows.
 
     Parameters
     ----------
     samples : int
-        Draws from each Gaussian; half of them mirror images of the others.
+        Draws from each Gaussian; half of them are mirror images of the others.
     shrinkage : float or None
-        How far each covariance, in [0, 1], is drawn towards the one that both samples share (times a factor that keeps
-        its trace, in coordinates where the shared one is the identity). None: as far as Ledoit and Wolf's formula says,
-        which goes to 0 as samples grow, unless the covariances agree; the shared one itself is drawn by the same
-        formula towards a multiple of the identity, so that d > n works. 0: the covariances as they are, as in the
-        paper; the distance of two fits to the *same* Gaussian then grows like d²/n (frontier integral 0.57 for
-        n = 500, d = 50; 0.03 with None).
+        How far, in [0, 1], each covariance is moved towards the one shared by both samples (multiplied by a factor that
+        keeps the trace, in coordinates where the shared one is the identity). None: as far as the formula of Ledoit and
+        Wolf says, which goes to 0 as the samples grow, unless the covariances agree; the shared covariance itself is moved
+        by the same formula towards a multiple of the identity, so that d > n works. 0: the covariances as they are, as
+        in the paper; the distance between two fits to the *same* Gaussian then grows like d²/n (frontier integral 0.57
+        for n = 500, d = 50; 0.03 with None).
     reduce : Reduce or None
-        Reduction first; the paper finds 5 or 10 axes best and a steep loss by 100. None: no reduction.
+        Reduction first. The paper finds that 5 or 10 axes work best and that 100 are much worse. None: no reduction.
 
     Examples
     --------
@@ -90,20 +93,20 @@ class Gaussian:
                 "None chooses it from the samples."
             )
 
-    def __call__(self, x: Any, y: Any, *, rng: int | np.random.Generator = 0) -> Masses:
+    def __call__(self, x: Any, y: Any, *, rng: int | np.random.Generator | None = 0) -> Masses:
         """Masses at draws from both fitted Gaussians."""
-        return self.masses(self.prepare(x, y), rng)
+        return estimate_masses(self, x, y, rng)
 
-    def prepare(self, x: Any, y: Any) -> Fit:
-        """Validate, reduce and fit: all that has no randomness in it."""
-        # Without reduction: a rotation that drops what has no variance at all. The fit is the same in any rotation.
+    def prepare(self, x: Features, y: Features) -> Fit:
+        """Reduce and fit: everything that needs no randomness."""
+        # Without reduction: a rotation that drops directions without variance. The fit is the same in any rotation.
         lossless = Reduce(variance=1.0, normalise=False)
-        samples = oriented(*(self.reduce or lossless)(x, y))
+        samples = orient(*(self.reduce or lossless).fit(x, y).split(len(x)))
         with single_threaded_blas():  # the same bits on any number of processors
             means, roots = self._fit(samples.points[samples.first], samples.points[samples.second])
         return Fit(means, roots, samples.flipped)
 
-    def masses(self, prepared: Fit, rng: int | np.random.Generator) -> Masses:
+    def masses(self, prepared: Fit, rng: int | np.random.Generator | None) -> Masses:
         """Draw once from both Gaussians."""
         from scipy.special import expit
 
@@ -113,8 +116,8 @@ class Gaussian:
         with single_threaded_blas():
             log_ratio = _log_ratio_at_draws(prepared, draws)
         first, second = expit(log_ratio), expit(-log_ratio)
-        found = Masses.from_histograms(first / first.sum(), second / second.sum())
-        return found.swap() if prepared.flipped else found
+        masses = Masses.from_histograms(first / first.sum(), second / second.sum())
+        return masses.swap() if prepared.flipped else masses
 
     def _fit(self, x: Array, y: Array) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
         from scipy.linalg import solve_triangular
@@ -128,7 +131,7 @@ class Gaussian:
         return (moved[0], moved[1]), roots
 
     def _root(self, centred: Array) -> Array:
-        """Cholesky factor of the shrunk covariance of a centred sample."""
+        """The Cholesky factor of the shrunk covariance of a centred sample."""
         n, d = centred.shape
         covariance = centred.T @ centred / (n - 1)
         share = _ledoit_wolf(centred) if self.shrinkage is None else float(self.shrinkage)
@@ -145,13 +148,13 @@ class Gaussian:
 
 
 def _shared_root(x: Array, y: Array, *, automatic: bool) -> Array:
-    """Cholesky factor of the covariance within both samples, made regular where it is not."""
+    """The Cholesky factor of the covariance within both samples, made regular where it is singular."""
     rest = np.concatenate([x, y])
     d = rest.shape[1]
     covariance = rest.T @ rest / max(1, len(rest) - 2)
     size = float(np.trace(covariance)) / d
     if size == 0:  # each sample is one point, repeated
-        return 1e-6 * np.eye(d)
+        return _POINT * np.eye(d)
     share = max(_ledoit_wolf(rest) if automatic else 0.0, _FLOOR)
     return np.linalg.cholesky((1.0 - share) * covariance + share * size * np.eye(d))
 
@@ -163,15 +166,15 @@ def _ledoit_wolf(centred: Array) -> float:
 
 
 def _log_ratio_at_draws(fit: Fit, draws: Array) -> Array:
-    """log of the first density over the second at draws of the first, then at draws of the second."""
+    """log of the first density over the second, at draws from the first and then at draws from the second."""
     from scipy.linalg import solve_triangular
 
     own = (draws**2).sum(axis=1) / 2
     volumes = [float(np.log(np.diagonal(root)).sum()) for root in fit.roots]
-    found = []
+    log_ratios = []
     for a, b, sign in ((0, 1, 1.0), (1, 0, -1.0)):
         points = fit.means[a] + draws @ fit.roots[a].T
         other = solve_triangular(fit.roots[b], (points - fit.means[b]).T, lower=True)
-        # The own density is known from the draw itself.
-        found.append(sign * ((other**2).sum(axis=0) / 2 + volumes[b] - own - volumes[a]))
-    return np.concatenate(found)
+        # The draw's own density follows from the draw itself.
+        log_ratios.append(sign * ((other**2).sum(axis=0) / 2 + volumes[b] - own - volumes[a]))
+    return np.concatenate(log_ratios)

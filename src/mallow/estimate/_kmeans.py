@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -11,32 +9,38 @@ import numpy as np
 import numpy.typing as npt
 
 from mallow.engine import cores, single_threaded_blas
+from mallow.estimate._nearest import (
+    TILE,
+    Array,
+    Assignment,
+    Data,
+    Doubles,
+    Labels,
+    Workers,
+    assign_points,
+    frame,
+    into_frame,
+    precision,
+)
 from mallow.estimate._row_order import canonical_order
+from mallow.estimate._seeding import seed_centres
 
-__all__ = ["Clustering", "assign", "lloyd"]
+__all__ = ["Clustering", "lloyd"]
 
-Array = npt.NDArray[Any]
-Doubles = npt.NDArray[np.float64]
-Labels = npt.NDArray[np.int64]
-
-TILE = 1024  # rows of one matrix product. It decides last bits, hence labels: it is part of the algorithm.
-SEEDS_PER_BIN = 4  # k-means++ runs on a sample of this many points per bin
-CANDIDATES = 4  # draws per greedy k-means++ step
-BATCH = 32  # bins summed by one product
-ORDINARY = 20  # values between 2^-20 and 2^20 are not rescaled
-SINGLE_IS_ENOUGH = 1e-5  # share of the variance inside clusters below which float32 products are not trusted
+BATCH = 32  # chosen: bins summed by one product
+SINGLE_IS_ENOUGH = 1e-5  # chosen: float32 products are not trusted if less of the variance than this is inside clusters
 
 
 class Clustering(NamedTuple):
-    """Centres, labels and what it took to find them.
+    """The centres, the labels, and the number of rounds that it took.
 
     Attributes
     ----------
     centres : array (bins, d), in the dtype of the points
     labels : int64 array (n,)
     objective : float
-        Weighted sum of squared distances to the own centre, evaluated in float64 (inf if that is too small
-        for it: points of 1e200).
+        Weighted sum of squared distances to the own centre, evaluated in float64; inf where that overflows, as for
+        points of size 1e200.
     iterations : int
         Rounds of assignment, the last of which changed no label.
     """
@@ -59,11 +63,11 @@ def lloyd(
 ) -> Clustering:
     """k-means clustering of the points, run until no label changes.
 
-    Seeds come from greedy k-means++ on a sample. The result is bit-equal for every ``chunk`` and ``threads``
-    (products have shapes fixed by `TILE` and run on a single-threaded BLAS, sums have a fixed order) and for
-    every order of the rows (equal rows are merged and sorted canonically first, so they also share a label).
-    With at least as many bins as distinct rows each distinct row has a bin of its own; spare bins stay empty
-    and repeat a centre. Otherwise no bin is empty.
+    Seeds come from greedy k-means++ on a sample. The result is bit-equal for every ``chunk`` and ``threads`` (products
+    have shapes fixed by `TILE` and run on a single-threaded BLAS, sums have a fixed order) and for every order of the
+    rows (equal rows are merged and sorted canonically first, so that they also share a label). With at least as many
+    bins as distinct rows, each distinct row has a bin of its own; spare bins stay empty and repeat a centre. Otherwise
+    no bin is empty.
 
     Parameters
     ----------
@@ -73,13 +77,14 @@ def lloyd(
         Number of clusters k, at least 1.
     rng : numpy.random.Generator
     weights : int array (n,), optional
-        Multiplicity of each row, 1 by default. It acts as if the row were repeated.
+        Multiplicity of each row, 1 by default: the same as repeating the row.
     chunk : int
-        Rows given to a thread at once, rounded up to whole tiles. Changes speed only.
+        Rows passed to a thread at once, rounded up to whole tiles. It affects speed only.
     threads : int, optional
         By default all processors available to the process.
     max_iter : int
-        Rounds at most. The objective falls strictly, so the loop ends by itself; the last rounds move few points.
+        The largest number of rounds. The objective falls strictly, so the loop ends by itself; the last rounds move few
+        points.
 
     Examples
     --------
@@ -91,88 +96,24 @@ def lloyd(
     pooled = canonical_order(points, points[:0], threads=threads)
     if bins >= pooled.distinct.size:
         spare = np.minimum(np.arange(bins), pooled.distinct.size - 1)
-        return Clustering(points[pooled.distinct[spare]].astype(_precision(points)), pooled.group, 0.0, 0)
+        return Clustering(points[pooled.distinct[spare]].astype(precision(points)), pooled.group, 0.0, 0)
 
     mass = np.bincount(pooled.group, weights).astype(np.float64)  # of each distinct row
-    workers = _Workers(chunk, threads or cores())
+    workers = Workers(chunk, threads or cores())
     with single_threaded_blas(), workers:
-        exponent, origin = _frame(points, pooled.distinct)
-        data = _Data(_inside(points, pooled.distinct, exponent, origin, _precision(points)), mass)
-        state = _descend(data, _seed(data, bins, rng, workers), workers, max_iter)
+        exponent, origin = frame(points, pooled.distinct)
+        data = Data(into_frame(points, pooled.distinct, exponent, origin, precision(points)), mass)
+        state = _descend(data, seed_centres(data, bins, rng, workers), workers, max_iter)
         if data.rows.dtype == np.float32 and state.objective < SINGLE_IS_ENOUGH * data.scatter:
-            data = _Data(_inside(points, pooled.distinct, exponent, origin, np.dtype(np.float64)), mass)
-            state = _descend(data, _seed(data, bins, rng, workers), workers, max_iter)
-    centres = np.ldexp(state.centres.astype(np.float64) + origin, exponent).astype(_precision(points))
+            data = Data(into_frame(points, pooled.distinct, exponent, origin, np.dtype(np.float64)), mass)
+            state = _descend(data, seed_centres(data, bins, rng, workers), workers, max_iter)
+    centres = np.ldexp(state.centres.astype(np.float64) + origin, exponent).astype(precision(points))
     with np.errstate(over="ignore"):
         objective = float(np.ldexp(state.objective, 2 * exponent))
     return Clustering(centres, state.labels[pooled.group], objective, state.iterations)
 
 
-def assign(points: Array, centres: Array, *, chunk: int = 4 * TILE, threads: int | None = None) -> Labels:
-    """Label of the nearest centre of each point, the lowest of equals: a frozen codebook at work.
-
-    Bit-equal for any chunk, threads and order of the rows, and equal rows share a label.
-    """
-    pooled = canonical_order(points, points[:0], threads=threads)
-    workers = _Workers(chunk, threads or cores())
-    everything = np.arange(len(centres))
-    with single_threaded_blas(), workers:
-        exponent, origin = _frame(centres, everything)
-        data = _Data(
-            _inside(points, pooled.distinct, exponent, origin, _precision(points)),
-            np.ones(pooled.distinct.size),
-        )
-        inner = _inside(centres, everything, exponent, origin, _precision(points))[:, :-1]
-        now = _Assignment(len(data.rows), data.rows.dtype)
-        _assign(data, inner, np.ones(len(centres), np.bool_), now, workers)
-    return now.labels[pooled.group]
-
-
-# ─ inside: trusted input, rows distinct, more rows than bins
-
-
-class _Workers:
-    """Runs a function over ranges of rows; a range is a whole number of tiles, whatever the chunk."""
-
-    def __init__(self, chunk: int, threads: int) -> None:
-        self.rows = -(-max(chunk, 1) // TILE) * TILE
-        self.threads = max(threads, 1)
-
-    def __enter__(self) -> None:
-        self._pool = ThreadPoolExecutor(self.threads) if self.threads > 1 else None
-
-    def __exit__(self, *_: object) -> None:
-        if self._pool is not None:
-            self._pool.shutdown()
-
-    def tiles(self, function: Callable[[slice], None], size: int) -> None:
-        """Call ``function`` once for each tile of ``size`` rows."""
-        fair = -(-size // (self.threads * TILE)) * TILE  # no thread goes idle because the chunk is large
-        step = min(self.rows, max(fair, TILE))
-
-        def task(start: int) -> None:
-            for low in range(start, min(start + step, size), TILE):
-                function(slice(low, min(low + TILE, size)))
-
-        self.each(task, range(0, size, step))
-
-    def each(self, function: Callable[[int], None], tasks: Sequence[int]) -> None:
-        """Call ``function`` once for each task."""
-        if self._pool is None or len(tasks) == 1:
-            for task in tasks:
-                function(task)
-        else:
-            list(self._pool.map(function, tasks))
-
-
-class _Data:
-    """Points in the frame of the computation."""
-
-    def __init__(self, rows: Array, mass: Doubles) -> None:
-        self.rows = rows  # (n, d + 1), the last column is 1: one product gives <x, c> - |c|²/2
-        self.mass = mass  # (n,)
-        self.square = np.einsum("ij,ij->i", rows[:, :-1], rows[:, :-1], dtype=np.float64)  # |x|²
-        self.scatter = float(mass @ self.square)
+# --- inside: trusted input, rows distinct, more rows than bins
 
 
 @dataclass
@@ -183,99 +124,15 @@ class _State:
     iterations: int
 
 
-class _Assignment:
-    """Labels with what proves them right: own and others' scores <x, c> - |c|²/2, the larger the nearer."""
-
-    def __init__(self, size: int, dtype: np.dtype[Any]) -> None:
-        self.labels = np.full(size, -1, np.int64)
-        self.score = np.full(size, -np.inf, dtype)  # of the own centre
-        self.rival = np.full(size, np.inf, dtype)  # no other centre has more
-
-
-def _precision(points: Array) -> np.dtype[Any]:
-    return np.dtype(np.float64) if points.dtype.itemsize >= 8 else np.dtype(np.float32)
-
-
-def _frame(points: Array, chosen: Labels) -> tuple[int, Array]:
-    """Power of two and origin for the computation: squares neither overflow nor vanish, and little cancels.
-
-    Any scale and origin would do in exact arithmetic; ordinary values keep their scale.
-    """
-    largest = max(float(points.max()), -float(points.min()))
-    exponent = int(np.frexp(largest)[1])
-    if largest == 0 or -ORDINARY < exponent < ORDINARY:
-        exponent = 0
-    middle = np.zeros(points.shape[1])
-    for low in range(0, len(chosen), TILE):
-        middle += np.ldexp(points[chosen[low : low + TILE]].astype(np.float64), -exponent).sum(axis=0)
-    return exponent, (middle / len(chosen)).astype(_precision(points))
-
-
-def _inside(points: Array, chosen: Labels, exponent: int, origin: Array, dtype: np.dtype[Any]) -> Array:
-    """Scaled and centred copy of the chosen points with a column of ones."""
-    rows = np.ones((len(chosen), points.shape[1] + 1), dtype)
-    for low in range(0, len(chosen), TILE):
-        part = points[chosen[low : low + TILE]].astype(dtype, copy=False)
-        np.subtract(np.ldexp(part, -exponent) if exponent else part, origin, out=rows[low : low + TILE, :-1])
-    return rows
-
-
-def _seed(data: _Data, bins: int, rng: np.random.Generator, workers: _Workers) -> Array:
-    """Centres from greedy k-means++ on a random sample of rows.
-
-    Every step draws `CANDIDATES` rows with probability proportional to weight × squared distance to the
-    centres so far, and keeps the one that lowers the objective most. The distances inside the sample are one
-    matrix product, so a step costs a few vector operations.
-    """
-    size = min(len(data.rows), max(SEEDS_PER_BIN * bins, TILE))
-    sample = np.sort(rng.choice(len(data.rows), size, replace=False))
-    rows = data.rows[sample, :-1]
-    mass = data.mass[sample].astype(rows.dtype)
-    square = data.square[sample].astype(rows.dtype)[:, None]
-    one = np.ones_like(square)
-    left, right = (
-        np.hstack([rows * -2, square, one]),
-        np.hstack([rows, one, square]).T.copy(),
-    )  # |a|² - 2<a,b> + |b|²
-    uneven = bool((mass != 1).any())
-
-    whole = size <= 8 * TILE
-    table = np.empty((size, size) if whole else (0, 0), rows.dtype)
-
-    def fill(at: slice) -> None:
-        np.maximum(np.matmul(left[at], right, out=table[at]), 0, out=table[at])
-
-    if whole:
-        workers.tiles(fill, size)
-
-    def distances(drawn: Labels) -> Array:
-        return table[drawn] if whole else np.maximum(left[drawn] @ right, 0)
-
-    chosen = np.empty(bins, np.int64)
-    chosen[0] = rng.choice(size, p=data.mass[sample] / data.mass[sample].sum())
-    nearest = distances(chosen[:1])[0]
-    draws = rng.random((bins, CANDIDATES))
-    for step in range(1, bins):
-        ladder = (nearest * mass if uneven else nearest).cumsum()
-        drawn = np.minimum(ladder.searchsorted(draws[step] * ladder[-1], side="right"), size - 1)
-        after = np.minimum(distances(drawn), nearest)
-        best = int((after @ mass if uneven else after.sum(axis=1)).argmin())
-        chosen[step] = drawn[best]
-        nearest = after[best]
-        nearest[drawn[best]] = 0
-    return rows[chosen]
-
-
-def _descend(data: _Data, centres: Array, workers: _Workers, max_iter: int) -> _State:
+def _descend(data: Data, centres: Array, workers: Workers, max_iter: int) -> _State:
     """Alternate assignments and means until an assignment of all points to all centres changes no label.
 
-    Between full assignments only what can have changed is computed: a centre moves when a point joined or
-    left it, and a point can only go to a centre that moved, unless its own centre moved so far away that
-    another one, which stayed, is nearer. Nothing is lost: a centre that stayed keeps the score it had.
+    Between full assignments only what can have changed is computed (see `assign_points`): a centre moves when a point
+    joined or left it, and a centre that stayed keeps its scores.
     """
     bins = len(centres)
-    now = _Assignment(len(data.rows), data.rows.dtype)
-    labels = now.labels
+    assignment = Assignment(len(data.rows), data.rows.dtype)
+    labels = assignment.labels
     moved = np.ones(bins, np.bool_)
     sums = np.zeros((bins, data.rows.shape[1]))
     objective, iterations = np.inf, 0
@@ -283,26 +140,27 @@ def _descend(data: _Data, centres: Array, workers: _Workers, max_iter: int) -> _
         iterations += 1
         full = bool(moved.all())
         before = labels.copy()
-        _assign(data, centres, moved, now, workers)
-        _fill_empty(data, now, bins)
+        assign_points(data, centres, moved, assignment, workers)
+        _fill_empty_bins(data, assignment, bins)
         different = labels != before
         if not different.any():
             if full:
                 break
-            moved[:] = True  # confirm with all centres, free of what pruned products may round differently
+            moved[:] = True  # confirm with all centres, since products with some of them may round differently
             continue
-        _update(data, before, labels, sums, workers)
+        _update_sums(data, before, labels, sums, workers)
         means, totals = sums[:, :-1] / sums[:, -1:], sums[:, -1]
         reached = data.scatter - float(totals @ np.einsum("ij,ij->i", means, means))
         fresh = means.astype(centres.dtype)
         moved = (fresh != centres).any(axis=1)
         centres = fresh
-        # rounding may pass equidistant points round for ever; then the objective stops falling
+        # Rounding may pass equidistant points round for ever; the objective then stops falling.
         if not reached < objective:
             break
         if iterations >= max_iter:
-            _assign(data, centres, np.ones(bins, np.bool_), now, workers)  # labels of the centres that are returned
-            _fill_empty(data, now, bins)
+            # The labels must belong to the centres that are returned.
+            assign_points(data, centres, np.ones(bins, np.bool_), assignment, workers)
+            _fill_empty_bins(data, assignment, bins)
             break
         objective = reached
         if not moved.any():
@@ -310,70 +168,24 @@ def _descend(data: _Data, centres: Array, workers: _Workers, max_iter: int) -> _
     return _State(centres, labels, _objective(data, centres, labels, workers), iterations)
 
 
-def _assign(
-    data: _Data, centres: Array, moved: npt.NDArray[np.bool_], at_present: _Assignment, workers: _Workers
-) -> None:
-    """Move every point to its nearest centre, the lowest of equals, given that only some centres moved."""
-    labels, score, rival = at_present.labels, at_present.score, at_present.rival
-    half = np.einsum("ij,ij->i", centres, centres, dtype=np.float64) / 2
-    table = np.vstack([centres.T, -half.astype(centres.dtype)])  # (d + 1, k)
-    movers = np.flatnonzero(moved)
-    column = np.cumsum(moved) - 1  # of a mover among the movers
-    part = np.ascontiguousarray(table[:, movers])
-
-    early = movers.size > 0.8 * moved.size  # the next round will look at all centres again: no rival is needed
-
-    def all_centres(rows: Array) -> tuple[Labels, Array, Array]:
-        products = rows @ table
-        each = np.arange(len(rows))
-        best = products.argmax(axis=1)
-        first = products[each, best]
-        if early:
-            return best, first, np.full_like(first, np.inf)
-        products[each, best] = -np.inf
-        return best, first, products[each, products.argmax(axis=1)]  # argmax is faster than max here
-
-    def tile(at: slice) -> None:
-        rows = data.rows[at]
-        if movers.size > 0.8 * moved.size:
-            labels[at], score[at], rival[at] = all_centres(rows)
-            return
-        products = rows @ part
-        each = np.arange(len(rows))
-        own, held, others = labels[at], score[at], rival[at]
-        adrift = np.flatnonzero(moved[own])  # points whose own centre moved
-        held[adrift] = products[adrift, column[own[adrift]]]
-        products[adrift, column[own[adrift]]] = -np.inf
-        best = products.argmax(axis=1)
-        challenge, challenger = products[each, best], movers[best]
-        wins = np.flatnonzero((challenge > held) | ((challenge == held) & (challenger < own)))
-        own[wins], held[wins] = challenger[wins], challenge[wins]
-        lost = adrift[held[adrift] <= others[adrift]]  # a centre that stayed may now be nearer
-        np.maximum(others, challenge, out=others)
-        if lost.size:
-            own[lost], held[lost], others[lost] = all_centres(rows[lost])
-
-    workers.tiles(tile, len(data.rows))
-
-
-def _fill_empty(data: _Data, now: _Assignment, bins: int) -> None:
+def _fill_empty_bins(data: Data, assignment: Assignment, bins: int) -> None:
     """Give each empty bin the point farthest from its centre, without emptying another bin."""
-    labels = now.labels
+    labels = assignment.labels
     members = np.bincount(labels, minlength=bins)
     empty = np.flatnonzero(members == 0)
     if not empty.size:
         return
-    farthest = iter(np.argsort(2 * now.score.astype(np.float64) - data.square, kind="stable"))
+    farthest = iter(np.argsort(2 * assignment.score.astype(np.float64) - data.square, kind="stable"))
     for bin_ in empty:
         point = next(point for point in farthest if members[labels[point]] > 1)
         members[labels[point]] -= 1
         members[bin_] = 1
         labels[point] = bin_
-        now.rival[point] = np.inf
+        assignment.rival[point] = np.inf
 
 
-def _update(data: _Data, before: Labels, after: Labels, sums: Doubles, workers: _Workers) -> None:
-    """Add the points that joined a bin to its sum, subtract those that left; column d sums the weights."""
+def _update_sums(data: Data, before: Labels, after: Labels, sums: Doubles, workers: Workers) -> None:
+    """Add the points that joined a bin to its sum, subtract those that left; the last column sums the weights."""
     joined = np.flatnonzero(after != before)
     left = joined[before[joined] >= 0]
     rows = np.concatenate([joined, left])
@@ -383,26 +195,26 @@ def _update(data: _Data, before: Labels, after: Labels, sums: Doubles, workers: 
     rows, bins, mass = rows[order], bins[order], mass[order]
     ends = np.searchsorted(bins, np.arange(0, len(sums) + BATCH, BATCH))
 
-    def some(batch: int) -> None:
+    def sum_batch(batch: int) -> None:
         first, stop = batch * BATCH, ends[batch + 1]
         for low in range(ends[batch], stop, TILE):
             at = slice(low, min(low + TILE, stop))
-            # a dense product with a few dozen bins at a time is faster than np.add.at or reduceat
+            # A dense product with a few dozen bins at a time is faster than np.add.at or reduceat.
             member = np.zeros((min(BATCH, len(sums) - first), at.stop - low))
             member[bins[at] - first, np.arange(at.stop - low)] = mass[at]
             sums[first : first + BATCH] += member @ data.rows[rows[at]].astype(np.float64)
 
-    workers.each(some, [batch for batch in range(len(ends) - 1) if ends[batch] < ends[batch + 1]])
+    workers.each(sum_batch, [batch for batch in range(len(ends) - 1) if ends[batch] < ends[batch + 1]])
 
 
-def _objective(data: _Data, centres: Array, labels: Labels, workers: _Workers) -> float:
-    """Weighted sum of squared distances, from differences in float64."""
+def _objective(data: Data, centres: Array, labels: Labels, workers: Workers) -> float:
+    """The weighted sum of squared distances, from differences in float64."""
     exact = centres.astype(np.float64)
     square = np.empty(len(labels))
 
-    def tile(at: slice) -> None:
+    def square_tile(at: slice) -> None:
         gap = data.rows[at, :-1] - exact[labels[at]]
         square[at] = np.einsum("ij,ij->i", gap, gap)
 
-    workers.tiles(tile, len(labels))
+    workers.tiles(square_tile, len(labels))
     return float((data.mass * square).sum())

@@ -1,4 +1,4 @@
-"""Features in, features out: validation at the door, then joint principal components of both samples."""
+"""Reduction of both samples to their leading common principal components."""
 
 from __future__ import annotations
 
@@ -10,13 +10,11 @@ from numpy.typing import NDArray
 
 from mallow._checks import whole
 from mallow.errors import InputError
+from mallow.estimate._features import Features, checked_pair
 from mallow.estimate._pca import Reduction, pca_joint
+from mallow.estimate._row_order import canonical_order
 
-__all__ = ["Reduce", "checked_features", "checked_pair"]
-
-Features = NDArray[np.floating[Any]]
-
-_ROWS = 4096  # looked at together, so that checking needs little memory
+__all__ = ["DistinctPoints", "Reduce", "distinct_points"]
 
 
 @dataclass(frozen=True)
@@ -30,7 +28,7 @@ class Reduce:
     variance : float or None
         Keep the fewest axes that explain this share of the variance, in (0, 1].
     dimension : int or None
-        Keep this many axes instead (fewer if the data have fewer); `variance` is then not used.
+        Keep this many axes instead (fewer if the data have fewer); `variance` is then ignored.
     normalise : bool
         Divide each row by its Euclidean norm first.
 
@@ -50,7 +48,9 @@ class Reduce:
         if self.dimension is not None:
             whole("dimension", self.dimension, least=1)
         elif self.variance is None:
-            raise InputError("`variance` or `dimension` must be given; got None for both. Use reduce=None for no PCA.")
+            raise InputError(
+                "`variance` or `dimension` must be a number; both are None. Pass reduce=None to the estimator for no PCA."
+            )
         if self.variance is not None and not 0 < self.variance <= 1:
             raise InputError(f"`variance` must be above 0 and at most 1; got {self.variance!r}.")
 
@@ -61,9 +61,7 @@ class Reduce:
     def __call__(self, x: Any, y: Any) -> tuple[Features, Features]:
         """Both samples on their leading common axes: (n, d′) and (m, d′)."""
         x, y = checked_pair(x, y)
-        found = self.fit(x, y)
-        labels = found.pooled.group
-        return found.points[labels[: len(x)]], found.points[labels[len(x) :]]
+        return self.fit(x, y).split(len(x))
 
     def fit(self, x: Features, y: Features) -> Reduction:
         """The reduction itself, with axes and mean; x and y as `checked_pair` returns them."""
@@ -76,51 +74,32 @@ class Reduce:
         )
 
 
-def checked_pair(x: Any, y: Any) -> tuple[Features, Features]:
-    """Two samples of features of the same width, finite, in float32 or float64."""
-    x, y = checked_features("reference", x), checked_features("model", y)
-    if x.shape[1] != y.shape[1]:
-        raise InputError(
-            f"`reference` and `model` must have features of the same width; got {x.shape[1]} and {y.shape[1]}. "
-            "Were they embedded by the same model?"
-        )
-    return x, y
+@dataclass(frozen=True, eq=False)
+class DistinctPoints:
+    """The distinct rows of two samples, reduced, in an order that depends on the rows alone.
+
+    Attributes
+    ----------
+    points : array (g, d′)
+    group : int64 array (n + m,)
+        The distinct row of each sample, those of x first.
+    counts : int64 array (g,)
+        How often each distinct row occurs.
+    reduction : Reduction or None
+        None where the features were not reduced.
+    """
+
+    points: Features
+    group: NDArray[np.int64]
+    counts: NDArray[np.int64]
+    reduction: Reduction | None
 
 
-def checked_features(name: str, values: Any) -> Features:
-    """Features (n, d) of at least two samples; one axis is read as n samples of one feature each."""
-    array = np.asarray(values)
-    if array.dtype.kind not in "biuf":
-        raise InputError(
-            f"`{name}` must be an array of numbers, a row a sample; got dtype {array.dtype}. Texts need an embedder."
-        )
-    if array.ndim == 1:
-        array = array[:, None]
-    if array.ndim != 2 or array.shape[1] == 0:
-        raise InputError(f"`{name}` must have two axes, samples and features; got shape {array.shape}.")
-    if len(array) < 2:
-        raise InputError(f"`{name}` must hold at least 2 samples; got {len(array)}. Aim for 1,000 or more.")
-    if array.dtype.kind != "f":
-        array = array.astype(np.float64)
-    elif array.dtype.itemsize < 4:
-        array = array.astype(np.float32)
-    elif array.dtype.itemsize > 8:
-        array = array.astype(np.float64)
-    _refuse_gaps(name, array)
-    return array
-
-
-def _refuse_gaps(name: str, array: Features) -> None:
-    bad: list[int] = []
-    entries = 0
-    for start in range(0, len(array), _ROWS):
-        finite = np.isfinite(array[start : start + _ROWS])
-        if not finite.all():
-            entries += int((~finite).sum())
-            bad += (start + np.flatnonzero(~finite.all(axis=1))).tolist()
-    if bad:
-        rows = ", ".join(map(str, bad[:5])) + (", …" if len(bad) > 5 else "")
-        raise InputError(
-            f"`{name}` must be finite; got {entries} NaN or infinite entries in {len(bad)} of {len(array)} rows "
-            f"(rows {rows})."
-        )
+def distinct_points(reduce: Reduce | None, x: Features, y: Features) -> DistinctPoints:
+    """The distinct rows of x and y, after the reduction if there is one."""
+    if reduce is None:
+        pooled = canonical_order(x, y)
+        points = np.concatenate([x, y])[pooled.distinct]
+        return DistinctPoints(points, pooled.group, pooled.counts, None)
+    reduction = reduce.fit(x, y)
+    return DistinctPoints(reduction.points, reduction.pooled.group, reduction.pooled.counts, reduction)

@@ -1,4 +1,4 @@
-"""One order for the rows of two samples that depends on neither their order nor their side."""
+"""An order for the rows of two samples that depends neither on their present order nor on which sample they are in."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ __all__ = ["CanonicalOrder", "canonical_order", "common_dtype", "take_rows"]
 Array = npt.NDArray[Any]
 Indices = npt.NDArray[np.int64]
 
-BLOCK = 1024  # rows per task
+BLOCK = 1024  # chosen: rows per task
 
 
 @dataclass(frozen=True)
 class CanonicalOrder:
-    """The pooled rows (first those of x, then those of y), sorted by their values alone.
+    """The pooled rows (those of x, then those of y), sorted by their values alone.
 
-    Swapping x and y, or shuffling the rows, gives the same sequence of rows. Equal rows are neighbours.
+    Swapping x and y, or shuffling the rows, gives the same sequence of rows. Equal rows are adjacent.
 
     Attributes
     ----------
     order : int64 array (n + m,)
-        Pooled index of the row at each place.
+        Pooled index of the row at each position.
     distinct : int64 array (g,)
         Pooled index of one row of each group of equal rows, in canonical order.
     group : int64 array (n + m,)
@@ -50,7 +50,7 @@ def common_dtype(*arrays: Array) -> np.dtype[Any]:
 
 
 def take_rows(x: Array, y: Array, rows: Indices, dtype: np.dtype[Any]) -> Array:
-    """Copy of some pooled rows, without ever pooling the samples."""
+    """A copy of some pooled rows, without concatenating the samples."""
     block = np.empty((len(rows), x.shape[1]), dtype)
     first = rows < len(x)
     block[first] = np.take(x, rows[first], axis=0)
@@ -59,10 +59,10 @@ def take_rows(x: Array, y: Array, rows: Indices, dtype: np.dtype[Any]) -> Array:
 
 
 def canonical_order(x: Array, y: Array, *, threads: int | None = None) -> CanonicalOrder:
-    """Order of the pooled rows of ``x`` (n, d) and ``y`` (m, d) that depends on the multiset of rows alone.
+    """The order of the pooled rows of ``x`` (n, d) and ``y`` (m, d) that depends on the multiset of rows alone.
 
     Rows are sorted by a 64-bit hash of their values in the common precision of both samples; rows with equal
-    hashes are compared in full. 0.0 equals -0.0.
+    hashes are compared in full. 0.0 equals −0.0.
 
     Examples
     --------
@@ -78,7 +78,7 @@ def canonical_order(x: Array, y: Array, *, threads: int | None = None) -> Canoni
     def rows(at: Indices) -> Array:
         return take_rows(x, y, at, dtype)
 
-    new = np.ones(len(order), np.bool_)  # the row differs from the one before
+    new = np.ones(len(order), np.bool_)  # whether the row differs from the one before
     same_key = np.flatnonzero(key[order[1:]] == key[order[:-1]]) + 1
     collided = False
     for low in range(0, len(same_key), BLOCK):
@@ -94,8 +94,8 @@ def canonical_order(x: Array, y: Array, *, threads: int | None = None) -> Canoni
 
 
 def _hash(array: Array, dtype: np.dtype[Any], threads: int) -> npt.NDArray[np.uint64]:
-    """64-bit multilinear hash of every row."""
-    width = -(-array.shape[1] * dtype.itemsize // 8)  # in 64-bit words, the last one padded with zeros
+    """A 64-bit multilinear hash of every row."""
+    width = -(-array.shape[1] * dtype.itemsize // 8)  # in 64-bit words; the last one is padded with zeros
     odd = np.random.default_rng(0x6D616C6C6F77).integers(2**64, size=width, dtype=np.uint64) | np.uint64(1)
 
     def block(low: int) -> npt.NDArray[np.uint64]:
@@ -103,7 +103,7 @@ def _hash(array: Array, dtype: np.dtype[Any], threads: int) -> npt.NDArray[np.ui
         values = np.zeros((len(part), width * 8 // dtype.itemsize), dtype)
         np.add(part, dtype.type(0), out=values[:, : array.shape[1]])  # -0.0 becomes 0.0
         words = values.view(np.uint64)
-        words ^= words >> np.uint64(32)  # sums of products know high bits of a word only through its low bits
+        words ^= words >> np.uint64(32)  # otherwise the high bits of a word would barely reach the sum of products
         words *= odd
         words ^= words >> np.uint64(29)
         sums: npt.NDArray[np.uint64] = words.sum(axis=1, dtype=np.uint64)
@@ -116,11 +116,11 @@ def _hash(array: Array, dtype: np.dtype[Any], threads: int) -> npt.NDArray[np.ui
 def _resolve(
     rows: Callable[[Indices], Array], key: npt.NDArray[np.uint64], order: Indices, same_key: Indices
 ) -> npt.NDArray[np.bool_]:
-    """Sort different rows of equal hash by their bytes, in place; say again which differ from the last."""
+    """Sort different rows of equal hash by their bytes, in place; returns which of `same_key` differ from the row before."""
     for low in same_key[~np.isin(same_key - 1, same_key)] - 1:
         high = low + 1
         while high < len(order) and key[order[high]] == key[order[low]]:
             high += 1
-        names = [row.tobytes() for row in rows(order[low:high]) + 0.0]
-        order[low:high] = order[low:high][sorted(range(high - low), key=names.__getitem__)]
+        contents = [row.tobytes() for row in rows(order[low:high]) + 0.0]
+        order[low:high] = order[low:high][sorted(range(high - low), key=contents.__getitem__)]
     return np.array([bool((rows(order[[at]]) != rows(order[[at - 1]])).any()) for at in same_key], np.bool_)

@@ -1,25 +1,15 @@
-"""From samples to verdicts: score, compare, monitor, plan, check, sweep."""
+"""From samples to verdicts: score, compare, test, monitor, plan, check, sweep."""
 
 from mallow.evaluate._check import Check, check_regression, read_baseline
-from mallow.evaluate._compare import Comparison, Difference, compare
+from mallow.evaluate._compare import compare, compare_embedded
+from mallow.evaluate._comparison import Comparison, Difference
+from mallow.evaluate._measure import MAUVE_2021, MAUVE_STAR, SUMMARIES, Measure
 from mallow.evaluate._monitor import Monitor
+from mallow.evaluate._permutation_test import permutation_test
 from mallow.evaluate._plan import SamplePlan, plan_samples
-from mallow.evaluate._score import (
-    MAUVE_2021,
-    MAUVE_STAR,
-    SUMMARIES,
-    Measure,
-    Score,
-    all_values,
-    collected_doubts,
-    described,
-    embedded,
-    generator,
-    permutation_test,
-    repeated,
-    score,
-    signature,
-)
+from mallow.evaluate._run import generator_for, pair_points, run_repeats, summary_values
+from mallow.evaluate._score import Score, score, score_embedded
+from mallow.evaluate._signature import Signature, make_signature
 from mallow.evaluate._sweep import Sweep, grid, sweep
 
 __all__ = [
@@ -33,20 +23,21 @@ __all__ = [
     "Monitor",
     "SamplePlan",
     "Score",
+    "Signature",
     "Sweep",
-    "all_values",
     "check_regression",
-    "collected_doubts",
     "compare",
-    "described",
-    "embedded",
-    "generator",
+    "compare_embedded",
+    "generator_for",
     "grid",
+    "make_signature",
+    "pair_points",
     "permutation_test",
     "plan_samples",
     "read_baseline",
-    "repeated",
+    "run_repeats",
     "score",
-    "signature",
+    "score_embedded",
+    "summary_values",
     "sweep",
 ]

@@ -3,74 +3,62 @@
 from __future__ import annotations
 
 import hashlib
-import warnings
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mallow._checks import whole
-from mallow.embed import AnyEmbedder, JointEmbedder, features, name_of, named
-from mallow.engine import single_threaded_blas
-from mallow.errors import EstimateWarning, InputError
-from mallow.estimate import Codebook, Quantize, checked_features
-from mallow.evaluate._score import (
-    MAUVE_STAR,
-    SUMMARIES,
-    Measure,
-    Score,
-    assembled,
-    collected_doubts,
-    described,
-    evidence_of,
-    generator,
-)
-from mallow.samples import read
-from mallow.theory import Array, Partition
+from mallow._checks import seed_from
+from mallow.embed import AnyEmbedder, JointEmbedder, embed_samples, embedder_name, find_embedder
+from mallow.errors import InputError, warn_about
+from mallow.estimate import Codebook, Features, Quantize, as_features
+from mallow.evaluate._measure import MAUVE_STAR, SUMMARIES, Measure
+from mallow.evaluate._run import Run, bin_evidence, generator_for
+from mallow.evaluate._score import Score, build_score
+from mallow.samples import Samples, read
+from mallow.theory import Partition
 from mallow.theory.smoothing import krichevsky_trofimov
 
 __all__ = ["Monitor"]
 
-_FITTING = 0.25  # of the reference rows; the others are counted
-_FEWEST = 20  # reference rows
-_DRAWS = 20  # of the noise floor
-_BLOCK = 64  # rows of one matrix product. Its shape decides last bits, hence labels: it is never another.
+_FITTING = 0.25  # share of the reference that fits the bins; half left fewer samples to count and a larger error
+_FEWEST = 20  # reference samples; chosen: with fewer, not even one bin can be fitted and counted
+_DRAWS = 20  # of the noise floor; chosen
 
 Counts = NDArray[np.int64]
 
 
 class Monitor:
-    """The score of all samples of a model seen so far, for a training loop: `update` costs what its batch costs.
+    """The score of all samples of a model seen so far, for a training loop: `update` costs only as much as its batch.
 
     A quarter of the reference, drawn at random, fits the bins; the other three quarters are counted in them, once. From
     then on the bins stay as they are: a batch is embedded, each sample falls into a bin, and the samples themselves are
     forgotten.
 
-    The value is not that of `mallow.score`, which clusters both samples anew each time: follow one monitor's values,
-    compare them with their own noise floor, and quote `score`. Bins that were fitted on real data alone are coarse
-    where a model writes what nobody writes, so that strange samples cost less. For 990 continuations of 1,000 WebText
-    prompts (GloVe, 75 bins) frozen and joint bins gave 0.86 and 0.82 for beam search, 0.91 and 0.82 for greedy
-    decoding, 0.97 and 0.98 for contrastive search, 0.98 and 0.99 for nucleus sampling; for Gaussians in 64 dimensions a
-    standard deviation apart along the first (n = 5,000), 0.69 and 0.66. To see what a model invents, fit a codebook on
-    real data together with samples of an early model, ``Quantize(bins=500).fit(real, early)``, and pass
+    The value is not that of `mallow.score`, which clusters both samples anew each time: follow the values of one
+    monitor, compare them with their own noise floor, and quote `score`. Bins that were fitted on real data alone are
+    coarse where a model writes what nobody writes, so strange samples cost less. For 990 continuations of 1,000 WebText
+    prompts (GloVe, 75 bins) frozen and joint bins gave 0.86 and 0.82 for beam search, 0.91 and 0.82 for greedy decoding,
+    0.97 and 0.98 for contrastive search, 0.98 and 0.99 for nucleus sampling; for Gaussians in 64 dimensions one standard
+    deviation apart along the first (n = 5,000), 0.69 and 0.66. To see what a model invents, fit a codebook on real data
+    together with samples of an early model, ``Quantize(bins=500).fit(real, early)``, and pass
     ``Measure(Quantize(codebook=…))`` with other real data.
 
-    The reference samples that fit the bins are not counted, since k-means evens their counts out: with them, a perfect
-    model scored 0.962 over a noise floor of 0.944, behind which a small gap hides; without them 0.937 over 0.937 (means
-    of 8, 2,000 and 1,000 samples, 200 bins). A quarter is enough to fit: half left fewer to count and a larger error.
+    The reference samples that fit the bins are not counted, since k-means evens out their counts: with them, a perfect
+    model scored 0.962 over a noise floor of 0.944, which can hide a small gap; without them 0.937 over 0.937 (means
+    of 8 runs, 2,000 and 1,000 samples, 200 bins).
 
     Parameters
     ----------
     reference : list of texts, path to a file or folder, table, `Samples`, or array (n, d)
-        The real data, at least 20 samples and better thousands; embedded once.
+        The real data, at least 20 samples and preferably thousands; embedded once.
     embedder : Embedder, callable, name or None
-        As in `mallow.score`. Its rows must not depend on the other samples: string kernels are refused. Batches are
-        not cached, since a model in training never writes the same again.
+        As in `mallow.score`. It must embed each sample independently of the others, so string kernels are not accepted.
+        Batches are not cached, since a model in training never writes the same text again.
     measure : Measure
         Its estimator must be `Quantize`. ``bins="auto"``: a tenth of the counted reference samples. A measure with a
-        `Codebook` keeps that, and counts the whole reference: fit it on other data.
-    rng : int
+        `Codebook` keeps it and counts the whole reference: fit the codebook on other data.
+    rng : int, numpy Generator or None
         Seed of the split, of the clustering, and of intervals and noise floor.
 
     Attributes
@@ -82,8 +70,9 @@ class Monitor:
 
     Notes
     -----
-    A monitor pickles if its embedder does. For several workers make one, give each a copy (`copy.deepcopy`, or pickle),
-    and `merge` them: the result is bit-equal to one pass over the same features, in any order.
+    A monitor pickles if its embedder does. For several workers, make one monitor, give each worker a copy
+    (`copy.deepcopy`, or pickle), and `merge` them: the result is bit-equal to one pass over the same features, in any
+    order.
 
     Examples
     --------
@@ -91,8 +80,8 @@ class Monitor:
     >>> monitor = Monitor(rng.normal(size=(2000, 4)), measure=Measure(Quantize(bins=50)))
     >>> for step in range(10):
     ...     monitor.update(rng.normal(0.5, 1.0, size=(100, 4)))
-    >>> found = monitor.compute()
-    >>> found.n, found.mauve < found.noise_floor["mauve"]
+    >>> result = monitor.compute()
+    >>> result.n, result.mauve < result.noise_floor["mauve"]
     ((1500, 1000), True)
     """
 
@@ -102,22 +91,23 @@ class Monitor:
         *,
         embedder: AnyEmbedder | str | None = None,
         measure: Measure = MAUVE_STAR,
-        rng: int = 0,
+        rng: int | np.random.Generator | None = 0,
     ) -> None:
         if not isinstance(measure.estimator, Quantize) or measure.estimator.codebook == "shared":
             raise InputError(
                 f"`measure` must have Quantize as its estimator, with no shared codebook; got {measure.estimator!r}."
             )
-        self._rng = whole("rng", rng, least=0)
-        reference, self._embedder = _resolved(reference, embedder)
-        rows, self._how = self._features("reference", reference)
-        if len(rows) < _FEWEST:
-            raise InputError(f"`reference` must hold at least {_FEWEST} samples, better thousands; got {len(rows)}.")
-        self._codebook, counted = _fitted(rows, measure.estimator, self._rng)
+        self._seed = seed_from(rng)
+        reference, self._embedder = _resolve(reference, embedder)
+        samples = self._embed("reference", reference)
+        if len(samples) < _FEWEST:
+            raise InputError(f"`reference` must hold at least {_FEWEST} samples, better thousands; got {len(samples)}.")
+        rows = as_features("reference", samples.require_features())
+        self._made_by, self._width = samples.embedder, rows.shape[1]
+        self._codebook, counted = _fit_codebook(rows, measure.estimator, self._seed)
         self._estimator = replace(measure.estimator, codebook=self._codebook)
         self.measure = replace(measure, estimator=self._estimator)
-        self._about = described(self._how, rows)
-        self.reference_counts = _counted(self._codebook, counted)
+        self.reference_counts = self._codebook.count(counted)
         self.counts = np.zeros_like(self.reference_counts)
 
     def __repr__(self) -> str:
@@ -131,10 +121,13 @@ class Monitor:
 
     def update(self, batch: object) -> None:
         """Count more samples of the model, one or many, of the reference's kind."""
-        rows, how = self._features("batch", batch)
-        if how is not None and self._how is not None and how != self._how:
-            raise InputError(f"`batch` must be embedded as the reference was, by {self._how}; got features by {how}.")
-        self.counts = self.counts + _counted(self._codebook, rows)
+        samples = self._embed("batch", batch)
+        other = samples.embedder
+        if other is not None and self._made_by is not None and other != self._made_by:
+            raise InputError(
+                f"`batch` must be embedded as the reference was, by {self._made_by}; got features by {other}."
+            )
+        self.counts = self.counts + self._codebook.count(as_features("batch", samples.require_features(), least=1))
 
     def compute(self) -> Score:
         """The score of all samples since the last reset, with interval and noise floor; it changes nothing.
@@ -149,16 +142,16 @@ class Monitor:
                 "`compute` needs samples of the model; there are none since the start or the last reset. "
                 "Call update(batch) first."
             )
-        with collected_doubts() as doubts:
-            bins, centres = np.arange(len(self.counts)), self._codebook.centres
-            partition = Partition(np.repeat(bins, self.reference_counts), np.repeat(bins, self.counts), centres)
-            run = self._estimator.count(partition)
-            found = evidence_of(self.measure, [run], self._rng)
-            about = f"{self._about}, codebook {self.key[:12]}"
-            result = assembled(self.measure, [run], found, self._noise_floor(), (n, m), about, self._rng)
-        for text in doubts:
-            warnings.warn(text, EstimateWarning, stacklevel=2)
-        return replace(result, masses=replace(run, partition=None), warnings=tuple(doubts))
+        bins, centres = np.arange(len(self.counts)), self._codebook.centres
+        partition = Partition(np.repeat(bins, self.reference_counts), np.repeat(bins, self.counts), centres)
+        masses = self._estimator.count(partition)
+        # The samples are gone; their numbers and their embedder are all that a score needs of them.
+        reference, model = (self._counted_samples(size) for size in (n, m))
+        run = Run(reference, model, [masses], None, bin_evidence(self.measure, [masses], self._seed))
+        result = build_score(self.measure, run, self._noise_floor(), self._seed)
+        warn_about(result.caveats)
+        signature = replace(result.signature, codebook=self.key[:12])
+        return replace(result, masses=replace(masses, partition=None), signature=signature)
 
     def reset(self) -> None:
         """Forget the model's samples; bins and reference stay."""
@@ -182,84 +175,64 @@ class Monitor:
     def key(self) -> str:
         """Stands for codebook, reference counts, measure and embedder: equal for monitors that can be merged."""
         book = self._codebook
-        total = hashlib.sha256(repr((self.measure, self._about, book.normalise, book.exponent)).encode())
+        about = f"{self._made_by or 'features'}, width={self._width}"
+        total = hashlib.sha256(repr((self.measure, about, book.normalise, book.exponent)).encode())
         for part in (book.centres, book.axes, book.mean, self.reference_counts):
             if part is not None:
                 total.update(repr((part.shape, part.dtype.str)).encode() + np.ascontiguousarray(part).tobytes())
         return total.hexdigest()
 
-    def _features(self, name: str, source: object) -> tuple[NDArray[Any], str | None]:
-        """The features of samples, and what made them where that is known."""
+    def _embed(self, name: str, source: object) -> Samples:
+        """Samples with their features."""
         if self._embedder is None:
-            found = read(source)
-            if found.kind != "features":
-                raise InputError(f"`{name}` must hold features, as the reference does; got {found.kind} samples.")
-        elif name == "reference":
-            found = features(source, self._embedder)
-        else:
-            found = features(source, self._embedder, cache=None, progress=False)
-        rows, how = found.features, (found.provenance or {}).get("embedder")
-        doubled = (
-            np.repeat(rows, 2, axis=0) if len(rows) == 1 else rows
-        )  # one sample is a batch, but no sample to estimate from
-        return checked_features(name, doubled)[: len(rows)], None if how is None else str(how)
+            samples = read(source)
+            if samples.features is None:
+                raise InputError(f"`{name}` must hold features, as the reference does; got {samples.kind} samples.")
+            return samples
+        if name == "reference":
+            return embed_samples(source, self._embedder)
+        return embed_samples(source, self._embedder, cache=None, progress=False)
+
+    def _counted_samples(self, size: int) -> Samples:
+        provenance: dict[str, object] | None = None if self._made_by is None else {"embedder": self._made_by}
+        return Samples.trusted(features=np.broadcast_to(0.0, (size, self._width)), provenance=provenance)
 
     def _noise_floor(self) -> dict[str, float]:
         """What the reference would score against itself with as many samples: both sides drawn from its histogram."""
         n, m = self.n
-        rng, share = generator(self._rng, "noise floor"), krichevsky_trofimov(self.reference_counts)
+        rng, share = generator_for(self._seed, "noise floor"), krichevsky_trofimov(self.reference_counts)
         p, q = (rng.multinomial(size, share, size=_DRAWS).astype(np.float64) for size in (n, m))
-        found = self.measure.of_counts(p, q)
-        return {name: float(np.mean(found[name])) for name in SUMMARIES}
+        summaries = self.measure.summarise_counts(p, q)
+        return {name: float(np.mean(summaries[name])) for name in SUMMARIES}
 
 
-def _resolved(reference: object, embedder: AnyEmbedder | str | None) -> tuple[object, AnyEmbedder | None]:
+def _resolve(reference: object, embedder: AnyEmbedder | str | None) -> tuple[object, AnyEmbedder | None]:
     """The reference, and the embedder itself: None for features."""
     if embedder is None or isinstance(embedder, str):
-        reference = read(reference)
-        embedder = None if embedder is None and reference.kind == "features" else named(embedder, kind=reference.kind)
+        samples = read(reference)
+        reference = samples
+        embedder = (
+            None if embedder is None and samples.features is not None else find_embedder(embedder, kind=samples.kind)
+        )
     if isinstance(embedder, JointEmbedder):
         raise InputError(
-            f"`embedder` must embed each sample by itself; {name_of(embedder)} embeds all at once. Take another, such as "
-            "'minilm'."
+            f"`embedder` must embed each sample by itself; {embedder_name(embedder)} embeds all at once. Use another, such "
+            "as 'minilm'."
         )
     return reference, embedder
 
 
-def _fitted(rows: NDArray[Any], estimator: Quantize, rng: int) -> tuple[Codebook, NDArray[Any]]:
+def _fit_codebook(rows: Features, estimator: Quantize, seed: int) -> tuple[Codebook, Features]:
     """The bins, and the rows that are to be counted in them."""
     if isinstance(estimator.codebook, Codebook):
         return estimator.codebook, rows
     fitting = round(_FITTING * len(rows))
-    order = generator(rng, "split of the reference").permutation(len(rows))
+    order = generator_for(seed, "split of the reference").permutation(len(rows))
     bins = max(2, (len(rows) - fitting) // 10) if estimator.bins == "auto" else estimator.bins
     if bins > fitting:
         raise InputError(
             f"`bins` must be at most the {fitting} of {len(rows)} reference samples that fit the codebook; got {bins}. Pass "
             "bins='auto' or a larger reference."
         )
-    found = replace(estimator, bins=bins).fit(rows[order[:fitting]], rng=generator(rng, "clustering"))
-    return found, rows[order[fitting:]]
-
-
-def _counted(codebook: Codebook, rows: NDArray[Any]) -> Counts:
-    """How many rows fall into each bin; the bin of a row does not depend on the rows beside it.
-
-    A matrix product may round a row differently in products of different shapes. `Codebook.labels` has one shape for
-    many rows and another for few, so that a row half-way between two centres could change its bin with the batch.
-    """
-    origin = codebook.centres.mean(axis=0, dtype=np.float64)
-    centres = codebook.centres - origin
-    exponent = -int(np.frexp(np.abs(centres).max())[1])  # squares must not overflow
-    centres = np.ldexp(centres, exponent)
-    half = (centres**2).sum(axis=1) / 2.0
-    counts = np.zeros(len(centres), np.int64)
-    block = np.zeros((_BLOCK, rows.shape[1]), rows.dtype)
-    with single_threaded_blas():
-        for low in range(0, len(rows), _BLOCK):
-            part = rows[low : low + _BLOCK]
-            block[: len(part)] = part
-            points: Array = np.ldexp(codebook.reduce(block).astype(np.float64) - origin, exponent)
-            nearest = (points @ centres.T - half).argmax(axis=1)[: len(part)]
-            counts += np.bincount(nearest, minlength=len(counts))
-    return counts
+    codebook = replace(estimator, bins=bins).fit(rows[order[:fitting]], rng=generator_for(seed, "clustering"))
+    return codebook, rows[order[fitting:]]

@@ -1,16 +1,13 @@
 """Reasons for a score: where the gap is, and what the embedder can see."""
 
-from mallow.explain._audit import EDITS, Audit, Effect, audit_embedder, edited
-from mallow.explain._diagnose import (
-    Diagnosis,
-    Example,
-    Region,
-    bin_costs,
-    bin_p_values,
-    diagnose,
-    image_grid,
-    marking_terms,
-)
+from mallow.explain._audit import Audit, Effect, audit_embedder
+from mallow.explain._bins import bin_costs, bin_p_values
+from mallow.explain._diagnose import diagnose
+from mallow.explain._diagnosis import Diagnosis
+from mallow.explain._edits import EDITS, edit_texts
+from mallow.explain._pictures import image_grid
+from mallow.explain._region import Example, Region
+from mallow.explain._terms import marking_terms
 
 __all__ = [
     "EDITS",
@@ -23,7 +20,7 @@ __all__ = [
     "bin_costs",
     "bin_p_values",
     "diagnose",
-    "edited",
+    "edit_texts",
     "image_grid",
     "marking_terms",
 ]

@@ -1,77 +1,46 @@
-"""What an embedder sees: the reference against an edited half of itself."""
+"""What an embedder sees: one half of the reference against the other half, edited."""
 
 from __future__ import annotations
 
 import time
-import warnings
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from mallow._checks import whole
-from mallow.embed import AnyEmbedder, JointEmbedder, features, name_of, named
-from mallow.errors import EstimateWarning, InputError
-from mallow.evaluate import MAUVE_STAR, Comparison, Measure, compare
+from mallow._checks import seed_from
+from mallow.embed import AnyEmbedder, embed_all, embed_samples, embedder_name, find_embedder
+from mallow.errors import Caveat, InputError, warn_about
+from mallow.evaluate import MAUVE_STAR, Comparison, Measure, compare_embedded
+from mallow.explain._edits import EDITS, edit_texts
+from mallow.results import Result, TableData, draw
 from mallow.samples import Samples, read
 
-__all__ = ["EDITS", "Audit", "Effect", "audit_embedder", "edited"]
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
-UNTOUCHED = "untouched"
-_LOOP = 20  # words that a looping text repeats
-_TIMED = 64  # texts whose embedding is timed
-_LOADING = 1.5  # times that of one text: enough to tell embedding from loading
-_FEWEST = 200
-_SMALL = 0.05  # a fall of the score that does not matter
+__all__ = ["Audit", "Effect", "audit_embedder"]
 
-
-def shuffled(words: list[str], rng: np.random.Generator) -> list[str]:
-    """The same words in another order."""
-    return [words[i] for i in rng.permutation(len(words))]
-
-
-def first_half(words: list[str], rng: np.random.Generator) -> list[str]:
-    """The first half of the words."""
-    return words[: max(1, len(words) // 2)]
-
-
-def first_quarter(words: list[str], rng: np.random.Generator) -> list[str]:
-    """The first quarter of the words."""
-    return words[: max(1, len(words) // 4)]
-
-
-def looping(words: list[str], rng: np.random.Generator) -> list[str]:
-    """The first twenty words again and again, to the length of the text."""
-    return [words[i % _LOOP] for i in range(len(words))]
-
-
-def lower_case(words: list[str], rng: np.random.Generator) -> list[str]:
-    """The text without capitals."""
-    return [word.lower() for word in words]
-
-
-EDITS: Mapping[str, Callable[[list[str], np.random.Generator], list[str]]] = {
-    "words shuffled": shuffled,
-    "first half": first_half,
-    "first quarter": first_quarter,
-    "looping": looping,
-    "lower case": lower_case,
-}
-"""What is done to the words of a text; capitals aside, each is a defect that models have."""
+_UNTOUCHED = "untouched"
+_FEWEST_TEXTS = 200  # chosen: with halves of fewer than 100 texts hardly any edit is significant
+_SMALL_FALL = 0.05  # chosen: a fall of the score that does not matter
+_TIMED_TEXTS = 64  # chosen: a batch or two
+_LOADING_RATIO = 1.5  # chosen: embedding must take this many times as long as one text, to be told apart from loading
 
 
 @dataclass(frozen=True)
 class Effect:
-    """What an edit does to the score of texts that are otherwise real.
+    """The effect of an edit on the score of texts that are otherwise real.
 
     Attributes
     ----------
     edit : str
+        One of `EDITS`.
     mauve : float
         Score of one half of the reference against the edited other half.
     difference, low, high : float
-        How much the edit changes the score, freed of most of the bias, with a 95 % interval.
+        The change of the bias-corrected score by the edit, with its 95 % interval.
     seen : "yes", "no" or "unclear"
         "yes": the score falls significantly. "no": if it falls, then by less than 0.05. "unclear": more texts are needed.
     """
@@ -85,37 +54,66 @@ class Effect:
 
 
 @dataclass(frozen=True)
-class Audit:
+class Audit(Result):
     """What an embedder sees in texts like these.
 
     Attributes
     ----------
     embedder : str
     n : int
-        Texts in each half.
+        The number of texts in each half.
     floor : float
-        Score of one half against the other, untouched: the most that a perfect model could get.
+        Score of one half against the other, untouched: about what a perfect model would get.
     effects : tuple of Effect
     rate : float
-        Texts embedded in a second, loading left out.
+        Texts embedded per second, without loading.
+    caveats : tuple of Caveat
+        Reasons for doubt.
     """
+
+    KIND: ClassVar[str] = "audit"
 
     embedder: str
     n: int
     floor: float
     effects: tuple[Effect, ...]
     rate: float
+    caveats: tuple[Caveat, ...] = ()
 
-    def to_dict(self) -> dict[str, Any]:
-        """All of it as plain numbers, strings, lists and dicts."""
-        return {
-            "kind": "mallow audit",
-            "embedder": self.embedder,
-            "n": self.n,
-            "floor": self.floor,
-            "effects": [dict(vars(effect)) for effect in self.effects],
-            "rate": self.rate,
-        }
+    def __str__(self) -> str:
+        lines = [self.table(), "", self._headline()]
+        blind = [effect.edit for effect in self.effects if effect.seen == "no"]
+        if blind:
+            lines.append(f"This embedder is blind to: {', '.join(blind)}. No score that uses it will show them.")
+        return "\n".join([*lines, *(f"caveat: {line}" for line in self.caveat_lines())])
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the change of the score by each edit with its 95 % interval; returns the axes."""
+        ax = draw.axes(ax)
+        differences = np.array([effect.difference for effect in self.effects])
+        ends = np.array([(effect.low, effect.high) for effect in self.effects])
+        reach = np.abs(ends.T - differences)
+        ax.errorbar(differences, range(len(self.effects)), xerr=reach, fmt="ko", markersize=5, capsize=3)
+        ax.axvline(0.0, color="0.75", linewidth=1)
+        labels = [f"{effect.edit} (seen: {effect.seen})" for effect in self.effects]
+        ax.set_yticks(range(len(labels)), labels)
+        ax.invert_yaxis()  # the first edit on top
+        ax.set_xlabel("change of MAUVE by the edit (bias-corrected, 95 % interval)")
+        ax.spines[["top", "right"]].set_visible(False)
+        return ax
+
+    def _headline(self) -> str:
+        return f"{self.embedder}: 2 × {self.n} texts, {self.rate:.3g} texts per second"
+
+    def _table(self) -> TableData:
+        rows = [[_UNTOUCHED, f"{self.floor:.4f}", "(the noise floor)", ""]]
+        for effect in self.effects:
+            change = f"{effect.difference:+.3f} ({effect.low:+.3f} to {effect.high:+.3f})"
+            rows.append([effect.edit, f"{effect.mauve:.4f}", change, effect.seen])
+        return TableData(["edit", "MAUVE", "change (95 % interval)", "seen"], rows)
+
+    def _records(self) -> list[dict[str, Any]]:
+        return [asdict(effect) for effect in self.effects]
 
 
 def audit_embedder(
@@ -124,77 +122,66 @@ def audit_embedder(
     *,
     measure: Measure = MAUVE_STAR,
     repeats: int = 5,
-    rng: int = 0,
+    rng: int | np.random.Generator | None = 0,
 ) -> Audit:
     """What an embedder sees in texts like these: does the score fall when words are shuffled, cut off or repeated?
 
-    The reference is split in two at random; one half is scored against the other, untouched and after each of `EDITS`. An
-    embedder that averages words cannot see their order, and one that lower-cases cannot see capitals: what it does not see,
-    no score with it will tell.
+    The reference is split into two random halves; one half is scored against the other, untouched and after each of
+    `EDITS`. An embedder that averages word vectors cannot see the order of words, and one that lower-cases cannot see
+    capital letters: no score can show what its embedder does not see.
 
     Parameters
     ----------
     reference : list of texts, path or `Samples`
-        At least 200 texts; 2,000 for a verdict on fine differences.
+        At least 200 texts; 2,000 for a verdict on small differences.
     embedder : Embedder, callable, name or None
         As in `mallow.score`.
     measure, repeats, rng :
         As in `mallow.score`.
     """
-    texts = read(reference).texts
-    if len(texts) < _FEWEST:
-        raise InputError(f"`reference` must hold at least {_FEWEST} texts to be split in two; got {len(texts)}.")
-    embed = named(embedder, kind="text") if embedder is None or isinstance(embedder, str) else embedder
-    order = np.random.default_rng(whole("rng", rng, least=0)).permutation(len(texts))
+    texts = read(reference).require_texts()
+    if len(texts) < _FEWEST_TEXTS:
+        raise InputError(f"`reference` must hold at least {_FEWEST_TEXTS} texts to be split in two; got {len(texts)}.")
+    seed = seed_from(rng)
+    chosen = find_embedder(embedder, kind="text") if embedder is None or isinstance(embedder, str) else embedder
+    order = np.random.default_rng(seed).permutation(len(texts))
     half = len(texts) // 2
     one, other = ([texts[i] for i in part] for part in (order[:half], order[half : 2 * half]))
-    rate = _rate(embed, other)
-    systems = {UNTOUCHED: other, **{name: edited(other, name, rng=rng) for name in EDITS}}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", EstimateWarning)  # few samples and far apart is what is tried here
-        found = compare(one, systems, measure=measure, embedder=embed, repeats=repeats, rng=rng, baseline=UNTOUCHED)
-    return Audit(name_of(embed), half, found.scores[UNTOUCHED].mauve, _effects(found), rate)
+    rate = _embedding_rate(chosen, other)
+    versions = {_UNTOUCHED: other, **{edit: edit_texts(other, edit, seed=seed) for edit in EDITS}}
+    systems = embed_all({"": one, **versions}, chosen)
+    fixed = systems.pop("")
+    # The caveats of the comparison are left out: few samples that are far apart are the purpose here.
+    comparison = compare_embedded(fixed, systems, measure=measure, repeats=repeats, seed=seed, baseline=_UNTOUCHED)
+    caveats = fixed.caveats
+    warn_about(caveats)
+    floor = comparison.scores[_UNTOUCHED].mauve
+    return Audit(embedder_name(chosen), half, floor, _read_effects(comparison), rate, caveats)
 
 
-def edited(texts: list[str], edit: str, *, rng: int = 0) -> list[str]:
-    """The texts after an edit; text i is treated the same whatever the others are.
-
-    Examples
-    --------
-    >>> edited(["One two three four"], "first half")
-    ['One two']
-    """
-    change = EDITS[edit]
-    changed = [" ".join(change(text.split(), np.random.default_rng([rng, i]))) for i, text in enumerate(texts)]
-    return [new or old for new, old in zip(changed, texts, strict=True)]  # white space alone has no words
-
-
-def _effects(found: Comparison) -> tuple[Effect, ...]:
+def _read_effects(comparison: Comparison) -> tuple[Effect, ...]:
     effects = []
-    by_name = {difference.first: difference for difference in found.differences}
+    by_edit = {difference.first: difference for difference in comparison.differences}
     for edit in EDITS:
-        one = by_name[edit]
-        low, high = one.interval["mauve"]
-        fell = one.significant and one.difference["mauve"] < 0
-        seen: Literal["yes", "no", "unclear"] = "yes" if fell else "no" if low > -_SMALL else "unclear"
-        effects.append(Effect(edit, found.scores[edit].mauve, one.difference["mauve"], low, high, seen))
+        change = by_edit[edit].difference["mauve"]
+        low, high = by_edit[edit].interval["mauve"]
+        fell = by_edit[edit].significant and change < 0
+        seen: Literal["yes", "no", "unclear"] = "yes" if fell else "no" if low > -_SMALL_FALL else "unclear"
+        effects.append(Effect(edit, comparison.scores[edit].mauve, change, low, high, seen))
     return tuple(effects)
 
 
-def _rate(embed: AnyEmbedder, texts: list[str]) -> float:
-    """Texts in a second: of 64 where that takes long enough beside loading, of all otherwise."""
+def _embedding_rate(embedder: AnyEmbedder, texts: Sequence[str]) -> float:
+    """Texts per second: measured on 64 texts if that takes much longer than loading, otherwise on all."""
 
-    def seconds(some: list[str]) -> float:
+    def seconds(part: Sequence[str]) -> float:
         start = time.perf_counter()
-        if isinstance(embed, JointEmbedder):
-            embed.points(some)
-        else:
-            features(Samples("text", tuple(some)), embed, cache=None, progress=False)
+        embed_samples(Samples(texts=tuple(part)), embedder, cache=None, progress=False)
         return time.perf_counter() - start
 
     loading = seconds(texts[:1])
-    for some in (texts[:_TIMED], texts):
-        spent = seconds(some)
-        if spent > _LOADING * loading:
-            return (len(some) - 1) / (spent - loading)
-    return len(some) / spent  # loading is most of it
+    for part in (texts[:_TIMED_TEXTS], texts):
+        spent = seconds(part)
+        if spent > _LOADING_RATIO * loading:
+            return (len(part) - 1) / (spent - loading)
+    return len(texts) / spent  # loading takes most of the time

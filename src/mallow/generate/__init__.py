@@ -2,34 +2,35 @@
 
     generate(model, prefixes, "nucleus:0.95", max_new=128)
 
-`NextToken` is what a model must offer. `NGram` is one that is fitted in seconds on any text and needs nothing but NumPy.
+`NextToken` is what a model must offer. `NGram` is a model that is fitted in seconds on any text and needs only NumPy.
 """
 
 from mallow.generate._causal import CausalModel
-from mallow.generate._files import Plan, check_out, generate_file, is_fixed, prompts_of
-from mallow.generate._log_probs import (
-    SequenceScores,
-    Text,
-    checked_scores,
-    opened_texts,
-    refuse_unnormalised,
-    steps_through,
-    token_log_probs,
-)
-from mallow.generate._ngram import NGram
-from mallow.generate._protocol import LogProbs, NextToken, Tokens
-from mallow.generate._rules import Chain, Eta, MinP, Nucleus, Rule, Temperature, TopK, Typical
-from mallow.generate._search import (
+from mallow.generate._decoder_names import decoder
+from mallow.generate._decoders import (
     Adversarial,
     Beam,
     Contrastive,
     Decoder,
     Greedy,
-    HiddenStates,
     Sampling,
-    decoder,
-    generate,
+    is_deterministic,
 )
+from mallow.generate._files import GenerationPlan, generate_file
+from mallow.generate._log_probs import (
+    Text,
+    check_normalised,
+    check_scores,
+    iterate_positions,
+    split_prefixes,
+    token_log_probs,
+)
+from mallow.generate._ngram import NGram
+from mallow.generate._prompts import Prompt, prompts_of
+from mallow.generate._protocol import HiddenStates, LogProbs, NextToken, SequenceScores, Tokens
+from mallow.generate._resumable import check_output_path
+from mallow.generate._rules import Chain, Eta, MinP, Nucleus, Rule, Temperature, TopK, Typical
+from mallow.generate._search import generate
 
 __all__ = [
     "Adversarial",
@@ -39,6 +40,7 @@ __all__ = [
     "Contrastive",
     "Decoder",
     "Eta",
+    "GenerationPlan",
     "Greedy",
     "HiddenStates",
     "LogProbs",
@@ -46,7 +48,7 @@ __all__ = [
     "NGram",
     "NextToken",
     "Nucleus",
-    "Plan",
+    "Prompt",
     "Rule",
     "Sampling",
     "SequenceScores",
@@ -55,15 +57,15 @@ __all__ = [
     "Tokens",
     "TopK",
     "Typical",
-    "check_out",
-    "checked_scores",
+    "check_normalised",
+    "check_output_path",
+    "check_scores",
     "decoder",
     "generate",
     "generate_file",
-    "is_fixed",
-    "opened_texts",
+    "is_deterministic",
+    "iterate_positions",
     "prompts_of",
-    "refuse_unnormalised",
-    "steps_through",
+    "split_prefixes",
     "token_log_probs",
 ]

@@ -1,4 +1,4 @@
-"""Causal language models of transformers as next-token models: from the hub, a local folder or a GGUF file."""
+"""Causal language models of transformers as next-token models, from the hub, a local folder or a GGUF file."""
 
 from __future__ import annotations
 
@@ -14,22 +14,23 @@ from numpy.typing import NDArray
 
 from mallow._optional import optional
 from mallow.errors import InputError
-from mallow.generate._key_values import with_room
+from mallow.generate._key_values import add_room
 from mallow.generate._protocol import Tokens
-from mallow.models import Precision, Source, context, moved, tokenised
+from mallow.models import Precision, Source, context_length, move_network, tokenise
 
 __all__ = ["CausalModel", "LoadedModel"]
 
 Floats = NDArray[np.float32]
 
-_AT_ONCE = 8192  # tokens of prefixes read in one pass: more is no faster, and their activations would not fit
-_SCORED = 512  # tokens of a text whose logits are held at once
-_LONGEST = 1 << 30  # tokens; some tokenizers say 10 ** 30 where there is no limit
+# Chosen. Tokens of prefixes read in one pass: more are not faster, and their activations take too much memory.
+_AT_ONCE = 8192
+_SCORED = 512  # chosen: tokens of a text whose logits are in memory at the same time
+_LONGEST = 1 << 30  # tokens; some tokenizers state 10 ** 30 for "no limit"
 
 
 @dataclass(frozen=True)
 class CausalModel:
-    """Which model continues texts, and how it is run; `loaded` gives the model itself, a `NextToken`.
+    """The name of a model that continues texts, and how to run it; `load` returns the model itself, a `NextToken`.
 
     Parameters
     ----------
@@ -52,24 +53,24 @@ class CausalModel:
 
     @functools.cached_property
     def name(self) -> str:
-        """Weights with their commit or digest, and precision; the weights are not loaded for it."""
-        precision = self._source.precision  # first: without torch there is no point in asking the hub
+        """Weights with their commit or digest, and precision; found without loading the weights."""
+        precision = self._source.precision  # first: without torch there is no reason to ask the hub
         return f"CausalModel({self._source.label}, {precision})"
 
-    def loaded(self) -> LoadedModel:
-        """The model with its weights; reading a GGUF file takes a while."""
+    def load(self) -> LoadedModel:
+        """The model with its weights; for a GGUF file this can take half a minute."""
         source = self._source
-        where = source.where  # what can be wrong without the weights comes before them
+        device = source.chosen_device  # what can fail without the weights is checked before they are loaded
         if source.attention != "causal":
-            reads = "reads both ways" if source.attention == "both" else "is an encoder–decoder model"
+            reads = "reads in both directions" if source.attention == "both" else "is an encoder–decoder model"
             raise InputError(f"`model` must be a causal model, which continues texts; {self.model} {reads}.")
         name = self.name
-        tokenizer = source.loaded("AutoTokenizer")
-        network, missing = source.network("AutoModelForCausalLM")
-        source.refuse_missing([key for key in missing if "pooler" not in key])
-        network = moved(network, where, self.model)
-        source.refuse_empty(tokenizer, network)
-        return LoadedModel(name, network, tokenizer, begins=source.wants_bos)
+        tokenizer = source.load("AutoTokenizer")
+        network, missing = source.load_network("AutoModelForCausalLM")
+        source.refuse_missing_weights([key for key in missing if "pooler" not in key])
+        network = move_network(network, device, self.model)
+        source.refuse_empty_tokenizer(tokenizer, network)
+        return LoadedModel(name, network, tokenizer, add_bos=source.wants_bos)
 
     @functools.cached_property
     def _source(self) -> Source:
@@ -78,34 +79,34 @@ class CausalModel:
 
 @dataclass(frozen=True, eq=False)
 class _State:
-    """Keys and values of all tokens so far, and where each row's own tokens are."""
+    """Keys and values of all tokens so far, and which of them belong to each row."""
 
     cache: Any
-    mask: Any  # (b, t): 1 for a row's own tokens, 0 for padding on the left; None where no row is padded
-    lengths: Tokens  # (b,) tokens of each row
-    hidden: Any  # (u, t, d): the last layer's vectors of what was read last; None where the model does not show them
-    shown: Tokens  # (b,) row of `hidden` that belongs to each row, so that selecting rows copies none of it
-    read: Tokens  # (b,) how many of its last vectors are the row's own
+    mask: Any  # (b, t): 1 for a row's own tokens, 0 for padding on the left; None if no row is padded
+    lengths: Tokens  # (b,) number of tokens of each row
+    hidden: Any  # (u, t, d): the last layer's vectors of the tokens read last; None if the model does not show them
+    hidden_row: Tokens  # (b,) the row of `hidden` that belongs to each row, so that selecting rows copies nothing
+    hidden_count: Tokens  # (b,) how many of the last vectors there are the row's own
 
 
 class LoadedModel:
-    """A causal model of transformers with its weights, a `NextToken` that shows its hidden states too.
+    """A causal model of transformers with its weights: a `NextToken` that also shows its hidden states.
 
     Prefixes of different lengths are padded on the left, and the padding is masked. Equal prefixes are read once. The keys
-    and values of what was read are kept, so that one more token costs one token. Make one with `CausalModel.loaded`.
+    and values of all tokens so far are kept, so that each step reads only the new token. `CausalModel.load` returns one.
     """
 
-    def __init__(self, name: str, network: Any, tokenizer: Any, *, begins: bool) -> None:
+    def __init__(self, name: str, network: Any, tokenizer: Any, *, add_bos: bool) -> None:
         self._torch = optional("torch", extra="text")
         self._name = name
         self._network = network
         self._tokenizer = tokenizer
-        self._begins = begins
-        self._takes = frozenset(inspect.signature(network.forward).parameters)
-        self._seen: Any = None  # hidden states of the last pass
-        # The network below its head: one of the two is called, which one differs between models.
+        self._add_bos = add_bos
+        self._arguments = frozenset(inspect.signature(network.forward).parameters)
+        self._last_hidden: Any = None  # hidden states of the last pass
+        # The network below its head. Only one of the two is called; which one depends on the model.
         for body in {network.base_model, network.get_decoder()} - {network, None}:
-            body.register_forward_hook(self._watch)
+            body.register_forward_hook(self._keep_hidden)
 
     def __repr__(self) -> str:
         return self._name
@@ -117,39 +118,39 @@ class LoadedModel:
 
     @functools.cached_property
     def vocabulary(self) -> int:
-        """Tokens that the tokenizer knows: many models have some more, for a round number, which stand for nothing."""
+        """Number of tokens that the tokenizer knows; many models have a few unused ones more, to reach a round number."""
         known = int(max(self._tokenizer.get_vocab().values())) + 1
         return min(int(self._network.config.get_text_config().vocab_size), known)
 
     @functools.cached_property
     def end(self) -> frozenset[int]:
-        """The ends of text of the generation settings and of the tokenizer."""
+        """The tokens that end a text, from the generation settings and from the tokenizer."""
         stated = getattr(self._network.generation_config, "eos_token_id", None)
-        found = [self._tokenizer.eos_token_id, *(stated if isinstance(stated, list) else [stated])]
-        return frozenset(int(token) for token in found if token is not None and token < self.vocabulary)
+        ends = [self._tokenizer.eos_token_id, *(stated if isinstance(stated, list) else [stated])]
+        return frozenset(int(token) for token in ends if token is not None and token < self.vocabulary)
 
     @functools.cached_property
     def context(self) -> int | None:
-        """The positions that the model has; None where there is no limit."""
-        found = context(self._network, self._tokenizer)
-        return found if found < _LONGEST else None
+        """The number of positions of the model; None if there is no limit."""
+        length = context_length(self._network, self._tokenizer)
+        return length if length < _LONGEST else None
 
     def encode(self, text: str) -> list[int]:
-        """The tokens of a text, with the one that begins a text where the tokenizer adds it; none for an empty text."""
+        """The tokens of a text, after <bos> if the tokenizer adds it; none for an empty text."""
         if text == "":
             return []
-        [found] = tokenised(self._tokenizer, [text], _LONGEST, begins=self._begins)
-        tokens: list[int] = found.tolist()
-        while tokens and tokens[-1] in self.end and len(tokens) > 1:  # some tokenizers end every text
+        [encoded] = tokenise(self._tokenizer, [text], _LONGEST, add_bos=self._add_bos)
+        tokens: list[int] = encoded.tolist()
+        while tokens and tokens[-1] in self.end and len(tokens) > 1:  # some tokenizers add an end to every text
             tokens.pop()
         return tokens
 
     def decode(self, tokens: Sequence[int]) -> str:
-        """The text of tokens, without the one that begins a text; other special tokens are spelt."""
-        found = list(tokens)
-        if found and found[0] == self._tokenizer.bos_token_id:
-            found = found[1:]
-        return str(self._tokenizer.decode(found, skip_special_tokens=False, clean_up_tokenization_spaces=False))
+        """The text of tokens, without <bos>; other special tokens are spelt out."""
+        visible = list(tokens)
+        if visible and visible[0] == self._tokenizer.bos_token_id:
+            visible = visible[1:]
+        return str(self._tokenizer.decode(visible, skip_special_tokens=False, clean_up_tokenization_spaces=False))
 
     def start(self, prefixes: Sequence[Sequence[int]]) -> tuple[Floats, _State]:
         """Log-probabilities (b, vocabulary) after each prefix, and the state."""
@@ -158,13 +159,13 @@ class LoadedModel:
         lengths = np.array([len(prefix) for prefix in places], np.int64)
         if len(lengths) == 0 or lengths.min() == 0:
             raise InputError(
-                "`prefixes` must be at least one, and each have at least one token; got none or an empty one."
+                "`prefixes` must hold at least one prefix, each with at least one token; got none or an empty one."
             )
         width = int(lengths.max())
         padded = lengths.min() < width
         if padded and not self._ignores_padding:
             raise InputError(
-                f"`prefixes` must have the same length in a batch of {self.name}, to which padding makes a difference; got "
+                f"`prefixes` must have the same length in a batch of {self.name}, whose results depend on padding; got "
                 f"{lengths.min()} to {width} tokens. Use prompts of one length, or batch=1."
             )
         ids = np.array([(*prefix[:1] * (width - len(prefix)), *prefix) for prefix in places], np.int64)
@@ -174,12 +175,12 @@ class LoadedModel:
         rows, cache, hidden = self._pass(ids, mask, positions, None)
         state = _State(cache, mask, lengths, hidden, np.arange(len(lengths)), lengths)
         if len(places) < len(prefixes):
-            of = np.array([places[tuple(prefix)] for prefix in prefixes], np.int64)
-            return rows[of], self.select(state, of)
+            owner = np.array([places[tuple(prefix)] for prefix in prefixes], np.int64)
+            return rows[owner], self.select(state, owner)
         return rows, state
 
     def step(self, state: _State, tokens: Tokens) -> tuple[Floats, _State]:
-        """The same after one more token of each row."""
+        """The same after one more token per row."""
         torch = self._torch
         count = len(state.lengths)
         mask = positions = None
@@ -192,49 +193,54 @@ class LoadedModel:
         return rows, _State(cache, mask, state.lengths + 1, hidden, np.arange(count), ones)
 
     def select(self, state: _State, rows: Tokens) -> _State:
-        """The state of some rows; keys and values of others are not kept."""
+        """The state of some rows; keys and values of the others are dropped."""
         rows = np.asarray(rows, np.int64)
         if np.array_equal(rows, np.arange(len(state.lengths))):
             return state
-        cache = _copied(state.cache)
-        of = self._torch.from_numpy(rows).to(self._network.device)
-        cache.reorder_cache(of)
-        mask = None if state.mask is None else state.mask[of]
-        few = replace(state, cache=cache, mask=mask, lengths=state.lengths[rows])
-        return replace(few, shown=state.shown[rows], read=state.read[rows])
+        cache = _copy_cache(state.cache)
+        chosen = self._torch.from_numpy(rows).to(self._network.device)
+        cache.reorder_cache(chosen)
+        return replace(
+            state,
+            cache=cache,
+            mask=None if state.mask is None else state.mask[chosen],
+            lengths=state.lengths[rows],
+            hidden_row=state.hidden_row[rows],
+            hidden_count=state.hidden_count[rows],
+        )
 
-    def log_prob(self, tokens: Sequence[int], given: Sequence[int] | None = None) -> NDArray[np.float64]:
-        """The log-probability of each token after those before it, in one pass through the network.
+    def log_prob(self, tokens: Sequence[int], prefix: Sequence[int] | None = None) -> NDArray[np.float64]:
+        """The log-probability of each token after `prefix` and the tokens before it, in one pass through the network.
 
-        Equal to what `start` and `step` give after the prefix `given`, by default the model's only end of text, to the
-        precision of the network.
+        Equal to the results of `start` and `step` up to the precision of the network. The default prefix is the model's end
+        of text, if it has only one.
         """
         torch = self._torch
-        if given is None and len(self.end) != 1:
+        if prefix is None and len(self.end) != 1:
             raise InputError(
-                f"`given` must say what opens a text for {self.name}, which has {len(self.end)} ends of text."
+                f"`prefix` must hold the token that begins a text for {self.name}, which has {len(self.end)} ends of text."
             )
-        before = list(self.end if given is None else given)
+        before = list(self.end if prefix is None else prefix)
         if not before:
-            raise InputError("`given` must have at least one token; got none. Pass None for the beginning of a text.")
+            raise InputError("`prefix` must have at least one token; got none. Pass None for the beginning of a text.")
         stream = np.array([*before, *tokens], np.int64)
-        wanted, found, cache = torch.from_numpy(stream[len(before) :]), np.empty(len(tokens)), None
+        wanted, log_probs, cache = torch.from_numpy(stream[len(before) :]), np.empty(len(tokens)), None
         with torch.inference_mode():
-            for first in range(0, len(stream) - 1, _SCORED):  # the logits of a long text would be larger than all else
-                read = torch.from_numpy(stream[first : min(first + _SCORED, len(stream) - 1)])
-                seen = self._network(
-                    input_ids=read[None].to(self._network.device), past_key_values=cache, use_cache=True
+            for first in range(0, len(stream) - 1, _SCORED):  # the logits of a long text would exceed everything else
+                part = torch.from_numpy(stream[first : min(first + _SCORED, len(stream) - 1)])
+                output = self._network(
+                    input_ids=part[None].to(self._network.device), past_key_values=cache, use_cache=True
                 )
-                cache = seen.past_key_values
-                # Row i is about token i + 1 of the stream, which is i + 1 − len(before) of the text.
+                cache = output.past_key_values
+                # Row i predicts token i + 1 of the stream, which is token i + 1 − len(before) of the text.
                 skipped = max(len(before) - 1 - first, 0)
-                rows = seen.logits[0, skipped:, : self.vocabulary].float()
+                rows = output.logits[0, skipped:, : self.vocabulary].float()
                 place = first + skipped + 1 - len(before)
                 picked = wanted[place : place + len(rows)].to(rows.device)
                 scores = rows.gather(1, picked[:, None])[:, 0] - torch.logsumexp(rows, dim=1)
-                found[place : place + len(rows)] = scores.double().cpu().numpy()
-        self._seen = None
-        return found
+                log_probs[place : place + len(rows)] = scores.double().cpu().numpy()
+        self._last_hidden = None
+        return log_probs
 
     def hidden(self, state: _State) -> list[Floats]:
         """For each row the last layer's vectors (t, d), after its norm, of the tokens read last."""
@@ -243,10 +249,11 @@ class LoadedModel:
                 f"{self.name} does not show its hidden states. Choose another decoder than contrastive search."
             )
         vectors = state.hidden.float().cpu().numpy()  # (u, t, d)
-        return [vectors[row, vectors.shape[1] - own :] for row, own in zip(state.shown, state.read, strict=True)]
+        own = zip(state.hidden_row, state.hidden_count, strict=True)
+        return [vectors[row, vectors.shape[1] - count :] for row, count in own]
 
-    def _watch(self, _module: Any, _inputs: Any, output: Any) -> None:
-        self._seen = getattr(output, "last_hidden_state", None)
+    def _keep_hidden(self, _module: Any, _inputs: Any, output: Any) -> None:
+        self._last_hidden = getattr(output, "last_hidden_state", None)
 
     def _pass(self, ids: Tokens, mask: Any, positions: NDArray[np.int64] | None, cache: Any) -> tuple[Floats, Any, Any]:
         """Log-probabilities after the last token of each row, keys and values, and hidden states (b, t, d)."""
@@ -254,48 +261,48 @@ class LoadedModel:
         before = 0 if mask is None else mask.shape[1] - ids.shape[1]
         chunk = max(1, _AT_ONCE // len(ids))
         options: dict[str, Any] = {"use_cache": True}
-        if "logits_to_keep" in self._takes:
-            options["logits_to_keep"] = 1  # of a long prefix the logits would be larger than all else
-        seen = []
+        if "logits_to_keep" in self._arguments:
+            options["logits_to_keep"] = 1  # the logits of a long prefix would exceed everything else
+        hidden_parts = []
         with torch.inference_mode():
             for first in range(0, ids.shape[1], chunk):
                 part = slice(first, first + chunk)
                 if mask is not None:
                     options["attention_mask"] = mask[:, : before + part.stop]
-                if positions is not None and "position_ids" in self._takes:
+                if positions is not None and "position_ids" in self._arguments:
                     options["position_ids"] = torch.from_numpy(np.ascontiguousarray(positions[:, part])).to(device)
-                given = torch.from_numpy(np.ascontiguousarray(ids[:, part])).to(device)
-                found = self._network(input_ids=given, past_key_values=cache, **options)
-                seen.append(self._seen)
-                cache = with_room(getattr(found, "past_key_values", None))
+                inputs = torch.from_numpy(np.ascontiguousarray(ids[:, part])).to(device)
+                output = self._network(input_ids=inputs, past_key_values=cache, **options)
+                hidden_parts.append(self._last_hidden)
+                cache = add_room(getattr(output, "past_key_values", None))
                 if not hasattr(cache, "reorder_cache"):
                     raise InputError(
-                        f"`model` must keep keys and values of what it has read; {self.name} does not. Choose one with "
+                        f"`model` must keep the keys and values of past tokens; {self.name} does not. Choose a model with "
                         "attention."
                     )
-            logits = found.logits[:, -1, : self.vocabulary].float()
+            logits = output.logits[:, -1, : self.vocabulary].float()
             rows: Floats = torch.log_softmax(logits, dim=-1).cpu().numpy()
-            hidden = seen[0] if len(seen) == 1 or seen[0] is None else torch.cat(seen, dim=1)
-        self._seen = None
+            single = len(hidden_parts) == 1 or hidden_parts[0] is None
+            hidden = hidden_parts[0] if single else torch.cat(hidden_parts, dim=1)
+        self._last_hidden = None
         return rows, cache, hidden
 
     @functools.cached_property
     def _ignores_padding(self) -> bool:
-        """Whether padding on the left changes nothing, found by trying: it does where positions cannot be given."""
-        self.__dict__["_ignores_padding"] = True  # for the batch that tries
+        """Whether padding on the left changes nothing, by experiment; it does in models that take no positions."""
+        self.__dict__["_ignores_padding"] = True  # for the batch of the experiment
         short, long = [2, 3], [2, 3, 4, 3, 2]
         alone, _ = self.start([short])
         both, _ = self.start([short, long])
-        return bool(np.abs(np.exp(alone[0]) - np.exp(both[0])).sum() <= 0.05)  # bfloat16 rounds to about 0.01
+        return bool(np.abs(np.exp(alone[0]) - np.exp(both[0])).sum() <= 0.05)  # the rounding of bfloat16 is about 0.01
 
 
-def _copied(cache: Any) -> Any:
-    """The same keys and values, to be replaced without a change to the original."""
-    found = copy.copy(cache)
-    found.layers = [copy.copy(layer) for layer in cache.layers]
-    for layer in found.layers:
+def _copy_cache(cache: Any) -> Any:
+    """The same keys and values, which can be replaced without changing the original."""
+    copied = copy.copy(cache)
+    copied.layers = [copy.copy(layer) for layer in cache.layers]
+    for layer in copied.layers:
         # Recurrent layers keep a table of states.
-        vars(layer).update(
-            {name: copy.copy(each) for name, each in vars(layer).items() if isinstance(each, (dict, list))}
-        )
-    return found
+        tables = {name: copy.copy(value) for name, value in vars(layer).items() if isinstance(value, (dict, list))}
+        vars(layer).update(tables)
+    return copied

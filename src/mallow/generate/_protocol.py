@@ -1,4 +1,4 @@
-"""What a language model is, to whoever generates with it or asks it for probabilities."""
+"""What a language model must offer to generate from it, or to ask it for probabilities."""
 
 from __future__ import annotations
 
@@ -8,30 +8,30 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["LogProbs", "NextToken", "Tokens"]
+__all__ = ["HiddenStates", "LogProbs", "NextToken", "SequenceScores", "Tokens"]
 
 Tokens = NDArray[np.int64]
-"""Token ids (b,), one for each row of a batch."""
+"""Token ids (b,), one per row of a batch."""
 LogProbs = NDArray[np.floating[Any]]
 """Natural logarithms of next-token probabilities (b, vocabulary): each row sums to 1 after exp; −∞ is allowed."""
 
 
 @runtime_checkable
 class NextToken(Protocol):
-    """A language model that gives the distribution of the next token for a batch of prefixes, with a state for reuse.
+    """A language model that returns the distribution of the next token for a batch of prefixes, with a state for reuse.
 
-    The state belongs to the model: whoever generates passes it back and never looks inside. A row's probabilities do not
-    depend on the other rows of its batch (to 1e-4 for networks in float32).
+    The state belongs to the model: the caller passes it back and never looks inside. A row's probabilities do not depend on
+    the other rows of its batch (up to 1e-4 for networks in float32).
     """
 
     @property
     def name(self) -> str:
-        """Weights with their revision or content, in one line: part of every signature and cache key."""
+        """The weights with their revision or digest, in one line: part of every signature and cache key."""
         ...
 
     @property
     def vocabulary(self) -> int:
-        """Number of tokens; ids run from 0."""
+        """Number of tokens; the ids begin at 0."""
         ...
 
     @property
@@ -41,25 +41,47 @@ class NextToken(Protocol):
 
     @property
     def context(self) -> int | None:
-        """The most tokens that a prefix and its continuation may have together; None: any number."""
+        """The maximum number of tokens of a prefix with its continuation; None for no limit."""
         ...
 
     def encode(self, text: str, /) -> list[int]:
-        """The tokens of a text, without end of text."""
+        """The tokens of a text, without the end of text."""
         ...
 
     def decode(self, tokens: Sequence[int], /) -> str:
-        """The text of tokens; `decode(encode(text)) == text` where the tokenizer allows."""
+        """The text of tokens; `decode(encode(text)) == text` if the tokenizer permits it."""
         ...
 
     def start(self, prefixes: Sequence[Sequence[int]], /) -> tuple[LogProbs, Any]:
-        """Log-probabilities (b, vocabulary) of the token after each prefix, which has at least one token, and the state."""
+        """Log-probabilities (b, vocabulary) of the token after each prefix, and the state; a prefix has at least one token."""
         ...
 
     def step(self, state: Any, tokens: Tokens, /) -> tuple[LogProbs, Any]:
-        """The same after one more token of each row. The old state must not be used again."""
+        """The same after one more token per row. The old state must not be used again."""
         ...
 
     def select(self, state: Any, rows: Tokens, /) -> Any:
-        """The state of some rows, in that order, possibly repeated: for beams, and to drop rows that have ended."""
+        """The state of some rows, in this order, possibly repeated: for beams, and to drop texts that have ended."""
+        ...
+
+
+@runtime_checkable
+class HiddenStates(NextToken, Protocol):
+    """A language model that also shows its hidden states, which contrastive search needs."""
+
+    def hidden(self, state: Any, /) -> Sequence[NDArray[np.floating[Any]]]:
+        """For each row the last layer's vectors (t, d) of the t tokens that the last `start` or `step` read.
+
+        After `start` these are all tokens of the prefix, without padding; after `step` it is one token. `select` applies to
+        them too.
+        """
+        ...
+
+
+@runtime_checkable
+class SequenceScores(Protocol):
+    """What a `NextToken` may also offer: the scores of a whole text at once, much faster than token by token."""
+
+    def log_prob(self, tokens: Sequence[int], prefix: Sequence[int] | None, /) -> Any:
+        """Log-probability (t,) of each token after `prefix` and the tokens before it; None: at the beginning of a text."""
         ...

@@ -1,32 +1,26 @@
-"""Pretrained models: finding and loading them, tokenizers, batches within memory. Shared by `embed` and `generate`."""
+"""Pretrained models: finding and loading them, tokenizers, batches that fit into memory. Shared by `embed` and `generate`."""
 
-from mallow.models._batches import ran_out_of_memory, within_memory
-from mallow.models._pretrained import (
-    Attention,
-    Precision,
-    Source,
-    Tokens,
-    chosen_device,
-    context,
-    first_line,
-    moved,
-    one_of,
-    tokenised,
-)
-from mallow.models._words import words
+from mallow.models._batches import within_memory
+from mallow.models._inputs import Attention, Tokens, context_length, tokenise
+from mallow.models._load_errors import first_line
+from mallow.models._memory import halve_on_memory_error, ran_out_of_memory
+from mallow.models._options import Precision, choose_device, move_network, one_of
+from mallow.models._source import Source
+from mallow.models._word_tokenizer import words
 
 __all__ = [
     "Attention",
     "Precision",
     "Source",
     "Tokens",
-    "chosen_device",
-    "context",
+    "choose_device",
+    "context_length",
     "first_line",
-    "moved",
+    "halve_on_memory_error",
+    "move_network",
     "one_of",
     "ran_out_of_memory",
-    "tokenised",
+    "tokenise",
     "within_memory",
     "words",
 ]

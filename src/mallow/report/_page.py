@@ -25,7 +25,7 @@ from mallow.report._comparison import Scored, as_comparison
 if TYPE_CHECKING:
     import jinja2
 
-    from mallow.confounds import Finding
+    from mallow.errors import Caveat
     from mallow.explain import Diagnosis
 
 __all__ = ["html", "write"]
@@ -41,7 +41,7 @@ def html(
     comparison: Scored,
     *,
     diagnoses: Mapping[str, Diagnosis] | None = None,
-    findings: Iterable[Finding] = (),
+    findings: Iterable[Caveat] = (),
     title: str | None = None,
 ) -> str:
     """The report as an HTML page that needs nothing else: ranking, frontiers, differences, doubts, settings.
@@ -53,7 +53,7 @@ def html(
     comparison : Comparison, Score, or mapping name → Score
     diagnoses : mapping system → Diagnosis, or None
         Where each system's gap is, with examples: what `mallow.diagnose` found.
-    findings : iterable of Finding
+    findings : iterable of Caveat
         What `mallow.find_confounds` found in the samples.
     title : str or None
         None: what was compared.
@@ -98,7 +98,7 @@ def write(
     comparison: Scored,
     *,
     diagnoses: Mapping[str, Diagnosis] | None = None,
-    findings: Iterable[Finding] = (),
+    findings: Iterable[Caveat] = (),
     title: str | None = None,
 ) -> None:
     """Write the page of `html` to a file, whole or not at all: a file that stood there is replaced at once.

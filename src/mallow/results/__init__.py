@@ -1,7 +1,8 @@
-"""What every result offers: tables, JSON and back, data frames, pictures."""
+"""What every result offers: text, tables, JSON and back, data frames, pictures."""
 
 from mallow.results import _draw as draw
-from mallow.results import _json as jsonable
-from mallow.results._table import rendered
+from mallow.results._json import from_plain, to_plain
+from mallow.results._result import Result, join_names, merge_caveats
+from mallow.results._table import FORMS, TableData, render
 
-__all__ = ["draw", "jsonable", "rendered"]
+__all__ = ["FORMS", "Result", "TableData", "draw", "from_plain", "join_names", "merge_caveats", "render", "to_plain"]

@@ -1,7 +1,7 @@
 """Drawing on matplotlib axes: frontiers, scores, curves of a hyper-parameter, rank ranges.
 
-Systems differ in colour, dash and marker, so that a picture can be read in grey. Results are drawn by what they have
-(`Drawable`), since this module stands below them.
+Systems differ in colour, dash and marker, so that pictures remain readable in grey. Results are drawn through the
+protocol `Drawable`, since this module lies below them.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["Drawable", "axes", "band_outline", "cost_points", "costs", "curve", "exponentiated", "exponentiated_points"]
-__all__ += ["legend", "look", "ranks", "scores"]
+__all__ += ["intervals", "legend", "look", "power", "rank_map", "ranks", "scores"]
 
-# Colours of Okabe and Ito, which differ for every kind of colour vision; black is left for what is no system.
+# Colours of Okabe and Ito, which differ for every kind of colour vision; black is kept for everything that is not a system.
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 _DASHES: tuple[str | tuple[int, tuple[float, ...]], ...] = ("-", (0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)))
 _DASHES += ((0, (9, 3)),)
@@ -42,7 +42,7 @@ class Drawable(Protocol):
 
     @property
     def interval(self) -> dict[str, tuple[float, float] | None]:
-        """Interval of each summary; None where there is no honest one."""
+        """Interval of each summary; None where there is none."""
 
     @property
     def noise_floor(self) -> dict[str, float]:
@@ -87,8 +87,10 @@ def band_outline(first: tuple[Array, Array], second: tuple[Array, Array]) -> tup
 
 def axes(ax: Axes | None) -> Axes:
     """The axes given, or new ones."""
-    found: Axes = optional("matplotlib.pyplot", extra="plot").subplots(layout="constrained")[1] if ax is None else ax
-    return found
+    if ax is not None:
+        return ax
+    new: Axes = optional("matplotlib.pyplot", extra="plot").subplots(layout="constrained")[1]
+    return new
 
 
 def look(place: int) -> dict[str, Any]:
@@ -130,30 +132,33 @@ def costs(ax: Axes, score: Drawable, *, label: str, place: int = 0) -> None:
 
 
 def scores(ax: Axes, systems: Mapping[str, Drawable]) -> None:
-    """The scores one below the other, each with its spread, interval and noise floor."""
+    """The scores in rows, each with its spread, interval and noise floor."""
     names = list(systems)[::-1]  # the first on top
     for place, one in enumerate(systems[name] for name in names):
         interval = one.interval["mauve"]
         if interval is not None:
-            ax.plot(interval, [place, place], color="0.75", linewidth=7, solid_capstyle="butt", label="95 % interval")
+            ax.plot(
+                interval,
+                [place, place],
+                color="0.75",
+                linewidth=7,
+                solid_capstyle="butt",
+                label="95 % interval, bias-corrected",
+            )
         floor = one.noise_floor["mauve"]
         ax.plot(floor, place, "k|", markersize=14, markeredgewidth=1.5, label="noise floor")
         ax.errorbar(
             one.mauve, place, xerr=one.std["mauve"], fmt="ko", markersize=5, capsize=3, label="score, spread over seeds"
         )
-    ax.set_yticks(range(len(names)), [_plain(name) for name in names])
-    ax.set_ylim(-0.5, len(names) - 0.5)
+    _name_rows(ax, names)
     ax.set_xlabel("MAUVE (1 = indistinguishable from the reference)")
-    ax.grid(axis="x", color="0.92")
-    ax.set_axisbelow(True)
-    _open_frame(ax)
     legend(ax, above=True)
 
 
 def curve(
     ax: Axes, family: str, values: Sequence[float], inside: Sequence[Drawable], outside: Mapping[str, Drawable]
 ) -> None:
-    """Scores against the number that a family of systems differs in, with their band; other systems as level lines."""
+    """Scores against the number in which a family of systems differs, with their band; other systems as horizontal lines."""
     ends = np.array([one.interval["mauve"] or (np.nan, np.nan) for one in inside])
     own = look(0)
     ax.fill_between(values, ends[:, 0], ends[:, 1], color=own["color"], alpha=0.25, linewidth=0, label="95 % interval")
@@ -171,24 +176,63 @@ def curve(
     legend(ax)
 
 
-def ranks(ax: Axes, found: Mapping[str, tuple[int, int]]) -> None:
-    """The ranks that each system may have, one system below the other, in the order given."""
-    names = list(found)[::-1]  # the first on top
-    for place, (best, worst) in enumerate(found[name] for name in names):
+def ranks(ax: Axes, ranges: Mapping[str, tuple[int, int]]) -> None:
+    """The ranks that each system may have, one row per system, in the order given."""
+    names = list(ranges)[::-1]  # the first on top
+    for place, (best, worst) in enumerate(ranges[name] for name in names):
         ax.plot([best, worst], [place, place], color="0.3", linewidth=4, marker="o", markersize=9)
-    ax.set_yticks(range(len(names)), [_plain(name) for name in names])
-    ax.set_ylim(-0.5, len(names) - 0.5)
-    step = -(-len(found) // 12)
-    ax.set_xticks(range(1, len(found) + 1, step))
-    ax.set_xlim(0.5, len(found) + 0.5)
+    _name_rows(ax, names)
+    step = -(-len(ranges) // 12)
+    ax.set_xticks(range(1, len(ranges) + 1, step))
+    ax.set_xlim(0.5, len(ranges) + 0.5)
     ax.set_xlabel("ranks that the significant differences allow (1 = closest to the reference)")
-    ax.grid(axis="x", color="0.92")
-    ax.set_axisbelow(True)
+
+
+def intervals(ax: Axes, rows: Mapping[str, tuple[float, float, float]], label: str) -> None:
+    """Values with the low and high end of their interval, one row each, in the order given."""
+    names = list(rows)[::-1]  # the first on top
+    for place, (value, low, high) in enumerate(rows[name] for name in names):
+        ax.plot([low, high], [place, place], color="0.75", linewidth=7, solid_capstyle="butt")
+        ax.plot(value, place, "ko", markersize=5)
+    ax.axvline(0.0, color="0.6", linewidth=1)
+    _name_rows(ax, names)
+    ax.set_xlabel(label)
+
+
+def power(
+    ax: Axes, sizes: Sequence[float] | Array, powers: Sequence[float], plan: tuple[float, float], detect: float
+) -> None:
+    """Power against the number of samples per side, with the planned point marked."""
+    ax.plot(sizes, powers, color=look(0)["color"])
+    ax.plot(*plan, "ko", label=f"plan: {plan[0]:,} samples, power {plan[1]:g}")
+    ax.set_xscale("log")
+    ax.set(ylim=(0.0, 1.02))
+    ax.set_xlabel("samples per side")
+    ax.set_ylabel(f"power against a difference of {detect:g}")
     _open_frame(ax)
+    legend(ax)
+
+
+def rank_map(ax: Axes, systems: Sequence[str], ranks: Mapping[str, Mapping[str, int]]) -> None:
+    """The rank of every system (a column) by every measure (a row), the best one darkest; systems without a rank stay white.
+
+    `ranks` maps each measure to the ranks of the systems.
+    """
+    grid = np.array([[by_system.get(system, np.nan) for system in systems] for by_system in ranks.values()])
+    ax.imshow(grid, cmap="Purples_r", aspect="auto", vmin=1, vmax=len(systems) + 1)  # the worst is not quite white
+    for (row, column), rank in np.ndenumerate(grid):
+        if np.isfinite(rank):
+            colour = "white" if rank <= (len(systems) + 1) / 2 else "black"
+            ax.text(column, row, f"{rank:.0f}", ha="center", va="center", fontsize=6, color=colour)
+    ax.set_xticks(
+        range(len(systems)), [_plain(system) for system in systems], rotation=90 if len(systems) > _MANY else 0
+    )
+    ax.set_yticks(range(len(ranks)), [_plain(measure) for measure in ranks], fontsize=6)
+    ax.set_title("rank by distance from the reference (1 = closest)", fontsize="medium")
 
 
 def legend(ax: Axes, *, above: bool = False) -> None:
-    """Each label once; above the axes or, where there are many, beside them."""
+    """Each label once; above the axes on request, and beside them where there are many."""
     handles, labels = ax.get_legend_handles_labels()
     once = dict(zip(labels, handles, strict=True))
     if above:
@@ -198,6 +242,15 @@ def legend(ax: Axes, *, above: bool = False) -> None:
     else:
         place = {}
     ax.legend(once.values(), once.keys(), frameon=False, handlelength=2.8, **place)
+
+
+def _name_rows(ax: Axes, names: Sequence[str]) -> None:
+    """One row per name, from the bottom up, with a light grid."""
+    ax.set_yticks(range(len(names)), [_plain(name) for name in names])
+    ax.set_ylim(-0.5, len(names) - 0.5)
+    ax.grid(axis="x", color="0.92")
+    ax.set_axisbelow(True)
+    _open_frame(ax)
 
 
 def _line(ax: Axes, x: Array, y: Array, label: str, place: int) -> None:

@@ -1,40 +1,75 @@
-"""Results as JSON and back, without loss: small arrays as lists, large or non-finite ones as packed bytes."""
+"""Results as plain data and back, without loss: dataclasses by their type hints, arrays as lists or packed bytes."""
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable
-from typing import Any
+import types
+import typing
+from dataclasses import fields, is_dataclass
+from os import PathLike, fspath
+from typing import Any, Literal, TypeVar, Union
 
 import numpy as np
 
-__all__ = ["decoded", "encoded"]
+__all__ = ["from_plain", "to_plain"]
 
-_SHORT = 1000
+_SHORT = 1000  # entries of an array that is still written as a list; chosen: a page of numbers can be read by people
 
-
-def encoded(value: object, names: Iterable[str]) -> dict[str, Any]:
-    """The named attributes of a value, arrays included, as plain data."""
-    return {name: _plain(getattr(value, name)) for name in names}
+T = TypeVar("T")
 
 
-def decoded(data: dict[str, Any]) -> dict[str, Any]:
-    """What `encoded` took in."""
-    return {name: _value(entry) for name, entry in data.items()}
+def to_plain(value: Any) -> Any:
+    """A value as numbers, strings, lists and dicts; dataclasses become dicts of their fields."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: to_plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, np.ndarray):
+        return _packed(value)
+    if isinstance(value, dict):
+        return {str(key): to_plain(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [to_plain(entry) for entry in value]
+    if isinstance(value, np.generic):
+        return value.item()
+    return fspath(value) if isinstance(value, PathLike) else value
 
 
-def _plain(value: Any) -> Any:
-    if not isinstance(value, np.ndarray):
-        return value
-    if value.size <= _SHORT and np.isfinite(value).all():
-        return {"dtype": value.dtype.str, "shape": list(value.shape), "values": value.ravel().tolist()}
-    packed = base64.b64encode(np.ascontiguousarray(value).tobytes()).decode("ascii")
-    return {"dtype": value.dtype.str, "shape": list(value.shape), "base64": packed}
+def from_plain(hint: Any, data: Any) -> Any:
+    """The value of a type that `to_plain` wrote; keys that are no fields are ignored, missing ones take their default."""
+    origin, parts = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (Union, types.UnionType):
+        if data is None and type(None) in parts:
+            return None
+        (inner,) = [part for part in parts if part is not type(None)]
+        return from_plain(inner, data)
+    if origin is tuple:
+        if len(parts) == 2 and parts[1] is Ellipsis:
+            return tuple(from_plain(parts[0], entry) for entry in data)
+        return tuple(from_plain(part, entry) for part, entry in zip(parts, data, strict=True))
+    if origin is dict:
+        return {key: from_plain(parts[1], entry) for key, entry in data.items()}
+    if origin is np.ndarray or hint is np.ndarray:
+        return _unpacked(data)
+    if origin is Literal or hint in (Any, object):
+        return data
+    if is_dataclass(hint):
+        return _dataclass(typing.cast("type[Any]", hint), data)
+    return hint(data)  # float, int, str, bool, Path
 
 
-def _value(entry: Any) -> Any:
-    if not (isinstance(entry, dict) and "dtype" in entry):
-        return entry
+def _dataclass(cls: type[T], data: dict[str, Any]) -> T:
+    hints = typing.get_type_hints(cls)
+    names = [field.name for field in fields(cls) if field.init and field.name in data]  # type: ignore[arg-type]
+    return cls(**{name: from_plain(hints[name], data[name]) for name in names})
+
+
+def _packed(array: np.ndarray[Any, Any]) -> dict[str, Any]:
+    entry: dict[str, Any] = {"dtype": array.dtype.str, "shape": list(array.shape)}
+    if array.size <= _SHORT and np.isfinite(array).all():
+        return entry | {"values": array.ravel().tolist()}
+    return entry | {"base64": base64.b64encode(np.ascontiguousarray(array).tobytes()).decode("ascii")}
+
+
+def _unpacked(entry: dict[str, Any]) -> np.ndarray[Any, Any]:
     dtype, shape = np.dtype(entry["dtype"]), entry["shape"]
     if "values" in entry:
         return np.array(entry["values"], dtype).reshape(shape)

@@ -1,16 +1,17 @@
-"""Tables as text, Markdown and LaTeX: a head, rows of cells, and places where a group of rows begins."""
+"""Tables as text, Markdown, LaTeX and HTML: a head, rows of cells, and places where a group of rows begins."""
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
-__all__ = ["FORMS", "as_latex", "as_markdown", "as_text", "rendered"]
+from mallow.errors import InputError
+
+__all__ = ["FORMS", "TableData", "render"]
 
 Row = Sequence[str]
-
-FORMS = ("text", "markdown", "latex")
-"""What `rendered` can make."""
 
 _LATEX = {
     "\\": r"\textbackslash{}",
@@ -25,89 +26,104 @@ _LATEX = {
 }
 
 
-def rendered(
-    form: str,
-    head: Row,
-    rows: Sequence[Row],
-    *,
-    marked: Collection[tuple[int, int]] = (),
-    breaks: Collection[int] = (),
-    width: int | None = None,
-) -> str:
-    """A table in one of `FORMS`.
+@dataclass(frozen=True)
+class TableData:
+    """A table before it has a form.
 
-    Parameters
+    Attributes
     ----------
-    form : str
-    head, rows :
-        Plain text; every row as long as the head. The first column is set to the left, the others to the right.
+    head, rows : sequence of str, sequence of such
+        Plain text; every row is as long as the head. The first column is aligned left, the others right.
     marked : collection of (row, column)
-        Cells to be marked: by * in text, else in bold.
+        Cells to highlight: with * in text, in bold otherwise.
     breaks : collection of int
         Rows before which a group begins.
-    width : int or None
-        Of the terminal, for text: where the table is wider, each row becomes a paragraph.
+    """
+
+    head: Row
+    rows: Sequence[Row]
+    marked: Collection[tuple[int, int]] = ()
+    breaks: Collection[int] = ()
+
+
+def render(form: str, table: TableData, *, width: int | None = None) -> str:
+    """A table in one of `FORMS`; a text table wider than `width` becomes one paragraph per row.
 
     Examples
     --------
-    >>> print(rendered("text", ["", "a", "b"], [["x", "1", "20"], ["y", "300", "4"]], marked=[(1, 1)]))
+    >>> print(render("text", TableData(["", "a", "b"], [["x", "1", "20"], ["y", "300", "4"]], marked=[(1, 1)])))
           a   b
     x    1   20
     y  300*   4
-    >>> print(rendered("markdown", ["", "a|b"], [["x", "1"]], marked=[(0, 1)]))
+    >>> print(render("markdown", TableData(["", "a|b"], [["x", "1"]], marked=[(0, 1)])))
     |  | a\\|b |
     | --- | ---: |
     | x | **1** |
     """
-    make = {"text": as_text, "markdown": as_markdown, "latex": as_latex}[form]
-    found = make(head, rows, marked=marked, breaks=breaks)
-    if form != "text" or width is None or max(map(len, found.splitlines())) <= width:
-        return found
-    return "\n\n".join(as_text([row[0], ""], list(zip(head[1:], row[1:], strict=True))) for row in rows)
+    if form not in FORMS:
+        raise InputError(f"`form` must be one of {', '.join(FORMS)}; got {form!r}.")
+    text = FORMS[form](table)
+    if form != "text" or width is None or max(map(len, text.splitlines())) <= width:
+        return text
+    pairs = ([*zip(table.head[1:], row[1:], strict=True)] for row in table.rows)
+    return "\n\n".join(_text(TableData([row[0], ""], pair)) for row, pair in zip(table.rows, pairs, strict=True))
 
 
-def as_text(
-    head: Row, rows: Sequence[Row], *, marked: Collection[tuple[int, int]] = (), breaks: Collection[int] = ()
-) -> str:
-    """The table for a terminal; an empty line before each group."""
-    starred = {column for _, column in marked}
+def _text(table: TableData) -> str:
+    """For a terminal; an empty line before each group."""
+    starred = {column for _, column in table.marked}
 
-    def shown(row: int, column: int, cell: str) -> str:
-        if (row, column) in marked:
+    def cell_text(row: int, column: int, cell: str) -> str:
+        if (row, column) in table.marked:
             return cell + "*"
-        return cell + " " if column in starred else cell  # numbers stand in line, marked or not
+        return cell + " " if column in starred else cell  # numbers stay aligned, marked or not
 
-    cells = [[shown(i, j, cell) for j, cell in enumerate(row)] for i, row in enumerate((head, *rows), start=-1)]
-    widths = [max(len(row[place]) for row in cells) for place in range(len(head))]
+    every = enumerate((table.head, *table.rows), start=-1)
+    cells = [[cell_text(i, j, cell) for j, cell in enumerate(row)] for i, row in every]
+    widths = [max(len(row[place]) for row in cells) for place in range(len(table.head))]
     lines = []
     for place, row in enumerate(cells, start=-1):
-        lines += [""] if place in breaks else []
+        lines += [""] if place in table.breaks else []
         rest = "".join(f"  {cell:>{width}}" for cell, width in zip(row[1:], widths[1:], strict=True))
         lines.append(f"{row[0]:<{widths[0]}}{rest}".rstrip())
     return "\n".join(lines)
 
 
-def as_markdown(
-    head: Row, rows: Sequence[Row], *, marked: Collection[tuple[int, int]] = (), breaks: Collection[int] = ()
-) -> str:
-    """The table for a README; it knows no groups."""
-    lines = [["---", *["---:"] * (len(head) - 1)]]
-    for i, row in enumerate(rows):
-        lines.append([f"**{_piped(cell)}**" if (i, j) in marked else _piped(cell) for j, cell in enumerate(row)])
-    return "\n".join(f"| {' | '.join(line)} |" for line in ([_piped(cell) for cell in head], *lines))
+def _markdown(table: TableData) -> str:
+    """For a README; Markdown has no groups of rows."""
+    lines = [[_piped(cell) for cell in table.head], ["---", *["---:"] * (len(table.head) - 1)]]
+    for i, row in enumerate(table.rows):
+        lines.append([f"**{_piped(cell)}**" if (i, j) in table.marked else _piped(cell) for j, cell in enumerate(row)])
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def as_latex(
-    head: Row, rows: Sequence[Row], *, marked: Collection[tuple[int, int]] = (), breaks: Collection[int] = ()
-) -> str:
+def _latex(table: TableData) -> str:
     """A tabular that needs the package booktabs."""
-    lines = [rf"\begin{{tabular}}{{l{'r' * (len(head) - 1)}}}", r"\toprule"]
-    lines += [rf"{' & '.join(map(_escaped, head))} \\", r"\midrule"]
-    for i, row in enumerate(rows):
-        lines += [r"\addlinespace"] if i in breaks and i else []
-        cells = [rf"\textbf{{{_escaped(cell)}}}" if (i, j) in marked else _escaped(cell) for j, cell in enumerate(row)]
+    lines = [rf"\begin{{tabular}}{{l{'r' * (len(table.head) - 1)}}}", r"\toprule"]
+    lines += [rf"{' & '.join(map(_escaped, table.head))} \\", r"\midrule"]
+    for i, row in enumerate(table.rows):
+        lines += [r"\addlinespace"] if i in table.breaks and i else []
+        cells = [rf"\textbf{{{_escaped(c)}}}" if (i, j) in table.marked else _escaped(c) for j, c in enumerate(row)]
         lines.append(rf"{' & '.join(cells)} \\")
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"])
+
+
+def _html(table: TableData) -> str:
+    """For a notebook."""
+
+    def line(cells: Sequence[str], tag: str) -> str:
+        return f"<tr>{''.join(f'<{tag}>{cell}</{tag}>' for cell in cells)}</tr>"
+
+    rows = []
+    for i, row in enumerate(table.rows):
+        cells = [html.escape(cell) for cell in row]
+        rows.append(line([f"<b>{cell}</b>" if (i, j) in table.marked else cell for j, cell in enumerate(cells)], "td"))
+    head = line([html.escape(cell) for cell in table.head], "th")
+    return f"<table><thead>{head}</thead><tbody>{''.join(rows)}</tbody></table>"
+
+
+FORMS = {"text": _text, "markdown": _markdown, "latex": _latex, "html": _html}
+"""The forms of a table, by name."""
 
 
 def _piped(cell: str) -> str:

@@ -1,5 +1,14 @@
-"""Samples in and out: texts, images and features, from files, folders, tables and lists."""
+"""Samples in and out: texts, images and features, from files, folders, tables, lists and arrays.
 
-from mallow.samples._samples import Samples, read, write
+    read(source) -> Samples          checked once, here; embedding adds features to the same set
+    write(samples, path)
+
+Nothing is skipped silently. A bad entry is an error that names its place; with `skip_bad` the entry is skipped and
+listed in `Samples.skipped`.
+"""
+
+from mallow.samples._read import read
+from mallow.samples._samples import Samples
+from mallow.samples._write import write
 
 __all__ = ["Samples", "read", "write"]

@@ -1,5 +1,10 @@
-"""The mathematics, in numpy and scipy alone: divergences, masses, frontiers, smoothing, bounds, optimal transport."""
+"""The mathematics, with numpy and scipy only: divergences, masses, frontiers and their summaries.
 
+Three more modules list public names of their own: `mallow.theory.smoothing`, `mallow.theory.bounds` and
+`mallow.theory.transport`.
+"""
+
+from mallow.theory._arrays import Array
 from mallow.theory._debias import debiased
 from mallow.theory._divergence import (
     CHI2,
@@ -15,8 +20,9 @@ from mallow.theory._divergence import (
     interpolated,
     skew_js,
 )
-from mallow.theory._frontier import Frontier, Grid, area, frontier, integral, linear_cost, midpoint
-from mallow.theory._masses import Array, Masses, Partition
+from mallow.theory._frontier import Frontier, Grid, compute_frontier, frontier
+from mallow.theory._masses import Masses, Partition
+from mallow.theory._summaries import area, closed_integral, integral, linear_cost, midpoint
 
 __all__ = [
     "CHI2",
@@ -34,6 +40,8 @@ __all__ = [
     "Masses",
     "Partition",
     "area",
+    "closed_integral",
+    "compute_frontier",
     "conjugate",
     "debiased",
     "frontier",

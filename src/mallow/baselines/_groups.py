@@ -1,0 +1,161 @@
+"""The measures of a table, in groups: each function returns values by name, with the caveats about them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from mallow.baselines._corpus import Tokenize
+from mallow.baselines._discriminator import discriminator_accuracy
+from mallow.baselines._frechet import frechet_with_caveats
+from mallow.baselines._kernel_distance import kernel_distance
+from mallow.baselines._ngram_mauve import ngram_mauve
+from mallow.baselines._perplexity import perplexity
+from mallow.baselines._points import Features
+from mallow.baselines._precision_recall import precision_recall
+from mallow.baselines._statistics import count_statistics
+from mallow.errors import Caveat, InputError
+from mallow.evaluate import MAUVE_STAR, Measure, summary_values
+from mallow.generate import NextToken
+from mallow.theory import (
+    CHI2,
+    HELLINGER2,
+    JS,
+    KL,
+    LE_CAM,
+    TV,
+    Divergence,
+    Frontier,
+    Masses,
+    area,
+    compute_frontier,
+)
+from mallow.theory.transport import (
+    compute_barycentric_frontier,
+    compute_linear_frontier,
+    solve_entropic,
+    solve_quantized,
+    solve_transport,
+)
+
+__all__ = ["IDEALS", "Outcome", "Runs"]
+__all__ += ["measure_features", "measure_frontiers", "measure_ngrams", "measure_texts", "measure_transport"]
+__all__ += ["measure_transport_of_reference"]
+
+Outcome = tuple[dict[str, float], list[Caveat]]
+"""Values by name of the measure, and caveats about them."""
+Runs = Callable[[], Sequence[Masses]]
+"""Returns the masses of MAUVE* for every repeat; they are computed at the first call."""
+
+_DIVERGENCES: dict[str, Divergence] = {
+    "KL": KL,
+    "χ²": CHI2,
+    "TV": TV,
+    "Hellinger²": HELLINGER2,
+    "JS": JS,
+    "Le Cam": LE_CAM,
+}
+_SUMMARY_TITLES = {"mauve": "MAUVE*", "frontier_integral": "FI", "midpoint": "Mid"}
+
+IDEALS = {
+    "5-gram MAUVE": 1.0,
+    "Fréchet distance": 0.0,
+    "kernel distance": 0.0,
+    "precision": 1.0,
+    "recall": 1.0,
+    "density": 1.0,
+    "coverage": 1.0,
+    "discriminator": 0.5,
+    "transport": 0.0,
+    "quantised transport": 0.0,
+    "MAUVE_OT": 1.0,
+    "MAUVE_OT bary": 1.0,
+    **{f"MAUVE* {name}": 1.0 for name in _DIVERGENCES},
+    **{f"{title} {name}": 0.0 for title in ("FI", "Mid") for name in _DIVERGENCES},
+}
+"""The values of two equal distributions, for all measures of which the reference has no value of its own."""
+
+
+def measure_texts(texts: Sequence[str], tokenize: Tokenize, scorer: NextToken | None) -> Outcome:
+    """Text statistics of one set of texts; the perplexity too if there is a scorer."""
+    statistics = count_statistics(texts, tokenize)
+    values = {
+        "Zipf coefficient": statistics.zipf_coefficient,
+        "repetition": statistics.repetition,
+        "distinct-4": statistics.distinct,
+        "diversity": statistics.diversity,
+        "self-BLEU(4)": statistics.self_bleu,
+    }
+    if scorer is not None:
+        values["perplexity"] = perplexity(scorer, texts)
+    return values, list(statistics.caveats)
+
+
+def measure_ngrams(reference: Sequence[str], model: Sequence[str]) -> Outcome:
+    """MAUVE of two 5-gram models; left out if there are too few different texts to fit them to some and score others."""
+    try:
+        masses = ngram_mauve(reference, model)
+    except InputError as error:
+        return {}, [Caveat("left out", f"5-gram MAUVE is left out: {error}")]
+    curve = compute_frontier(masses)
+    return {"5-gram MAUVE": _area(curve)}, [*masses.caveats, *curve.caveats]
+
+
+def measure_features(x: Features, y: Features, seed: int) -> Outcome:
+    """Metrics of two samples of features."""
+    shares = precision_recall(x, y)
+    frechet, caveats = frechet_with_caveats(x, y)
+    values = {
+        "Fréchet distance": frechet,
+        "kernel distance": kernel_distance(x, y),
+        "precision": shares.precision,
+        "recall": shares.recall,
+        "density": shares.density,
+        "coverage": shares.coverage,
+        "discriminator": discriminator_accuracy(x, y, rng=seed),
+    }
+    return values, list(caveats)
+
+
+def measure_transport_of_reference(x: Features) -> Outcome:
+    """The entropic cost of the reference to itself, which is not 0."""
+    entropic = solve_entropic(x, x)
+    return {"entropic transport": entropic.value}, list(entropic.caveats)
+
+
+def measure_transport(x: Features, y: Features, runs: Runs) -> Outcome:
+    """Transport costs of the points, and of the histograms without smoothing, as in the paper: means over repeats."""
+    plugin, entropic = solve_transport(x, y), solve_entropic(x, y)
+    caveats = [*plugin.caveats, *entropic.caveats]
+    repeated: dict[str, list[float]] = {"quantised transport": [], "MAUVE_OT": [], "MAUVE_OT bary": []}
+    for run in runs():
+        if run.partition is None:  # for the type checker: MAUVE* always has bins
+            continue
+        p, q = run.partition.p_counts, run.partition.q_counts
+        masses = Masses(p / p.sum(), q / q.sum(), partition=run.partition)
+        quantised = solve_quantized(masses)
+        linear, barycentric = compute_linear_frontier(masses), compute_barycentric_frontier(masses)
+        repeated["quantised transport"].append(quantised.value)
+        repeated["MAUVE_OT"].append(_area(linear))
+        repeated["MAUVE_OT bary"].append(_area(barycentric))
+        caveats += [*quantised.caveats, *linear.caveats, *barycentric.caveats]
+    means = {name: float(np.mean(values)) for name, values in repeated.items()}
+    return {"transport": plugin.value, "entropic transport": entropic.value} | means, caveats
+
+
+def measure_frontiers(runs: Runs) -> Outcome:
+    """MAUVE*, FI and Mid for every divergence: means over repeats."""
+    all_masses = runs()
+    caveats = [caveat for masses in all_masses for caveat in masses.caveats]
+    by_title: dict[str, dict[str, float]] = {title: {} for title in _SUMMARY_TITLES.values()}
+    for name, divergence in _DIVERGENCES.items():
+        values = summary_values(Measure(MAUVE_STAR.estimator, divergence), all_masses)
+        for summary, title in _SUMMARY_TITLES.items():
+            by_title[title][f"{title} {name}"] = float(np.mean(values[summary]))
+        caveats += [caveat for masses in all_masses for caveat in compute_frontier(masses, divergence).caveats]
+    return {name: value for values in by_title.values() for name, value in values.items()}, caveats
+
+
+def _area(curve: Frontier) -> float:
+    return float(area(curve, scale=MAUVE_STAR.area_scale))

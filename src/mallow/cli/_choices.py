@@ -1,0 +1,125 @@
+"""The one table from names on the command line to objects: measures, estimators, divergences and embedders."""
+
+from __future__ import annotations
+
+import ast
+import os
+import sys
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mallow._optional import did_you_mean
+
+if TYPE_CHECKING:
+    from mallow.embed import AnyEmbedder
+    from mallow.estimate import Estimator
+    from mallow.evaluate import Measure
+
+__all__ = ["DIVERGENCES", "ESTIMATORS", "MEASURES", "EmbedderChoice", "find_measure", "find_measure_if_named"]
+
+MEASURES = {"mauve-star": "MAUVE_STAR", "mauve-2021": "MAUVE_2021"}
+"""Name → constant in `mallow.evaluate`."""
+ESTIMATORS = {
+    "quantize": "Quantize",
+    "neighbors": "Neighbors",
+    "kernel-density": "KernelDensity",
+    "classifier": "Classifier",
+    "gaussian": "Gaussian",
+}
+"""Name → class in `mallow.estimate`; "quantize" stands for the estimator of the measure, with its settings."""
+DIVERGENCES = {
+    "kl": "KL",
+    "chi2": "CHI2",
+    "tv": "TV",
+    "hellinger2": "HELLINGER2",
+    "js": "JS",
+    "le-cam": "LE_CAM",
+}
+"""Name → constant in `mallow.theory`. The names of embedders are those of `mallow.embed.find_embedder`."""
+
+
+def find_measure(
+    measure: str | None, estimator: str | None, divergence: str | None, bins: int | None, scale: float | None
+) -> Measure:
+    """The measure that the options describe; None stands for the setting of the measure, and at first for MAUVE*."""
+    from mallow import evaluate, theory
+    from mallow.estimate import Quantize
+
+    base: Measure = getattr(evaluate, MEASURES[measure or "mauve-star"])
+    chosen = base.estimator if estimator in (None, "quantize") else _find_estimator(str(estimator))
+    if bins is not None:
+        if not isinstance(chosen, Quantize):
+            raise click.UsageError(f"--bins is for estimators that quantise; {estimator} has no bins.")
+        chosen = replace(chosen, bins=bins)
+    kind = base.divergence if divergence is None else getattr(theory, DIVERGENCES[divergence])
+    return evaluate.Measure(chosen, kind, base.scale if scale is None else scale)
+
+
+def find_measure_if_named(
+    measure: str | None, estimator: str | None, divergence: str | None, bins: int | None, scale: float | None
+) -> Measure | None:
+    """The measure that the options describe; None if there is no such option."""
+    options = (measure, estimator, divergence, bins, scale)
+    return None if all(option is None for option in options) else find_measure(*options)
+
+
+def _find_estimator(name: str) -> Estimator:
+    from mallow import estimate
+    from mallow.embed import import_object
+
+    if name in ESTIMATORS:
+        made: Estimator = getattr(estimate, ESTIMATORS[name])()
+        return made
+    if ":" not in name:
+        raise click.UsageError(
+            f"--estimator must be one of {', '.join(ESTIMATORS)} or package.module:object; got {name!r}."
+            f"{did_you_mean(name, ESTIMATORS)}"
+        )
+    _import_from_working_folder()
+    imported = import_object(name, "estimator")
+    if not (hasattr(imported, "prepare") and hasattr(imported, "masses")):
+        raise click.UsageError(
+            f"--estimator must name an estimator, with `prepare` and `masses`; {name} is a {type(imported).__name__}."
+        )
+    estimator: Estimator = imported
+    return estimator
+
+
+@dataclass(frozen=True)
+class EmbedderChoice:
+    """The embedder that the options name; which one it is may depend on the kind of the samples."""
+
+    name: str | None
+    options: tuple[str, ...]
+
+    def __call__(self, kind: str) -> AnyEmbedder | None:
+        """The embedder for samples of this kind; None for features."""
+        from mallow.embed import find_embedder
+
+        if kind == "features" and self.name is None:
+            return None
+        if self.name is not None and ":" in self.name:
+            _import_from_working_folder()
+        fields = {}
+        for option in self.options:
+            key, equals, value = option.partition("=")
+            if not equals:
+                raise click.UsageError(f"--embedder-option takes KEY=VALUE; got {option!r}.")
+            fields[key.strip()] = _parse_value(value)
+        return find_embedder(self.name, kind=kind, options=fields)
+
+
+def _parse_value(text: str) -> Any:
+    """A Python literal, or the text itself."""
+    try:
+        return ast.literal_eval(text)
+    except (SyntaxError, ValueError):
+        return text
+
+
+def _import_from_working_folder() -> None:
+    """Let package.module:object be a file in the working folder."""
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())

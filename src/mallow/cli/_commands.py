@@ -1,0 +1,76 @@
+"""What makes a function a command: --quiet and an example for all; --plot, --format and printing for results."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mallow.cli._output_files import check_picture_file, save_picture
+from mallow.cli._printing import FORMATS, be_quiet, call_and_hold_warnings, result_text, show_caveats
+
+if TYPE_CHECKING:
+    from mallow.results import Result
+
+__all__ = ["command", "result_command"]
+
+
+def command(name: str, summary: str, *, example: str) -> Callable[[Callable[..., Any]], click.Command]:
+    """A command with --quiet, a summary for the list of commands, and an example at the end of its help."""
+    epilog = "\b\nExample:\n" + "\n".join(f"  {line}" for line in example.splitlines())
+
+    def decorate(function: Callable[..., Any]) -> click.Command:
+        made: click.Command = click.command(name, short_help=summary, epilog=epilog)(function)
+        made.params.append(_quiet_option())
+        return made
+
+    return decorate
+
+
+def result_command(
+    name: str, summary: str, *, example: str, plot: str | None = None, exit_code: Callable[[Any], int] | None = None
+) -> Callable[[Callable[..., Result]], click.Command]:
+    """A command whose function returns a result, which is printed, with its caveats at the end on standard error.
+
+    `plot` says what --plot draws; None: there is no such option. `exit_code` is called with the result; None: 0.
+    """
+
+    def decorate(function: Callable[..., Result]) -> click.Command:
+        @functools.wraps(function)
+        def print_result(*args: Any, form: str, picture: str | None = None, **options: Any) -> None:
+            target = None if picture is None else check_picture_file(picture)
+            result = call_and_hold_warnings(function, *args, **options)
+            if target is not None:
+                save_picture(target, result.plot)  # type: ignore[attr-defined]
+            click.echo(result_text(result, form))
+            show_caveats(result)
+            if exit_code is not None:
+                click.get_current_context().exit(exit_code(result))
+
+        made = command(name, summary, example=example)(print_result)
+        made.params[-1:-1] = [*([] if plot is None else [_plot_option(plot)]), _format_option()]
+        return made
+
+    return decorate
+
+
+def _quiet_option() -> click.Option:
+    def on_quiet(ctx: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
+        if wanted:
+            be_quiet(ctx)
+
+    help_text = "Show no progress, warnings or caveats on standard error."
+    return click.Option(["--quiet", "-q"], is_flag=True, expose_value=False, callback=on_quiet, help=help_text)
+
+
+def _plot_option(subject: str) -> click.Option:
+    return click.Option(["--plot", "picture"], metavar="FILE", help=f"Draw {subject}: .png, .pdf or .svg.")
+
+
+def _format_option() -> click.Option:
+    choice = click.Choice(FORMATS)
+    return click.Option(
+        ["--format", "form"], type=choice, default="text", show_default=True, help="How to print the result."
+    )

@@ -1,0 +1,113 @@
+"""The commands of `mallow.embed`, features and where they are stored: embed, cache."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from mallow.cli._choices import EmbedderChoice
+from mallow.cli._commands import command
+from mallow.cli._options import embedder_options, reader_options
+from mallow.cli._output_files import check_output_file
+from mallow.cli._samples import SampleReader
+from mallow.errors import InputError
+
+if TYPE_CHECKING:
+    from mallow.embed import Cache
+
+__all__ = ["COMMANDS"]
+
+
+@command("embed", "Turn samples into features, once.", example="mallow embed human.jsonl -o human.npz")
+@click.argument("source", metavar="SAMPLES")
+@click.option("--out", "-o", required=True, metavar="FILE", help="Where to write the features: .npz or .npz.gz.")
+@embedder_options
+@reader_options
+def embed_command(source: str, out: str, embedder: EmbedderChoice, read: SampleReader) -> None:
+    """Write the features of SAMPLES, with ids and provenance, to a file that can be used instead of the samples."""
+    from mallow.embed import JointEmbedder, embed_samples
+    from mallow.samples import write
+
+    check_output_file(out)
+    samples = read(source)
+    chosen = embedder(samples.kind)
+    if chosen is None:
+        raise InputError(f"{source}: holds features already. There is nothing to embed.")
+    if isinstance(chosen, JointEmbedder):
+        raise InputError(
+            f"--embedder: {embedder.name} has no features for a single set: a kernel compares two. Pass it to `mallow score`."
+        )
+    embedded = embed_samples(samples, chosen)
+    write(embedded, out)
+    n, width = embedded.require_features().shape
+    click.echo(f"{out}: {n} x {width}, {embedded.embedder}", err=True)
+
+
+@click.group(
+    "cache",
+    short_help="Show, prune or clear the features on disk.",
+    invoke_without_command=True,
+    epilog="\b\nExample:\n  mallow cache prune --unused-days 30",
+)
+@click.pass_context
+def cache_group(ctx: click.Context) -> None:
+    """Show, prune or clear the features on disk.
+
+    MALLOW_CACHE names the folder; MALLOW_CACHE=off disables the cache.
+    """
+    if ctx.invoked_subcommand is None:
+        ctx.invoke(cache_show)
+
+
+@cache_group.command("show")
+def cache_show() -> None:
+    """List the contents, one embedder per line."""
+    cache = _require_cache()
+    entries = cache.entries()
+    click.echo(f"{cache.folder}: {_megabytes(sum(entry.size for entry in entries))}")
+    for entry in entries:
+        day = time.strftime("%Y-%m-%d", time.localtime(entry.used))
+        click.echo(f"{_megabytes(entry.size):>9} {entry.rows:>9} rows  used {day}  {entry.name}")
+
+
+@cache_group.command("prune")
+@click.option(
+    "--unused-days",
+    type=click.FloatRange(min=0),
+    metavar="D",
+    help="Remove what has not been used for D days.",
+)
+@click.option(
+    "--keep-mb",
+    type=click.FloatRange(min=0),
+    metavar="MB",
+    help="Then remove the least recently used features until at most MB megabytes are left.",
+)
+def cache_prune(unused_days: float | None, keep_mb: float | None) -> None:
+    """Remove old features, and files that killed processes left behind."""
+    keep = None if keep_mb is None else int(keep_mb * 1e6)
+    click.echo(f"removed {_megabytes(_require_cache().prune(unused_days=unused_days, keep_bytes=keep))}")
+
+
+@cache_group.command("clear")
+def cache_clear() -> None:
+    """Remove all features."""
+    click.echo(f"removed {_megabytes(_require_cache().clear())}")
+
+
+def _require_cache() -> Cache:
+    from mallow.embed import default_cache
+
+    cache = default_cache()
+    if cache is None:
+        raise InputError("There is no cache: MALLOW_CACHE is off.")
+    return cache
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:.1f} MB"
+
+
+COMMANDS = (embed_command, cache_group)

@@ -1,0 +1,252 @@
+"""The commands of `mallow.evaluate`, from samples to verdicts: score, compare, permutation-test, plan, check."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from mallow.cli._choices import EmbedderChoice
+from mallow.cli._commands import result_command
+from mallow.cli._options import (
+    embedder_options,
+    measure_options,
+    measure_options_of_baseline,
+    reader_options,
+    repeats_option,
+    rng_option,
+    systems_argument,
+)
+from mallow.cli._output_files import check_output_file, save_text
+from mallow.cli._samples import SampleReader, read_arguments, read_systems
+
+if TYPE_CHECKING:
+    from mallow.cli._plain_results import PermutationTest
+    from mallow.evaluate import Check, Comparison, Measure, SamplePlan, Score
+
+__all__ = ["COMMANDS"]
+
+
+@result_command(
+    "score",
+    "Score one system against the reference.",
+    example="mallow score human.jsonl model.jsonl",
+    plot="the frontier",
+)
+@click.argument("reference")
+@click.argument("model")
+@embedder_options
+@reader_options
+@measure_options
+@repeats_option
+@rng_option
+def score_command(
+    reference: str,
+    model: str,
+    embedder: EmbedderChoice,
+    read: SampleReader,
+    measure: Measure,
+    repeats: int,
+    rng: int,
+) -> Score:
+    """Score the samples of MODEL against those of REFERENCE.
+
+    Both are files (.jsonl, .txt, .csv, .parquet, .npy or .npz, each also as .gz), folders of images, or - for standard
+    input.
+    """
+    from mallow.evaluate import score
+
+    x, y = read_arguments(read, REFERENCE=reference, MODEL=model)
+    return score(x, y, measure=measure, embedder=embedder(x.kind), repeats=repeats, rng=rng)
+
+
+@result_command(
+    "compare",
+    "Rank systems, and tell which differences are real.",
+    example="mallow compare human.jsonl small=small.jsonl large=large.jsonl",
+    plot="the scores",
+)
+@click.argument("reference")
+@systems_argument
+@embedder_options
+@reader_options
+@measure_options
+@repeats_option
+@rng_option
+@click.option("--baseline", metavar="NAME", help="Compare all other systems with this one only.")
+@click.option(
+    "--out", "-o", metavar="FILE", help="Save the whole comparison: .json, which `mallow report` turns into a page."
+)
+def compare_command(
+    reference: str,
+    systems: tuple[str, ...],
+    embedder: EmbedderChoice,
+    read: SampleReader,
+    measure: Measure,
+    repeats: int,
+    rng: int,
+    baseline: str | None,
+    out: str | None,
+) -> Comparison:
+    """Rank several systems against one REFERENCE, and tell which differences are real.
+
+    A system is NAME=PATH, or a PATH, which is named after its file.
+    """
+    from mallow.evaluate import compare
+
+    target = None if out is None else check_output_file(out, ".json")
+    x, others = read_systems(read, reference, systems)
+    if baseline is not None and baseline not in others:
+        raise click.UsageError(f"--baseline must be one of {', '.join(others)}; got {baseline!r}.")
+    chosen = embedder(x.kind)
+    comparison = compare(x, others, measure=measure, embedder=chosen, repeats=repeats, rng=rng, baseline=baseline)
+    if target is not None:
+        save_text(target, comparison.to_json())
+    return comparison
+
+
+@result_command(
+    "permutation-test",
+    "Test whether there is any gap at all.",
+    example="mallow permutation-test human.jsonl model.jsonl",
+)
+@click.argument("reference")
+@click.argument("model")
+@click.option(
+    "--permutations",
+    type=click.IntRange(min=1),
+    default=999,
+    show_default=True,
+    help="How often the samples are exchanged at random.",
+)
+@embedder_options
+@reader_options
+@measure_options
+@rng_option
+def permutation_test_command(
+    reference: str,
+    model: str,
+    permutations: int,
+    embedder: EmbedderChoice,
+    read: SampleReader,
+    measure: Measure,
+    rng: int,
+) -> PermutationTest:
+    """Test whether MODEL differs from REFERENCE at all, by exchanging samples between them.
+
+    The p-value is exact only if all samples are independent: not with several generations per prompt, nor with
+    continuations of the reference's own prompts.
+    """
+    from mallow.cli._plain_results import PermutationTest
+    from mallow.evaluate import permutation_test
+
+    x, y = read_arguments(read, REFERENCE=reference, MODEL=model)
+    chosen = embedder(x.kind)
+    p_value = permutation_test(x, y, measure=measure, embedder=chosen, permutations=permutations, rng=rng)
+    return PermutationTest(p_value, permutations, (len(x), len(y)))
+
+
+@result_command(
+    "plan",
+    "How many samples are needed to tell two systems apart.",
+    example="mallow plan human.jsonl small.jsonl large.jsonl --detect 0.01",
+    plot="the power for each number of samples",
+)
+@click.argument("reference")
+@click.argument("model_a")
+@click.argument("model_b")
+@click.option("--detect", type=float, default=0.01, show_default=True, help="The difference in MAUVE to be detected.")
+@click.option("--power", type=float, default=0.8, show_default=True, help="The probability of detecting it.")
+@click.option("--level", type=float, default=0.05, show_default=True, help="The level of significance, two-sided.")
+@embedder_options
+@reader_options
+@measure_options
+@repeats_option
+@rng_option
+def plan_command(
+    reference: str,
+    model_a: str,
+    model_b: str,
+    detect: float,
+    power: float,
+    level: float,
+    embedder: EmbedderChoice,
+    read: SampleReader,
+    measure: Measure,
+    repeats: int,
+    rng: int,
+) -> SamplePlan:
+    """Estimate, from a pilot of each, how many samples are needed to tell MODEL_A from MODEL_B.
+
+    A few hundred samples per model are enough for a pilot.
+    """
+    from mallow.evaluate import plan_samples
+
+    x, a, b = read_arguments(read, REFERENCE=reference, MODEL_A=model_a, MODEL_B=model_b)
+    return plan_samples(
+        x,
+        a,
+        b,
+        detect=detect,
+        power=power,
+        level=level,
+        measure=measure,
+        embedder=embedder(x.kind),
+        repeats=repeats,
+        rng=rng,
+    )
+
+
+@result_command(
+    "check",
+    "Exit 1 if a score has really dropped: for continuous integration.",
+    example="mallow check human.jsonl new.jsonl --baseline result.json --max-drop 0.02",
+    plot="the drop with its interval",
+    exit_code=lambda check: 0 if check.ok else 1,
+)
+@click.argument("reference")
+@click.argument("model")
+@click.option(
+    "--baseline", required=True, metavar="FILE", help="What `mallow score --format json` printed earlier."
+)
+@click.option("--max-drop", type=float, default=0.02, show_default=True, help="The drop in MAUVE that is allowed.")
+@click.option(
+    "--same-reference", is_flag=True, help="The baseline was scored against the very same reference: less noise."
+)
+@embedder_options
+@reader_options
+@measure_options_of_baseline
+@rng_option
+def check_command(
+    reference: str,
+    model: str,
+    baseline: str,
+    max_drop: float,
+    same_reference: bool,
+    embedder: EmbedderChoice,
+    read: SampleReader,
+    measure: Measure | None,
+    rng: int,
+) -> Check:
+    """Exit 1 if MODEL scores worse than the baseline by more than --max-drop, and the drop is not noise.
+
+    The measure is that of the baseline. If the baseline was made with options such as --bins, pass the same ones; the
+    others then have the defaults of `mallow score`. Any other failure also exits 1, with a message on standard error.
+    """
+    from mallow.evaluate import check_regression, read_baseline
+
+    before = read_baseline(baseline)
+    x, y = read_arguments(read, REFERENCE=reference, MODEL=model)
+    return check_regression(
+        x,
+        y,
+        before,
+        max_drop=max_drop,
+        measure=measure,
+        embedder=embedder(x.kind),
+        same_reference=same_reference,
+        rng=rng,
+    )
+
+
+COMMANDS = (score_command, compare_command, permutation_test_command, plan_command, check_command)

@@ -1,0 +1,251 @@
+"""The commands that write texts with a language model: generate, sweep."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from mallow.cli._choices import EmbedderChoice
+from mallow.cli._commands import command, result_command
+from mallow.cli._options import (
+    bundle,
+    embedder_options,
+    measure_options,
+    reader_options,
+    repeats_option,
+    rng_option,
+)
+from mallow.cli._printing import show_warning
+from mallow.cli._samples import SampleReader
+
+if TYPE_CHECKING:
+    from mallow.evaluate import Measure, Sweep
+    from mallow.generate import GenerationPlan, NextToken
+    from mallow.samples import Samples
+
+__all__ = ["COMMANDS"]
+
+
+@dataclass(frozen=True)
+class ModelChoice:
+    """The language model that the options name."""
+
+    name: str
+    train: str | None
+    device: str | None
+    dtype: Literal["float32", "float16", "bfloat16"] | None
+
+    def __call__(self, texts: Samples) -> NextToken:
+        """The model, loaded; an n-gram model is fitted to the training texts, by default to those that it continues."""
+        from mallow.generate import CausalModel, NGram
+        from mallow.samples import read
+
+        word, _, order = self.name.partition(":")
+        if word != "ngram":
+            if self.train is not None:
+                raise click.UsageError("--train is for --model ngram; other models are already trained.")
+            is_local = os.path.exists(os.path.expanduser(self.name))
+            name, _, revision = (self.name, "", "") if is_local else self.name.partition("@")
+            return CausalModel(name, revision or None, self.dtype, self.device).load()
+        if order and not order.isdecimal():
+            raise click.UsageError(f"--model ngram:ORDER takes a whole number; got {order!r}.")
+        if self.train is None:
+            show_warning("the n-gram model is fitted to the very texts that it continues. Fit it to others with --train.")
+        training = texts if self.train is None else read(self.train)
+        return NGram.fit(training.require_texts(), order=int(order) if order else 5)
+
+
+def _make_plan(n: int, max_new: int, min_new: int, rng: int) -> GenerationPlan:
+    from mallow.generate import GenerationPlan
+
+    return GenerationPlan(n, max_new, min_new, rng)
+
+
+_model_options = bundle(
+    "model",
+    {
+        "model_name": click.option(
+            "--model",
+            "-m",
+            "model_name",
+            required=True,
+            metavar="NAME",
+            help="A transformers model (NAME or NAME@REVISION), its folder or .gguf file; or ngram or ngram:ORDER, which is "
+            "fitted on the spot.",
+        ),
+        "train": click.option(
+            "--train", metavar="FILE", help="Texts to fit the n-gram model to.  [default: those to be continued]"
+        ),
+        "device": click.option("--device", metavar="NAME", help="As torch names it.  [default: cuda, mps or cpu]"),
+        "dtype": click.option(
+            "--dtype",
+            type=click.Choice(["float32", "float16", "bfloat16"]),
+            help="The precision of the weights.  [default: by device]",
+        ),
+    },
+    ModelChoice,
+)
+_plan_options = bundle(
+    "plan",
+    {
+        "n": click.option(
+            "-n", "n", type=click.IntRange(min=1), default=1, show_default=True, help="Number of texts per prompt."
+        ),
+        "max_new": click.option(
+            "--max-new", type=click.IntRange(min=1), default=128, show_default=True, help="Maximum number of new tokens."
+        ),
+        "min_new": click.option(
+            "--min-new", type=click.IntRange(min=0), default=1, show_default=True, help="Minimum number of new tokens."
+        ),
+        "rng": rng_option,
+    },
+    _make_plan,
+)
+_tokens_option = click.option(
+    "--tokens",
+    "--prompt-tokens",
+    "tokens",
+    type=click.IntRange(min=1),
+    default=35,
+    show_default=True,
+    metavar="K",
+    help="Length of the prompts: the first K tokens of each text.",
+)
+_skip_short_option = click.option("--skip-short", is_flag=True, help="Leave out texts with fewer than K tokens.")
+_batch_option = click.option(
+    "--batch", type=click.IntRange(min=1), default=64, show_default=True, help="Texts that are generated together."
+)
+
+
+@command(
+    "generate",
+    "Continue texts with a language model.",
+    example="mallow generate human.jsonl --model ngram --tokens 8 --decoder nucleus:0.95 --out model.jsonl",
+)
+@click.argument("prompts")
+@_model_options
+@click.option(
+    "--decoder",
+    "--decode",
+    "decoder_name",
+    default="nucleus:0.95",
+    show_default=True,
+    metavar="DECODER",
+    help="How tokens are chosen.",
+)
+@click.option(
+    "--out", "-o", required=True, metavar="FILE", help="Where to write: .jsonl. An existing file is continued."
+)
+@_plan_options
+@_tokens_option
+@_skip_short_option
+@_batch_option
+@click.option("--whole-prompts", is_flag=True, help="Continue each text from its end instead.")
+@click.option("--with-prompt", is_flag=True, help="Write each text with its prompt.")
+@click.option("--overwrite", is_flag=True, help="Start again if the file exists.")
+@reader_options
+def generate_command(
+    prompts: str,
+    model: ModelChoice,
+    decoder_name: str,
+    out: str,
+    plan: GenerationPlan,
+    tokens: int,
+    skip_short: bool,
+    batch: int,
+    whole_prompts: bool,
+    with_prompt: bool,
+    overwrite: bool,
+    read: SampleReader,
+) -> None:
+    """Continue the beginnings of the texts in PROMPTS.
+
+    DECODER is ancestral, greedy, temperature:T, top-k:K, nucleus:P, typical:TAU, eta:EPSILON or min-p:P, several of these
+    joined by +, or beam:WIDTH, contrastive:K:PENALTY or adversarial:PERPLEXITY.
+
+    A run that was interrupted continues when the same command is run again: no text is lost or generated twice.
+    """
+    from dataclasses import replace
+
+    from mallow.generate import check_output_path, decoder, generate_file, prompts_of
+
+    check_output_path(out)  # before a model is loaded
+    chosen = decoder(decoder_name)
+    texts = read(prompts)
+    loaded = model(texts)
+    beginnings = prompts_of(texts, loaded, tokens=None if whole_prompts else tokens, skip_short=skip_short)
+    plan = replace(plan, with_prompt=with_prompt)
+    added = generate_file(loaded, beginnings, chosen, out, plan, batch=batch, overwrite=overwrite)
+    total = len(beginnings) * plan.n
+    click.echo(f"{out}: {total} texts, {added} of them new; {loaded.name}, {chosen.name}", err=True)
+
+
+@result_command(
+    "sweep",
+    "Score a grid of decoders.",
+    example="mallow sweep human.jsonl --model ngram --tokens 8 --decoders nucleus:0.8,0.95 --decoders greedy --out sweep",
+    plot="the scores",
+)
+@click.argument("reference")
+@_model_options
+@click.option(
+    "--decoders",
+    "--decode",
+    "patterns",
+    multiple=True,
+    required=True,
+    metavar="DECODERS",
+    help="As DECODER of `mallow generate`, with several numbers separated by commas: nucleus:0.8,0.9,0.95. May be repeated.",
+)
+@click.option(
+    "--out", "-o", required=True, metavar="FOLDER", help="Where to write the texts of each decoder, and to find them again."
+)
+@_plan_options
+@_tokens_option
+@_skip_short_option
+@_batch_option
+@embedder_options
+@reader_options
+@measure_options
+@repeats_option
+def sweep_command(
+    reference: str,
+    model: ModelChoice,
+    patterns: tuple[str, ...],
+    out: str,
+    plan: GenerationPlan,
+    tokens: int,
+    skip_short: bool,
+    batch: int,
+    embedder: EmbedderChoice,
+    read: SampleReader,
+    measure: Measure,
+    repeats: int,
+) -> Sweep:
+    """Score decoders against the texts of REFERENCE, whose beginnings they continue.
+
+    The texts stay in FOLDER: a run that was interrupted continues, and a run with more decoders generates only theirs.
+    """
+    from mallow.evaluate import grid, sweep
+
+    names = grid(patterns)  # before a model is loaded
+    texts = read(reference)
+    return sweep(
+        texts,
+        model(texts),
+        names,
+        out,
+        plan,
+        tokens=tokens,
+        skip_short=skip_short,
+        measure=measure,
+        embedder=embedder(texts.kind),
+        repeats=repeats,
+        batch=batch,
+    )
+
+
+COMMANDS = (generate_command, sweep_command)

@@ -1,0 +1,51 @@
+"""Files that commands write: checked before the work begins, and written completely or not at all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from mallow._files import atomic_file, write_text
+from mallow._optional import optional
+from mallow.errors import InputError
+
+__all__ = ["check_output_file", "check_picture_file", "save_picture", "save_text"]
+
+
+def check_output_file(path: str, *suffixes: str) -> Path:
+    """The path of a file to write; refused before the work begins if it could not be written at the end."""
+    file = Path(path).expanduser()
+    if suffixes and file.suffix.lower() not in suffixes:
+        raise InputError(f"{path}: must end in one of {', '.join(suffixes)}; got {file.suffix!r}.")
+    if file.is_dir():
+        raise InputError(f"{path}: is a folder, not a file. Name a file in it.")
+    if not file.parent.is_dir():
+        raise InputError(f"{path}: the folder {file.parent} does not exist. Create it first.")
+    if not os.access(file if file.exists() else file.parent, os.W_OK):
+        raise InputError(f"{path}: cannot be written: permission denied.")
+    return file
+
+
+def check_picture_file(path: str) -> Path:
+    """The path of a picture to draw, in one of the formats that matplotlib writes; refused as `check_output_file` does."""
+    canvas = optional("matplotlib.figure", extra="plot").Figure().canvas
+    return check_output_file(path, *(f".{suffix}" for suffix in sorted(canvas.get_supported_filetypes())))
+
+
+def save_text(path: Path, content: str) -> None:
+    """Write a text file and say so."""
+    write_text(path, content)
+    click.echo(f"{path}: written", err=True)
+
+
+def save_picture(path: Path, draw: Callable[[Any], object]) -> None:
+    """Write the picture that `draw` makes on the axes that it is called with, and say so."""
+    figure = optional("matplotlib.figure", extra="plot").Figure(layout="constrained")
+    draw(figure.subplots())
+    with atomic_file(path) as stream:
+        figure.savefig(stream, format=path.suffix[1:].lower())
+    click.echo(f"{path}: written", err=True)

@@ -1,0 +1,101 @@
+"""What a command prints: its result on standard output; caveats and warnings on standard error."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from mallow.evaluate import Comparison
+    from mallow.results import Result
+
+__all__ = ["FORMATS", "be_quiet", "call_and_hold_warnings", "result_text", "show_caveats", "show_warning"]
+
+FORMATS = ("text", "json", "markdown", "latex")
+_QUIET = "mallow.quiet"  # the key in click's context
+
+
+def result_text(result: Result, form: str) -> str:
+    """A result in one of `FORMATS`, without its caveats."""
+    if form == "json":
+        return result.to_json()
+    if form != "text":
+        return result.table(form)
+    from mallow.evaluate import Comparison, Score, Sweep
+
+    if not isinstance(result, Score | Comparison | Sweep):
+        return str(replace(result, caveats=()) if hasattr(result, "caveats") else result)  # type: ignore[type-var]
+    lines = [result.table(width=_terminal_width()), ""]
+    if isinstance(result, Score):
+        return "\n".join([*lines, str(result.signature)])
+    comparison = result.comparison if isinstance(result, Sweep) else result
+    return "\n".join([*lines, *_differences_from_baseline(comparison), result.verdict, str(comparison.signature)])
+
+
+def _differences_from_baseline(comparison: Comparison) -> list[str]:
+    if comparison.baseline is None:
+        return []
+    lines = []
+    for difference in comparison.differences:
+        low, high = difference.interval["mauve"]
+        change = f"{difference.difference['mauve']:+.4f} (95 % interval {low:+.4f} to {high:+.4f})"
+        doubt = "" if difference.significant else ", not significant"
+        lines.append(f"{difference.first} − {difference.second}: {change}{doubt}")
+    return lines
+
+
+def _terminal_width() -> int | None:
+    """The width of the terminal that results go to; None if they go to a file or to another program."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() or "COLUMNS" in os.environ else None
+
+
+def be_quiet(ctx: click.Context) -> None:
+    """Hide caveats, warnings and progress until the command has ended."""
+    from mallow.engine import quiet
+    from mallow.errors import EstimateWarning
+
+    ctx.meta[_QUIET] = True
+    ctx.with_resource(quiet())
+    warnings.simplefilter("ignore", EstimateWarning)
+
+
+def show_caveats(result: Result) -> None:
+    """Print the caveats of a result, each one once."""
+    for line in result.caveat_lines():
+        _show("caveat", line)
+
+
+def show_warning(text: object) -> None:
+    """Print a warning that does not belong to a result."""
+    _show("warning", str(text))
+
+
+def _show(kind: str, text: str) -> None:
+    ctx = click.get_current_context(silent=True)
+    if ctx is None or not ctx.meta.get(_QUIET):
+        click.echo(f"mallow: {kind}: {text}", err=True)
+
+
+def call_and_hold_warnings(function: Callable[..., Result], *args: Any, **options: Any) -> Result:
+    """What the function returns. Its warnings are shown when it has ended, except those that are caveats of the result.
+
+    Public functions raise a Python warning for each caveat of what they return; on the command line the caveats are
+    printed with the result, and nothing should be said twice.
+    """
+    caveats: set[str] = set()
+    with warnings.catch_warnings(record=True) as held:
+        try:
+            result = function(*args, **options)
+            caveats = {str(caveat) for caveat in getattr(result, "caveats", ())}
+            return result
+        finally:
+            for warning in held:
+                if str(warning.message) not in caveats:
+                    show_warning(warning.message)

@@ -1,0 +1,101 @@
+"""The commands that write a page: report, demo."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from mallow.cli._choices import EmbedderChoice
+from mallow.cli._commands import command, result_command
+from mallow.cli._options import embedder_options, measure_options, reader_options, repeats_option, rng_option
+from mallow.cli._output_files import check_output_file
+from mallow.cli._samples import SampleReader, read_systems
+from mallow.errors import InputError
+
+if TYPE_CHECKING:
+    from mallow.evaluate import Comparison, Measure
+
+__all__ = ["COMMANDS"]
+
+
+@result_command(
+    "report",
+    "One page with the ranking, the frontiers and the reasons.",
+    example="mallow report human.jsonl small=small.jsonl large=large.jsonl --out report.html",
+    plot="the scores",
+)
+@click.argument("reference")
+@click.argument("systems", nargs=-1, metavar="NAME=PATH...")
+@click.option("--out", "-o", default="report.html", show_default=True, metavar="FILE", help="Where to write: .html.")
+@click.option("--title", metavar="TEXT", help="The heading of the page.")
+@embedder_options
+@reader_options
+@measure_options
+@repeats_option
+@rng_option
+def report_command(
+    reference: str,
+    systems: tuple[str, ...],
+    out: str,
+    title: str | None,
+    embedder: EmbedderChoice,
+    read: SampleReader,
+    measure: Measure,
+    repeats: int,
+    rng: int,
+) -> Comparison:
+    """Write one page with the ranking, the frontiers, the noise, and where the gaps are.
+
+    Without systems, REFERENCE is a comparison that `mallow compare --out` saved; the page then has no examples.
+    """
+    from mallow import report
+
+    page = check_output_file(out, ".html", ".htm")
+    if systems:
+        x, others = read_systems(read, reference, systems)
+        comparison, diagnoses = report.compare_and_diagnose(
+            x, others, measure=measure, embedder=embedder(x.kind), repeats=repeats, rng=rng
+        )
+    else:
+        comparison, diagnoses = _read_comparison(reference), {}
+    report.write(page, comparison, diagnoses=diagnoses, title=title)
+    click.echo(f"{page}: written", err=True)
+    return replace(comparison, caveats=report.collect_caveats(comparison, diagnoses))
+
+
+def _read_comparison(path: str) -> Comparison:
+    from mallow.evaluate import Comparison
+
+    file = Path(path).expanduser()
+    if not file.exists():
+        raise InputError(f"{path}: no such file.")
+    if file.suffix != ".json":
+        raise click.UsageError("Name the systems: mallow report REFERENCE NAME=PATH ...")
+    try:
+        return Comparison.from_json(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:  # InputError is a ValueError
+        raise InputError(
+            f"{path}: is not a comparison: {error} Save one with: mallow compare ... --out {file.name}"
+        ) from error
+
+
+@command("demo", "A demonstration that needs no data and no download.", example="mallow demo --out mallow-demo")
+@click.option(
+    "--out", "-o", default="mallow-demo", show_default=True, metavar="FOLDER", help="Where to write the page."
+)
+@rng_option
+def demo_command(out: str, rng: int) -> None:
+    """Score n-gram models against Python's own documentation, and sampled digits against real ones.
+
+    It needs no data and no download, and takes about a minute.
+    """
+    from mallow.demo import demo
+
+    for part in demo(out, rng=rng):
+        click.echo(part)
+
+
+COMMANDS = (report_command, demo_command)

@@ -1,0 +1,73 @@
+"""Samples on the command line: paths become samples, and NAME=PATH names a system."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from mallow.cli._printing import show_warning
+
+if TYPE_CHECKING:
+    from mallow.samples import Samples
+
+__all__ = ["SampleReader", "read_arguments", "read_systems"]
+
+
+@dataclass(frozen=True)
+class SampleReader:
+    """How files become samples: the options of `mallow.read`."""
+
+    field: str | None
+    skip_bad: bool
+    limit: int | None
+
+    def __call__(self, path: str) -> Samples:
+        """The samples at a path; skipped entries are counted on standard error."""
+        from mallow.samples import read
+
+        samples = read(path, field=self.field, skip_bad=self.skip_bad, limit=self.limit)
+        if samples.skipped:
+            more = f" and {len(samples.skipped) - 1} more" if len(samples.skipped) > 1 else ""
+            entries = "entry" if len(samples.skipped) == 1 else "entries"
+            click.echo(
+                f"mallow: {path}: {len(samples.skipped)} bad {entries} skipped: {samples.skipped[0]}{more}", err=True
+            )
+        return samples
+
+
+def read_arguments(read: SampleReader, **paths: str) -> list[Samples]:
+    """The samples of several arguments, of which at most one may be standard input."""
+    if list(paths.values()).count("-") > 1:
+        raise click.UsageError(f"Only one of {', '.join(paths)} can be standard input.")
+    return [read(path) for path in paths.values()]
+
+
+def read_systems(read: SampleReader, reference: str, systems: Sequence[str]) -> tuple[Samples, dict[str, Samples]]:
+    """The samples of the reference and of each NAME=PATH; a PATH without a name is named after its file."""
+    paths: dict[str, str] = {}
+    for system in systems:
+        name, equals, path = system.partition("=")
+        if not equals or os.path.exists(system):
+            path, name = system, Path(system).name.split(".")[0] or system
+        if not name or not path:
+            raise click.UsageError(f"A system is written NAME=PATH; got {system!r}.")
+        if name in paths:
+            raise click.UsageError(
+                f"Two systems are called {name!r}: {paths[name]} and {path}. Give one of them another name: {name}-2={path}."
+            )
+        paths[name] = path
+    if [reference, *paths.values()].count("-") > 1:
+        raise click.UsageError("Only one of the reference and the systems can be standard input.")
+    for name, path in paths.items():
+        if _is_same_file(path, reference):
+            show_warning(f"{name} is the reference itself, so it scores 1 whatever it contains.")
+    return read(reference), {name: read(path) for name, path in paths.items()}
+
+
+def _is_same_file(first: str, second: str) -> bool:
+    return os.path.exists(first) and os.path.exists(second) and os.path.samefile(first, second)

@@ -1,0 +1,91 @@
+"""Arrays of features, one row per sample: what public functions accept, checked once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mallow.errors import InputError
+
+__all__ = ["Features", "as_features", "checked_features", "checked_pair", "same_width"]
+
+Features = NDArray[np.floating[Any]]
+
+_ROWS = 4096  # chosen: rows scanned at once, so that the check needs little memory
+
+
+def as_features(name: str, values: Any, *, least: int = 2) -> Features:
+    """Values as an array of features (n, d) in float32 or float64, not yet scanned for NaN and infinities.
+
+    For features that are known to be finite; `checked_features` also scans them.
+
+    Parameters
+    ----------
+    name : str
+        The argument that error messages name.
+    values : array-like (n, d) or (n,)
+        A single axis is read as n samples with one feature each. float16 becomes float32; integers, booleans and
+        longer floats become float64.
+    least : int
+        The smallest number of samples that is accepted.
+    """
+    array = np.asarray(values)
+    if array.dtype.kind not in "biuf":
+        raise InputError(
+            f"`{name}` must be an array of numbers, one row per sample; got dtype {array.dtype}. Texts need an embedder."
+        )
+    if array.ndim == 1:
+        array = array[:, None]
+    if array.ndim != 2 or array.shape[1] == 0:
+        raise InputError(f"`{name}` must have two axes, samples and features; got shape {array.shape}.")
+    if len(array) < least:
+        bound = "1 sample" if least == 1 else f"{least} samples"
+        raise InputError(f"`{name}` must hold at least {bound}; got {len(array)}. Aim for 1,000 or more.")
+    if array.dtype.kind != "f":
+        return array.astype(np.float64)
+    if array.dtype.itemsize < 4:
+        return array.astype(np.float32)
+    if array.dtype.itemsize > 8:
+        return array.astype(np.float64)
+    return array
+
+
+def same_width(x: Features, y: Features, *, names: tuple[str, str] = ("reference", "model")) -> None:
+    """Raise an InputError if two arrays of features have different widths."""
+    if x.shape[1] != y.shape[1]:
+        raise InputError(
+            f"`{names[0]}` and `{names[1]}` must have features of the same width; got {x.shape[1]} and {y.shape[1]}. "
+            "Were they embedded by the same model?"
+        )
+
+
+def checked_features(name: str, values: Any, *, least: int = 2) -> Features:
+    """Values as an array of finite features; parameters as in `as_features`."""
+    features = as_features(name, values, least=least)
+    _refuse_nonfinite(name, features)
+    return features
+
+
+def checked_pair(x: Any, y: Any) -> tuple[Features, Features]:
+    """The reference and the model sample as finite features of the same width."""
+    reference, model = checked_features("reference", x), checked_features("model", y)
+    same_width(reference, model)
+    return reference, model
+
+
+def _refuse_nonfinite(name: str, array: Features) -> None:
+    bad: list[int] = []
+    entries = 0
+    for start in range(0, len(array), _ROWS):
+        finite = np.isfinite(array[start : start + _ROWS])
+        if not finite.all():
+            entries += int((~finite).sum())
+            bad += (start + np.flatnonzero(~finite.all(axis=1))).tolist()
+    if bad:
+        rows = ", ".join(map(str, bad[:5])) + (", …" if len(bad) > 5 else "")
+        raise InputError(
+            f"`{name}` must be finite; got {entries} NaN or infinite entries in {len(bad)} of {len(array)} rows "
+            f"(rows {rows})."
+        )

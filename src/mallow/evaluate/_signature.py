@@ -1,0 +1,109 @@
+"""Everything that a number depends on, as a value: results are comparable where their signatures agree."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from importlib.metadata import version
+
+import numpy as np
+
+from mallow.evaluate._measure import Measure
+from mallow.samples import Samples
+from mallow.theory import Masses
+
+__all__ = ["Signature", "make_signature"]
+
+
+@dataclass(frozen=True)
+class Signature:
+    """Everything that a score depends on; `str` gives it in one line.
+
+    Attributes
+    ----------
+    version : str
+        Of mallow.
+    measure : str
+        The repr of the `Measure`.
+    embedder : str
+        The name of the embedder, "features" where it is not known.
+    width : int
+        Of the features.
+    n, m : int
+        Samples of the reference and of the model.
+    bins : int or None
+        None for estimators without bins.
+    repeats, rng : int
+        Runs that were averaged, and the seed in use.
+    generations : int
+        Samples per prompt over which scores were averaged.
+    codebook : str or None
+        Identifies bins that were fixed beforehand.
+    libraries : str
+        Versions of numpy and of its BLAS, with the kernel for this processor: k-means rounds differently with others.
+
+    Examples
+    --------
+    >>> print(Signature("0.1.0", "Measure(Quantize(…), KL, scale=5)", "minilm", 384, 500, 400, 40, 5, 0, libraries="numpy 2.4"))
+    mallow 0.1.0 | Measure(Quantize(…), KL, scale=5) | minilm, width=384 | n=500, m=400, bins=40 | repeats=5, rng=0 | numpy 2.4
+    """
+
+    version: str
+    measure: str
+    embedder: str
+    width: int
+    n: int
+    m: int
+    bins: int | None
+    repeats: int
+    rng: int
+    generations: int = 1
+    codebook: str | None = None
+    libraries: str = ""
+
+    def __str__(self) -> str:
+        codebook = "" if self.codebook is None else f", codebook {self.codebook}"
+        bins = "" if self.bins is None else f", bins={self.bins}"
+        generations = "" if self.generations == 1 else f", generations={self.generations}"
+        parts = [
+            f"mallow {self.version}",
+            self.measure,
+            f"{self.embedder}, width={self.width}{codebook}",
+            f"n={self.n}, m={self.m}{bins}",
+            f"repeats={self.repeats}, rng={self.rng}{generations}",
+            self.libraries,
+        ]
+        return " | ".join(filter(None, parts))
+
+
+def make_signature(
+    measure: Measure, reference: Samples, m: int, masses: Masses, repeats: int, rng: int, codebook: str | None = None
+) -> Signature:
+    """The signature of a score against a reference."""
+    return Signature(
+        version=version("mallow"),
+        measure=repr(measure),
+        embedder=reference.embedder or "features",
+        width=reference.require_features().shape[1],
+        n=len(reference),
+        m=m,
+        bins=None if masses.partition is None else masses.partition.bins,
+        repeats=repeats,
+        rng=rng,
+        codebook=codebook,
+        libraries=_libraries(),
+    )
+
+
+@functools.cache
+def _libraries() -> str:
+    """numpy and the BLAS that it has loaded."""
+    from threadpoolctl import threadpool_info  # type: ignore[import-untyped]
+
+    names = [f"numpy {np.__version__}"]
+    for library in threadpool_info():
+        if library["user_api"] == "blas":
+            kernel = library.get("architecture")
+            names.append(f"{library['internal_api']} {library['version']}" + (f" {kernel}" if kernel else ""))
+            break  # the first is numpy's own; scipy may bring another
+    return ", ".join(names)

@@ -1,0 +1,136 @@
+"""The share of each bin in the gap, and its significance.
+
+The mid-point summary is a sum of non-negative terms over the bins,
+
+    ½ (r f(p/r) + r f(q/r))     with r = (p + q)/2,
+
+so each bin has its share of the gap. A bin with p > q is one that the model *misses* (type II error), a bin with q > p one
+that it *invents* (type I error); the two totals add up to the mid-point. The costs D_f(P‖R) and D_f(Q‖R) are not split
+separately: for every c, f(t) + c(t − 1) has the same divergence but other terms, and with the non-negative generator of KL
+these are larger for a bin that is invented than for one that is missed. In the sum of both costs c cancels in every bin.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mallow.errors import Caveat, InputError
+from mallow.explain._region import LEVEL, Side
+from mallow.inference import holm
+from mallow.theory import Array, Divergence, Masses, Partition
+
+__all__ = ["BinTable", "bin_caveats", "bin_costs", "bin_p_values", "tabulate_bins"]
+
+_MOST_SMALL_BINS = 0.5  # chosen: share of bins that cannot be significant, from which on fewer bins are recommended
+
+
+def bin_costs(masses: Masses, divergence: Divergence) -> Array:
+    """What each bin adds to the mid-point summary: ½ (r f(p/r) + r f(q/r)) with r = (p + q)/2; never negative.
+
+    Examples
+    --------
+    >>> from mallow import KL, midpoint
+    >>> masses = Masses.from_histograms([0.5, 0.5, 0.0], [0.5, 0.25, 0.25])
+    >>> costs = bin_costs(masses, KL)
+    >>> costs.round(3), float((costs.sum() - midpoint(masses)).round(12))
+    (array([0.   , 0.021, 0.087]), 0.0)
+    """
+    mix, half = (masses.p + masses.q) / 2.0, (masses.p - masses.q) / 2.0
+    costs: Array = (divergence.terms(masses.p, mix, half) + divergence.terms(masses.q, mix, -half)) / 2.0
+    return costs
+
+
+def bin_p_values(p_counts: Any, q_counts: Any) -> Array:
+    """The probability, if both sides had the same distribution, of proportions at least as unequal; exact, two-sided.
+
+    The bins are made from the pooled samples without regard to their sides. So if both sides were drawn independently from
+    one distribution, every way of dividing the n + m samples into sides of n and m would be as likely as the observed
+    one, with the same bins. The number of reference samples in a bin that holds c samples is then hypergeometric: n of
+    n + m samples are marked, c are drawn. The smaller tail is doubled, since the same counts decide whether a bin counts as
+    missed or invented. No correction is needed for the clustering or for the number of bins in it.
+
+    If the sides do differ, the bins depend a little on that difference; the p-value of a bin in which they do not differ is
+    then the one for a fixed bin, a good approximation. Samples must be independent: several generations for one prompt are
+    not.
+
+    Parameters
+    ----------
+    p_counts, q_counts : array-like (bins,)
+        The number of samples of each side in each bin.
+
+    Examples
+    --------
+    >>> bin_p_values([10, 0, 90], [10, 9, 81]).round(4)
+    array([1.    , 0.0032, 0.107 ])
+    """
+    p, q = np.asarray(p_counts, dtype=np.int64), np.asarray(q_counts, dtype=np.int64)
+    return _hypergeometric(p, p + q, int(p.sum()), int(q.sum()))
+
+
+@dataclass(frozen=True, eq=False)
+class BinTable:
+    """What is known about each bin; arrays (bins,)."""
+
+    partition: Partition
+    costs: Array
+    excess: Array  # p − q: above 0 where the model misses
+    p_values: Array
+    adjusted: Array
+
+    @property
+    def gap(self) -> dict[str, float]:
+        """The sum of the costs on each side."""
+        return {side: float(self.costs[self._on(side)].sum()) for side in ("missed", "invented")}
+
+    def largest(self, regions: int) -> list[tuple[Side, int]]:
+        """The sides and numbers of the bins to show: the largest costs first, the lower number first among equals."""
+        order = np.argsort(-self.costs, kind="stable")
+        missed, invented = (order[self._on(side)[order]][:regions] for side in ("missed", "invented"))
+        return [("missed", int(i)) for i in missed] + [("invented", int(i)) for i in invented]
+
+    def _on(self, side: str) -> NDArray[np.bool_]:
+        return self.excess > 0 if side == "missed" else self.excess < 0
+
+
+def tabulate_bins(masses: Masses, divergence: Divergence) -> BinTable:
+    """The costs and p-values of all bins."""
+    partition = masses.partition
+    if partition is None:  # for the type checker: Quantize always returns one
+        raise InputError("`measure` must keep the bin of every sample; its masses have no partition.")
+    costs = bin_costs(masses, divergence)
+    if not np.isfinite(costs).all():
+        raise InputError(
+            f"The mid-point of {divergence} must be finite to be split into shares; empty bins make it infinite. "
+            "Smooth the counts, as Quantize() does by default, or use another divergence."
+        )
+    p_values = bin_p_values(partition.p_counts, partition.q_counts)
+    return BinTable(partition, costs, masses.p - masses.q, p_values, np.array(holm(p_values.tolist())))
+
+
+def bin_caveats(partition: Partition) -> list[Caveat]:
+    """A caveat if most bins could not be significant even if all their samples were of one side."""
+    p_counts, q_counts = partition.p_counts, partition.q_counts
+    n, m, pooled = int(p_counts.sum()), int(q_counts.sum()), p_counts + q_counts
+    extremes = [np.minimum(pooled, n), np.maximum(pooled - m, 0)]  # all from the reference; all from the model
+    best = np.minimum(*(_hypergeometric(seen, pooled, n, m) for seen in extremes))
+    share = float(np.mean(best * len(best) >= LEVEL))
+    if share <= _MOST_SMALL_BINS:
+        return []
+    text = (
+        f"{share:.0%} of the {len(best)} bins hold too few samples to be significant, even if all were of one side: "
+        "pass fewer bins or more samples."
+    )
+    return [Caveat("small bins", text, values={"share": share, "bins": len(best)})]
+
+
+def _hypergeometric(seen: NDArray[Any], pooled: NDArray[Any], n: int, m: int) -> Array:
+    """Two-sided p-values of `seen` reference samples among the `pooled` samples of each bin."""
+    from scipy.stats import hypergeom
+
+    marked = hypergeom(n + m, n, pooled)
+    p_values: Array = np.minimum(2.0 * np.minimum(marked.cdf(seen), marked.sf(seen - 1)), 1.0)
+    return p_values

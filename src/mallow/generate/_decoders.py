@@ -1,0 +1,150 @@
+"""Decoders as values: how the next tokens of a text are chosen. `generate` runs them, `decoder` reads their names."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from mallow._checks import positive, whole
+from mallow.errors import InputError
+from mallow.generate._rules import Chain, Rule
+
+__all__ = ["Adversarial", "Beam", "Contrastive", "Decoder", "Greedy", "Sampling", "is_deterministic"]
+
+_UNIFORM_SHARE = 0.15  # paper: setup, adversarial perplexity sampling
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """Each token is drawn from the model's distribution after some rules; without rules this is ancestral sampling.
+
+    Paper: sec:bg:lms. One uniform random number per token is turned into a token by the inverse distribution function. A
+    difference of 1e-6 in the model's probabilities therefore changes about one token in a million.
+    """
+
+    rules: tuple[Rule, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rules", Chain(self.rules).rules)
+
+    @property
+    def name(self) -> str:
+        """The decoder as `decoder` reads it."""
+        return Chain(self.rules).name
+
+
+@dataclass(frozen=True)
+class Greedy:
+    """The most likely token at each step (paper: sec:bg:lms, top-K with K = 1); the lowest id among equally likely ones."""
+
+    name = "greedy"
+
+
+@dataclass(frozen=True)
+class Beam:
+    """The best continuation among those that a beam of `width` prefixes reaches (paper: setup, beam search).
+
+    Each step ranks all continuations of the beam by one token by their log-probability. Those among the first `width` that
+    end the text are finished; the best `width` that do not end it go on. Finally the finished and the unfinished texts
+    compete by log-probability / length ** length_penalty, where the end of a text counts as a token. The search stops early
+    only if no continuation can win any more, so that stopping changes nothing.
+
+    Parameters
+    ----------
+    width : int
+        The paper's b. From vocabulary ** length on, the search is exact.
+    length_penalty : float
+        0 finds the most likely text, which is often short. 1, the usual choice, finds the highest log-probability per token.
+    no_repeat : int or None
+        Leave out tokens that would complete an n-gram of this length which already occurs in the prefix with its
+        continuation (the paper's "no 4-gram repeat" is 4). The other tokens keep their log-probabilities; ends are never
+        left out. A text that cannot go on stays as it is.
+    """
+
+    width: int
+    length_penalty: float = 1.0
+    no_repeat: int | None = None
+
+    def __post_init__(self) -> None:
+        whole("width", self.width, least=1)
+        if not (isinstance(self.length_penalty, (int, float)) and math.isfinite(self.length_penalty)):
+            raise InputError(f"`length_penalty` must be a finite number; got {self.length_penalty!r}.")
+        if self.no_repeat is not None:
+            whole("no_repeat", self.no_repeat, least=1)
+
+    @property
+    def name(self) -> str:
+        """The decoder as `decoder` reads it."""
+        repeat = "" if self.no_repeat is None else f":no-repeat={self.no_repeat}"
+        return f"beam:{self.width}:length-penalty={self.length_penalty!r}{repeat}"
+
+
+@dataclass(frozen=True)
+class Adversarial:
+    """Gibberish with the perplexity of human text (paper: setup, adversarial perplexity sampling).
+
+    The first `uniform_share` of max_new tokens, rounded up, are drawn uniformly from the vocabulary. Each further token is
+    the one that brings the perplexity of all new tokens so far, under the model and after the prefix, nearest to
+    `perplexity`. Three details that the paper leaves open: distance is measured on the logarithm, the mean surprisal; texts
+    never end before max_new tokens, because 15 % of them presumes a length; tokens with probability 0 are not drawn.
+
+    Parameters
+    ----------
+    perplexity : float
+        That of human text under this model; above 1.
+    uniform_share : float
+        The paper's 15 %.
+    """
+
+    perplexity: float
+    uniform_share: float = _UNIFORM_SHARE
+
+    def __post_init__(self) -> None:
+        positive("perplexity", self.perplexity)
+        if self.perplexity <= 1:
+            raise InputError(
+                f"`perplexity` must be above 1, the perplexity of a text without any surprise; got {self.perplexity!r}."
+            )
+        _check_unit("uniform_share", self.uniform_share)
+
+    @property
+    def name(self) -> str:
+        """The decoder as `decoder` reads it."""
+        share = "" if self.uniform_share == _UNIFORM_SHARE else f":uniform-share={self.uniform_share!r}"
+        return f"adversarial:{self.perplexity!r}{share}"
+
+
+@dataclass(frozen=True)
+class Contrastive:
+    """The best of the k most likely tokens by (1 − α)·P − α·(largest cosine with an earlier hidden state), α = penalty.
+
+    Su et al. 2022. At penalty 0 this is greedy decoding. The model must be a `HiddenStates`.
+    """
+
+    k: int
+    penalty: float = 0.6  # chosen: as in the examples of its authors
+
+    def __post_init__(self) -> None:
+        whole("k", self.k, least=1)
+        _check_unit("penalty", self.penalty)
+
+    @property
+    def name(self) -> str:
+        """The decoder as `decoder` reads it."""
+        return f"contrastive:{self.k}:{self.penalty!r}"
+
+
+Decoder = Sampling | Greedy | Beam | Adversarial | Contrastive
+"""How tokens are chosen."""
+
+
+def is_deterministic(decoder: Decoder) -> bool:
+    """Whether a decoder draws no random numbers, so that a prompt has only one continuation."""
+    return isinstance(decoder, (Greedy, Beam, Contrastive))
+
+
+def _check_unit(name: str, value: float) -> None:
+    if not (isinstance(value, (int, float, np.integer, np.floating)) and 0 <= value <= 1):
+        raise InputError(f"`{name}` must lie between 0 and 1; got {value!r}.")

@@ -1,0 +1,53 @@
+"""Where a network runs and in which precision; and the check of an option that must be one of several words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from mallow._optional import did_you_mean, optional
+from mallow.errors import InputError
+from mallow.models._load_errors import first_line
+
+__all__ = ["Precision", "choose_device", "choose_precision", "move_network", "one_of"]
+
+Precision = Literal["float32", "float16", "bfloat16"]
+
+
+def one_of(name: str, value: object, allowed: Sequence[str | None]) -> None:
+    """Refuse a value that is not allowed; the message suggests the nearest allowed one."""
+    if value in allowed:
+        return
+    choices = [choice for choice in allowed if choice is not None]
+    listed = ", ".join(map(repr, choices)) + (" or None" if None in allowed else "")
+    raise InputError(f"`{name}` must be one of {listed}; got {value!r}.{did_you_mean(str(value).lower(), choices)}")
+
+
+def choose_device(device: str | None, *, extra: str) -> str:
+    """The device as torch names it; None chooses CUDA if available, else MPS, else the CPU."""
+    torch = optional("torch", extra=extra)
+    if device is not None:
+        return device
+    return "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
+
+
+def choose_precision(dtype: Precision | None, device: str, *, extra: str) -> Precision:
+    """The precision; None chooses bfloat16 on CUDA (float16 if the card lacks it), float16 on MPS, float32 on a CPU."""
+    if dtype is not None:
+        return dtype
+    if device.startswith("cuda"):
+        # Emulated bfloat16 is slower than float16.
+        native = optional("torch", extra=extra).cuda.is_bf16_supported(including_emulation=False)
+        return "bfloat16" if native else "float16"
+    return "float16" if device.startswith("mps") else "float32"
+
+
+def move_network(network: Any, device: str, model: str, dtype: Any = None) -> Any:
+    """The network on its device, in evaluation mode; `dtype` converts all of it to this precision."""
+    try:
+        return network.to(device=device, dtype=dtype).eval()
+    except (RuntimeError, AssertionError) as error:  # torch without CUDA raises an AssertionError
+        raise InputError(
+            f"`device` must be one that torch can use here, with room for {model}; got {device!r}: "
+            f"{first_line(error)} Pass device='cpu'."
+        ) from error

@@ -1,0 +1,231 @@
+"""Finding and loading a pretrained model: which files, which commit, on which device and in which precision.
+
+A `Source` names a model and loads its parts. Whatever can be wrong with it is reported here, in one sentence with the way out.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import io
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from mallow._files import digest
+from mallow._optional import optional
+from mallow.errors import InputError
+from mallow.models._gguf import gguf_adds_bos, gguf_architecture
+from mallow.models._inputs import Attention, attention_of
+from mallow.models._load_errors import Request, explain_hub_error, first_line
+from mallow.models._options import Precision, choose_device, choose_precision, one_of
+
+__all__ = ["Source"]
+
+_OTHER_ARCHITECTURE = "Does its config.json name another architecture than that of the weights?"
+
+
+@dataclass(frozen=True)
+class Source:
+    """A pretrained model and how to run it; nothing is loaded before it is needed.
+
+    Parameters
+    ----------
+    model : str
+        Name on the hub or a local folder; with the extra "text" also a .gguf file.
+    revision : str or None
+        Branch, tag or commit of a model on the hub.
+    dtype, device
+        None: what `choose_precision` and `choose_device` choose.
+    extra : "text", "vision" or "sentence"
+        The extra of mallow that installs the packages.
+
+    Examples
+    --------
+    >>> Source("gpt2-large").is_local
+    False
+    """
+
+    model: str
+    revision: str | None = None
+    dtype: Precision | None = None
+    device: str | None = None
+    extra: Literal["text", "vision", "sentence"] = "text"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "model", _check_model(self.model, self._local_files))
+        if self.revision is not None and self.is_local:
+            raise InputError(f"`revision` is for models on the hub; {self.model} is local. Leave it out.")
+        one_of("dtype", self.dtype, (*get_args(Precision), None))
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it is a folder or a file on this machine."""
+        return os.path.exists(self.model)
+
+    @property
+    def is_gguf(self) -> bool:
+        """Whether it is a single .gguf file."""
+        return self.model.endswith(".gguf")
+
+    @property
+    def chosen_device(self) -> str:
+        """The device it runs on."""
+        return choose_device(self.device, extra=self.extra)
+
+    @property
+    def precision(self) -> Precision:
+        """The precision it runs in."""
+        return choose_precision(self.dtype, self.chosen_device, extra=self.extra)
+
+    @cached_property
+    def label(self) -> str:
+        """The weights in the name of an embedder: folder or file with its digest, or name on the hub with its commit."""
+        path = Path(self.model)
+        return f"{path.resolve().name}@{digest(path)}" if self.is_local else f"{self.model}@{self.commit[:12]}"
+
+    @property
+    def commit(self) -> str:
+        """The commit behind the revision on the hub, read from the folder where the hub's client stores the files."""
+        if self.config_file is None:
+            raise InputError(f"`model` must have a {self._config_name}; {self.model} has none.")
+        return self.config_file.parent.name
+
+    @cached_property
+    def config_file(self) -> Path | None:
+        """The file that every model of this kind has: modules.json for the extra "sentence", otherwise config.json."""
+        return self.file(self._config_name)
+
+    def file(self, name: str) -> Path | None:
+        """A file of the model, in its folder or in the hub's cache; None if the model has no such file."""
+        if self.is_local:
+            path = Path(self.model, name)
+            return path if path.is_file() else None
+        hub = optional("huggingface_hub", extra=self.extra)
+        errors = optional("huggingface_hub.errors", extra=self.extra)
+        with self._explained_errors(name):
+            try:
+                return Path(hub.hf_hub_download(self.model, name, revision=self.revision))
+            except errors.EntryNotFoundError as error:
+                # Without a network connection the same error means that the file is not in the cache.
+                if isinstance(error, errors.LocalEntryNotFoundError):
+                    raise
+                return None
+
+    @cached_property
+    def attention(self) -> Attention:
+        """The direction in which the model reads; found without loading the weights."""
+        if self.is_gguf:  # from the header: transformers takes seconds to build a configuration from such a file
+            return "encoder" if "t5" in gguf_architecture(self.model) else "causal"
+        auto = optional("transformers.models.auto.modeling_auto", extra=self.extra)
+        tables = auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES
+        return attention_of(self.load("AutoConfig"), *tables)
+
+    @property
+    def wants_bos(self) -> bool:
+        """Whether a GGUF file states that texts begin with <bos>; transformers does not add it for all models (Gemma)."""
+        return self.is_gguf and gguf_adds_bos(self.model)
+
+    def load(self, auto: str, **options: Any) -> Any:
+        """What an Auto class of transformers returns for this model."""
+        transformers = optional("transformers", extra=self.extra)
+        folder = self.model
+        if self.is_gguf:
+            gguf_architecture(self.model)  # refuses a file that is not in GGUF format
+            if missing := [name for name in ("gguf", "accelerate") if importlib.util.find_spec(name) is None]:
+                raise InputError(
+                    f"GGUF files need {' and '.join(missing)}, not installed here: pip install 'mallow[gguf]'"
+                )
+            folder, options["gguf_file"] = os.path.split(os.path.abspath(self.model))
+        elif not self.is_local:
+            options["revision"] = self.commit  # the one in the label, even if the branch has moved since
+        with self.loading({"AutoConfig": "configuration", "AutoTokenizer": "tokenizer"}.get(auto, "weights")):
+            return getattr(transformers, auto).from_pretrained(folder, **options)
+
+    def load_network(self, auto: str, **options: Any) -> tuple[Any, list[str]]:
+        """The model with its weights, in its precision, on the CPU; and the weights that its files lack."""
+        precision = getattr(optional("torch", extra=self.extra), self.precision)
+        network, report = self.load(auto, dtype=precision, output_loading_info=True, **options)
+        # A head that shares its weights with the embedding is not in the file.
+        tied = getattr(network, "all_tied_weights_keys", None) or ()
+        return network, sorted(key for key in report["missing_keys"] if key not in tied)
+
+    def refuse_missing_weights(self, weights: Sequence[str], way_out: str = _OTHER_ARCHITECTURE) -> None:
+        """Refuse a model that lacks weights: they would be random."""
+        if weights:
+            raise InputError(
+                f"`model` must have all its weights; {self.model} lacks {len(weights)}, such as {weights[0]}, which would "
+                f"be random. {way_out}"
+            )
+
+    def refuse_empty_tokenizer(self, tokenizer: Any, network: Any) -> None:
+        """Refuse the empty tokenizer that transformers creates if its files are missing: it makes all texts equal."""
+        known, vocabulary = len(tokenizer), getattr(network.config.get_text_config(), "vocab_size", 0)
+        if known < vocabulary / 2:
+            raise InputError(
+                f"`model` must come with its tokenizer; the tokenizer of {self.model} knows {known} tokens, the model "
+                f"{vocabulary}. Save the tokenizer into the same folder."
+            )
+
+    @contextlib.contextmanager
+    def loading(self, part: str) -> Iterator[None]:
+        """Inside the block, transformers shows no progress bars or reports, and a failure becomes a one-sentence error."""
+        logging = optional("transformers", extra=self.extra).utils.logging
+        level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+        logging.set_verbosity_error()
+        logging.disable_progress_bar()
+        try:
+            # For a GGUF file transformers shows a bar that its own switch does not reach.
+            hidden = contextlib.redirect_stderr(io.StringIO()) if self.is_gguf else contextlib.nullcontext()
+            with self._explained_errors(part), hidden:
+                yield
+        finally:
+            logging.set_verbosity(level)
+            if bars:
+                logging.enable_progress_bar()
+
+    @contextlib.contextmanager
+    def _explained_errors(self, part: str) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:
+            damaged = type(error).__name__ == "SafetensorError"  # derives directly from Exception
+            if not (
+                damaged or isinstance(error, (OSError, ValueError, ImportError, KeyError, TypeError, RuntimeError))
+            ):
+                raise
+            if self.is_local:
+                package = "sentence-transformers" if self.extra == "sentence" else "transformers"
+                raise InputError(
+                    f"`model` must be a model saved by {package}; the {part} of {self.model} cannot be loaded: "
+                    f"{first_line(error)}"
+                ) from error
+            request = Request(self.model, self.revision, self._local_files)
+            raise InputError(explain_hub_error(error, request)) from error
+
+    @property
+    def _local_files(self) -> str:
+        return "a local folder or a .gguf file" if self.extra == "text" else "a local folder"
+
+    @property
+    def _config_name(self) -> str:
+        return "modules.json" if self.extra == "sentence" else "config.json"
+
+
+def _check_model(model: str | os.PathLike[str], files: str) -> str:
+    rule = f"`model` must be a name on the hub{',' if '.gguf' in files else ' or'} {files}"
+    if not isinstance(model, (str, os.PathLike)) or not os.fspath(model):
+        raise InputError(f"{rule}; got {model!r}.")
+    name = os.fspath(model)
+    local = os.path.expanduser(name)
+    if os.path.isfile(local) and not (local.endswith(".gguf") and ".gguf" in files):
+        raise InputError(f"{rule}; got the file {name}.")
+    if os.path.exists(local):
+        return local
+    if name.endswith(".gguf") or not re.fullmatch(r"\w[\w.-]*(/[\w.-]+)?", name):
+        raise InputError(f"{rule}; there is no {name}.")
+    return name

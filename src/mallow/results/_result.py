@@ -1,0 +1,129 @@
+"""What every result offers: readable text, tables, JSON and back, a data frame, a form for notebooks."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Sequence
+from typing import Any, ClassVar, Self
+
+from mallow._optional import optional
+from mallow.errors import Caveat, InputError
+from mallow.results._json import from_plain, to_plain
+from mallow.results._table import TableData, render
+
+__all__ = ["Result", "join_names", "merge_caveats"]
+
+_NUMBERS = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
+
+
+class Result:
+    """The common part of all results, which are frozen dataclasses that name their `KIND`.
+
+    A result defines `__str__` (a few readable lines), usually `_table` and `_records`, and draws itself with `plot`.
+    """
+
+    KIND: ClassVar[str]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The whole result as numbers, strings, lists and dicts; `from_dict` restores it."""
+        return {"kind": f"mallow {self.KIND}", **to_plain(self), **self._also()}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        """The result that `to_dict` wrote."""
+        kind = data.get("kind") if isinstance(data, dict) else type(data).__name__
+        if kind != f"mallow {cls.KIND}":
+            raise InputError(f"`data` must be what {cls.__name__}.to_dict wrote; its kind is {kind!r}.")
+        try:
+            return from_plain(cls, data)  # type: ignore[no-any-return]
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise InputError(
+                f"`data` must be what {cls.__name__}.to_dict wrote; it is damaged, or was written by another version: {error!r}."
+            ) from error
+
+    def to_json(self) -> str:
+        """`to_dict` as JSON."""
+        return json.dumps(self.to_dict(), indent=1)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """The result that `to_json` wrote."""
+        try:
+            data = json.loads(text)
+        except ValueError as error:
+            raise InputError(f"`text` must be JSON, as {cls.__name__}.to_json wrote it; {error}.") from None
+        return cls.from_dict(data)
+
+    def table(self, form: str = "text", *, width: int | None = None) -> str:
+        """The main numbers as a table: "text", "markdown", "latex" or "html".
+
+        `width` is that of a terminal: a text table that is wider becomes one paragraph per row.
+        """
+        return render(form, self._table(), width=width)
+
+    def to_frame(self) -> Any:
+        """The numbers of the table, unrounded, as a pandas DataFrame."""
+        return optional("pandas", extra="frames").DataFrame(self._records())
+
+    def caveat_lines(self) -> list[str]:
+        """The caveats of the result as lines, equal ones of several systems merged into one."""
+        return merge_caveats(getattr(self, "caveats", ()))
+
+    def _repr_html_(self) -> str:
+        caveats = "".join(f"<li>{html.escape(line)}</li>" for line in self.caveat_lines())
+        return f"<p>{html.escape(self._headline())}</p>{self.table('html')}" + (
+            f"<ul>{caveats}</ul>" if caveats else ""
+        )
+
+    def _also(self) -> dict[str, Any]:
+        """Derived values that readers of the JSON file want; ignored on the way back."""
+        return {}
+
+    def _headline(self) -> str:
+        """One sentence above the table in a notebook."""
+        return str(self).splitlines()[0]
+
+    def _table(self) -> TableData:
+        records = self._records()
+        rows = [[f"{v:.4f}" if isinstance(v, float) else str(v) for v in record.values()] for record in records]
+        return TableData(list(records[0]) if records else [""], rows)
+
+    def _records(self) -> list[dict[str, Any]]:
+        """The rows of `to_frame`: by default one, with the fields that are numbers or strings."""
+        plain = to_plain(self)
+        return [{name: value for name, value in plain.items() if isinstance(value, str | int | float)}]
+
+
+def merge_caveats(caveats: Sequence[Caveat], systems: Sequence[str] = ()) -> list[str]:
+    """The caveats as lines, equal ones of several systems in one.
+
+    Examples
+    --------
+    >>> few = [Caveat("few samples", "only 300 samples.", system=name) for name in ("a", "b", "c")]
+    >>> merge_caveats(few, systems=["a", "b", "c"])
+    ['all three systems: only 300 samples.']
+    >>> merge_caveats(few[:2], systems=["a", "b", "c"])
+    ['a and b: only 300 samples.']
+    """
+    owners: dict[str, list[str | None]] = {}
+    for caveat in caveats:
+        names = owners.setdefault(caveat.message, [])
+        if caveat.system not in names:
+            names.append(caveat.system)
+    lines = []
+    for message, names in owners.items():
+        named = [name for name in names if name is not None]
+        if len(named) > 2 and set(systems) <= set(named) and systems:
+            count = _NUMBERS[len(named)] if len(named) < len(_NUMBERS) else str(len(named))
+            lines.append(f"all {count} systems: {message}")
+        elif named:
+            lines.append(f"{join_names(named)}: {message}")
+        else:
+            lines.append(message)
+    return lines
+
+
+def join_names(names: Sequence[str]) -> str:
+    """Names as a phrase: "a", "a and b", "a, b and c"."""
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -1,0 +1,193 @@
+"""Entries of any source of texts: their texts, ids and prompts, what is wrong with them, and which were skipped."""
+
+from __future__ import annotations
+
+import json
+import numbers
+from array import array
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mallow.errors import InputError
+from mallow.samples._items import is_missing
+from mallow.samples._samples import Samples
+
+__all__ = [
+    "BadEntryError",
+    "Options",
+    "Row",
+    "Skips",
+    "at_index",
+    "at_line",
+    "gather_texts",
+    "list_names",
+    "message_of",
+]
+
+_WAY_OUT = "Fix it, or skip bad entries with skip_bad=True (--skip-bad)."
+
+Row = tuple[int, object]  # place; a text, a list of texts, a mapping that holds one of them, or a BadEntryError
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options of `read`, checked."""
+
+    field: str | None
+    skip_bad: bool
+    limit: int | None
+
+    @property
+    def text_field(self) -> str:
+        """The name of the field that holds the text."""
+        return "text" if self.field is None else self.field
+
+
+class BadEntryError(Exception):
+    """The reason why an entry cannot be used; `line` is what could be decoded of a line that is not UTF-8."""
+
+    def __init__(self, reason: str, line: str = "") -> None:
+        super().__init__(reason)
+        self.line = line
+
+
+class Skips(list[str]):
+    """The entries skipped so far, each with its place and the reason."""
+
+    def __init__(self, options: Options) -> None:
+        super().__init__()
+        self._allowed = options.skip_bad
+
+    def add(self, place: str, reason: object) -> None:
+        """Skip an entry; an InputError where bad entries may not be skipped."""
+        if not self._allowed:
+            raise InputError(f"{place}: {reason}. {_WAY_OUT}")
+        self.append(f"{place}: {reason}")
+
+    def nothing_left(self, name: str) -> InputError:
+        """The error for a source without a single valid sample."""
+        if not self:
+            return InputError(f"{name}: contains no samples; at least one is needed.")
+        return InputError(
+            f"{name}: contains no valid samples (bad entries skipped: {len(self)}). The first: {self[0]}."
+        )
+
+
+def message_of(error: Exception) -> str:
+    """The message of an error without its full stop, to be part of another sentence."""
+    return str(error).rstrip(".")
+
+
+def list_names(names: Iterable[object]) -> str:
+    """Names in backticks, separated by commas; "none" if there are none."""
+    return ", ".join(f"`{name}`" for name in names) or "none"
+
+
+def at_line(name: str) -> Callable[[int], str]:
+    """A function that names a line of a file: ``human.jsonl:17``."""
+    return lambda place: f"{name}:{place}"
+
+
+def at_index(name: str) -> Callable[[int], str]:
+    """A function that names an entry of a list or a table: ``list[17]``."""
+    return lambda place: f"{name}[{place}]"
+
+
+def gather_texts(rows: Iterable[Row], name_place: Callable[[int], str], name: str, options: Options) -> Samples:
+    """The texts of all rows, with their ids and prompts."""
+    texts: list[str] = []
+    ids: list[str] = []
+    prompts: list[str] = []
+    entries = array("q")  # the number of the row that each text comes from
+    skips, grouped = Skips(options), False
+    for entry, (place, row) in enumerate(rows, start=1):
+        try:
+            value, id_, prompt = _split_row(row, options.text_field)
+            if texts:
+                _check_consistent("id", id_, ids)
+                _check_consistent("prompt", prompt, prompts)
+        except BadEntryError as reason:
+            skips.add(name_place(place), reason)
+            continue
+        several = isinstance(value, list | tuple | np.ndarray)
+        grouped |= several
+        for generation, text in enumerate(value, start=1) if several else ((0, value),):
+            if (fault := _text_fault(text)) is not None:
+                skips.add(name_place(place), f"{fault} (generation {generation} of {len(value)})" if several else fault)
+                continue
+            texts.append(str(text))
+            entries.append(entry)
+            if id_ is not None:
+                ids.append(id_)
+            if prompt is not None:
+                prompts.append(prompt)
+            if len(texts) == options.limit:
+                break
+        if len(texts) == options.limit:
+            break
+    if not texts:
+        raise skips.nothing_left(name)
+    units = tuple(ids) or (tuple(map(str, entries)) if grouped else None)
+    return Samples.trusted(
+        texts=tuple(texts), ids=units, prompts=tuple(prompts) or None, source=name, skipped=tuple(skips)
+    )
+
+
+def _split_row(row: object, field: str) -> tuple[Any, str | None, str | None]:
+    """The text or texts of a row, its id and its prompt."""
+    if isinstance(row, BadEntryError):
+        raise row
+    if isinstance(row, Mapping) and field not in row:
+        raise BadEntryError(
+            f"no field `{field}`; available fields: {list_names(row)}; choose one with field=… (--field)"
+        )
+    value = row[field] if isinstance(row, Mapping) else row
+    if isinstance(value, list | tuple | np.ndarray) and len(value) == 0:
+        raise BadEntryError("the list of texts is empty")
+    if not isinstance(row, Mapping):
+        return value, None, None
+    id_, prompt = (None if field == name else _label(name, row.get(name)) for name in ("id", "prompt"))
+    return value, id_, prompt
+
+
+def _label(name: str, value: object) -> str | None:
+    """An id or prompt as text: ids are often numbers, and prompts may be lists of messages."""
+    if is_missing(value):
+        return None
+    if isinstance(value, numbers.Number):
+        return str(value)
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    if (fault := _unicode_fault(text)) is not None:
+        raise BadEntryError(f"`{name}`: {fault}")
+    return text
+
+
+def _check_consistent(name: str, label: str | None, earlier: list[str]) -> None:
+    if (label is not None) != bool(earlier):
+        here, before = ("present", "missing") if label is not None else ("missing", "present")
+        raise BadEntryError(
+            f"`{name}` is {here} here but {before} in the entries before it; all entries must have it, or none"
+        )
+
+
+def _text_fault(text: object) -> str | None:
+    """What is wrong with a text, or None."""
+    if isinstance(text, str):
+        return _unicode_fault(text) if text else "empty text"  # `confounds` counts entries by these two words
+    if is_missing(text):
+        return "the text is missing (null)"
+    return f"the text must be a string; got {repr(text)[:40]} ({type(text).__name__})"
+
+
+def _unicode_fault(text: str) -> str | None:
+    if text.isascii():
+        return None
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        reason = "half of a surrogate pair, or a byte that could not be decoded"
+        return f"not valid Unicode: {text[error.start]!a} at character {error.start} ({reason})"
+    return None

@@ -1,0 +1,131 @@
+"""Features: arrays, .npy and .npz files."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import zipfile
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mallow.errors import InputError
+from mallow.samples._entries import Options, Skips, list_names, message_of
+from mallow.samples._finite import feature_array, finite_rows
+from mallow.samples._samples import Samples
+from mallow.samples._streams import open_file
+
+__all__ = ["read_features", "read_numpy"]
+
+_DAMAGED = (EOFError, OSError, ValueError, zipfile.BadZipFile, zlib.error)
+_COMPANIONS = ("ids", "prompts", "provenance")  # arrays of a .npz file that accompany the features
+
+
+def read_features(values: object, name: str, options: Options) -> Samples:
+    """Samples from an array, or from a list of rows."""
+    return _keep_finite(feature_array(f"{name}: features", values), name, options)
+
+
+def read_numpy(path: Path, name: str, options: Options) -> Samples:
+    """Samples from a .npy file, which is mapped and not loaded, or from a .npz file with its ids, prompts and provenance."""
+    try:
+        with open_file(path, name) as stream:
+            zipped = isinstance(stream, gzip.GzipFile)
+            file: Any = io.BytesIO(stream.read()) if zipped else stream
+            start = file.read(2)
+            file.seek(0)
+            if start != b"PK":  # not a zip archive, which a .npz file is
+                return read_features(np.load(file) if zipped else np.load(path, mmap_mode="r"), name, options)
+            with np.load(file) as arrays:
+                chosen = _choose_array(arrays.files, name, options)
+                values = arrays[chosen]
+                companions = {label: arrays[label] for label in _COMPANIONS if label in arrays and label != chosen}
+    except InputError:
+        raise
+    except _DAMAGED as error:
+        objects = "pickle" in str(error) or "Python objects" in str(error)
+        reason = "it contains something other than plain arrays" if objects else message_of(error)
+        way_out = "Write it again with np.save or np.savez; pickles are never loaded"
+        raise InputError(f"{name}: not a readable npy or npz file: {reason}. {way_out}.") from error
+    rows = feature_array(f"{name}: features", values)
+    ids, prompts = (_labels(label, companions.get(label), len(rows), name) for label in ("ids", "prompts"))
+    provenance = _provenance(companions.get("provenance"), name)
+    return _keep_finite(rows, name, options, ids=ids, prompts=prompts, provenance=provenance)
+
+
+def _choose_array(names: list[str], name: str, options: Options) -> str:
+    others = [array for array in names if array not in _COMPANIONS]
+    chosen = options.field or (others[0] if len(others) == 1 else "features")
+    if chosen not in names:
+        raise InputError(
+            f"{name}: no array `{chosen}`; available arrays: {list_names(names)}. Choose one with field=… (--field)."
+        )
+    return chosen
+
+
+def _labels(label: str, stored: NDArray[Any] | None, rows: int, name: str) -> tuple[str, ...] | None:
+    """Ids or prompts: an array of strings, or a JSON list in a single string, as `write` stores prompts."""
+    if stored is None:
+        return None
+    entries = stored.tolist()
+    if stored.ndim == 0:
+        entries = _parse_json(
+            str(entries), list, f"{name}: `{label}` must be an array of strings, or a JSON list as text"
+        )
+    if stored.ndim > 1 or len(entries) != rows:
+        shape = stored.shape if stored.ndim else (len(entries),)
+        raise InputError(f"{name}: `{label}` must have one entry for each of the {rows} rows; got shape {shape}.")
+    return tuple(map(str, entries))
+
+
+def _provenance(stored: NDArray[Any] | None, name: str) -> dict[str, object] | None:
+    if stored is None:
+        return None
+    provenance: dict[str, object] = _parse_json(
+        str(stored[()]), dict, f"{name}: `provenance` must be a JSON object as text"
+    )
+    return provenance
+
+
+def _parse_json(text: str, kind: type, rule: str) -> Any:
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise InputError(f"{rule}; got {text[:40]!r}: {error}.") from None
+    if not isinstance(value, kind):
+        raise InputError(f"{rule}; got {text[:40]!r}.")
+    return value
+
+
+def _keep_finite(
+    rows: NDArray[Any],
+    name: str,
+    options: Options,
+    *,
+    ids: tuple[str, ...] | None = None,
+    prompts: tuple[str, ...] | None = None,
+    provenance: dict[str, object] | None = None,
+) -> Samples:
+    """The samples whose features are finite, up to the limit; the others are skipped, or refused."""
+    skips = Skips(options)
+    finite = finite_rows(rows, options.limit)
+    good = np.flatnonzero(finite)[: options.limit]
+    stop = int(good[-1]) + 1 if len(good) == options.limit else len(finite)
+    for row in np.flatnonzero(~finite[:stop]):
+        column = int(np.argmin(np.isfinite(rows[row])))
+        skips.add(f"{name}[{row}]", f"features must be finite; got {rows[row, column]} in column {column}")
+    if len(good) == 0:
+        raise skips.nothing_left(name)
+    kept_ids, kept_prompts = (labels and tuple(labels[row] for row in good) for labels in (ids, prompts))
+    return Samples.trusted(
+        features=rows[good] if skips else rows[:stop],  # a slice of a mapped file stays mapped
+        ids=kept_ids,
+        prompts=kept_prompts,
+        source=name,
+        skipped=tuple(skips),
+        provenance=provenance,
+    )

@@ -1,0 +1,194 @@
+"""The way in for samples: every kind of source becomes `Samples`."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import numbers
+import os
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mallow._checks import whole
+from mallow._optional import did_you_mean
+from mallow.errors import InputError
+from mallow.samples._entries import Options, Row, at_index, at_line, gather_texts
+from mallow.samples._features import read_features, read_numpy
+from mallow.samples._images import IMAGE_SUFFIXES, read_folder, read_images
+from mallow.samples._items import is_missing
+from mallow.samples._samples import Samples
+from mallow.samples._streams import decode_lines, decompress, file_format, open_file
+from mallow.samples._tables import column_values, read_table
+from mallow.samples._text_files import line_rows, parquet_rows
+
+__all__ = ["read"]
+
+
+def read(source: object, *, field: str | None = None, skip_bad: bool = False, limit: int | None = None) -> Samples:
+    """The samples in a file, a folder, standard input, a table, a list or an array.
+
+    Parameters
+    ----------
+    source : path, "-", list, array, table or Samples
+        - a file: .jsonl (.ndjson), .txt (one text per line), .csv (separated by commas, with a header) or .parquet for
+          texts; .npy or .npz for features; each may be compressed as .gz. Text is UTF-8, with or without a byte-order
+          mark;
+        - ``"-"``: standard input, read as jsonl if it begins with ``{`` and as one text per line otherwise;
+        - a folder of images (png, jpg, jpeg, webp, bmp, gif, tif, tiff), including its subfolders, in the order of their
+          names. Hidden files and files that are not images are ignored. The ids are the paths inside the folder;
+        - a list of texts, of dicts, or of paths to images;
+        - an array (n, d) of features; an array with one axis is n samples of one feature;
+        - a pandas or polars DataFrame or Series, a pyarrow Table or a Hugging Face Dataset;
+        - `Samples`, which are returned as they are, up to the limit.
+    field : str or None
+        The field or column that holds the text; None means ``text``. In a .npz file it is the name of the array; None
+        means ``features``, or the only array. Formats without fields ignore it. A field that holds a list of texts gives
+        several generations for one prompt: they follow one another and share an id, which is the number of the entry,
+        from 1, if the entries have no ``id``. The fields ``id`` and ``prompt`` are read if all entries have them. The
+        arrays ``ids``, ``prompts`` and ``provenance`` of a .npz file are read as well.
+    skip_bad : bool
+        Skip bad entries and list them in `Samples.skipped`, instead of refusing the source. An entry is bad if it is not
+        valid JSON, not UTF-8, not a string, or empty; if it lacks the field; if it is an image that cannot be opened; or
+        if its features are not finite. White space alone does not count as empty: models do generate it.
+    limit : int or None
+        Read only the first `limit` valid samples and nothing after them; None means all.
+
+    Notes
+    -----
+    Files are read as streams: apart from the samples, only one line (one batch of a parquet file) is in memory at a
+    time. A .npy file is mapped, not loaded. Only the header of an image is read, and only if Pillow is installed. Pickles
+    are never loaded.
+
+    Examples
+    --------
+    >>> read(["A text.", "", "Another one."], skip_bad=True).skipped
+    ('list[1]: empty text',)
+
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "model.jsonl")
+    ...     _ = path.write_text('{"id": 7, "gen": ["One.", "Two."]}')
+    ...     samples = read(path, field="gen")
+    >>> samples.texts, samples.ids
+    (('One.', 'Two.'), ('7', '7'))
+    """
+    options = Options(field, skip_bad, None if limit is None else whole("limit", limit, least=1))
+    if isinstance(source, Samples):
+        return source.first(options.limit)
+    if isinstance(source, str | os.PathLike):
+        path = os.fspath(source)
+        if not isinstance(path, str):
+            raise InputError(f"`source` must be a path of type str or Path; got bytes. Use os.fsdecode({path!r:.60}).")
+        return _read_standard_input(options) if path == "-" else _read_path(path, options)
+    name = type(source).__name__
+    if name == "LazyFrame":
+        raise InputError("`source` must be a table in memory; got a LazyFrame. Call .collect() on it first.")
+    if not isinstance(source, bytes | bytearray | Mapping):
+        if hasattr(source, "__getitem__") and (hasattr(source, "column_names") or hasattr(source, "columns")):
+            return read_table(source, name, options)
+        if hasattr(source, "to_list") or hasattr(source, "to_pylist"):
+            return _read_list(column_values(source), name, options)
+        if hasattr(source, "__array__"):
+            return _read_array(np.asanyarray(source), name, options)
+        if isinstance(source, Iterable):
+            return _read_list(source, name, options)
+    raise InputError(
+        f"`source` must be a path, a list, an array or a table; got {name}. "
+        "If it contains several sets, or several splits of a dataset, pass one of them."
+    )
+
+
+def _read_standard_input(options: Options) -> Samples:
+    raw = sys.stdin.buffer
+    if hasattr(raw, "peek"):
+        return _read_stream(decompress(raw), "standard input", options)
+    buffered = io.BufferedReader(cast("io.RawIOBase", raw))
+    try:
+        return _read_stream(decompress(buffered), "standard input", options)
+    finally:
+        buffered.detach()  # otherwise it would close standard input when it is collected
+
+
+def _read_stream(stream: BinaryIO, name: str, options: Options) -> Samples:
+    """Texts from a stream without a suffix: jsonl if they begin with a brace, otherwise one text per line."""
+    lines = decode_lines(stream, name)
+    head: list[Row] = []
+    for line in lines:
+        head.append(line)
+        if not (isinstance(line[1], str) and line[1].isspace()):
+            break
+    beginning = head[-1][1] if head else ""
+    form = "jsonl" if isinstance(beginning, str) and beginning.lstrip().startswith("{") else "txt"
+    rows = line_rows(form, itertools.chain(head, lines), name, options)
+    return gather_texts(rows, at_line(name), name, options)
+
+
+def _read_path(name: str, options: Options) -> Samples:
+    path = Path(os.path.expanduser(name))
+    if os.path.isdir(path):
+        return read_folder(path, name, options)
+    if not os.path.exists(path):
+        raise _no_such_file(path, name)
+    if path.suffix.lower() in IMAGE_SUFFIXES:
+        return read_images([(name, path)], name, options)
+    if not path.is_file():  # a pipe, such as /dev/fd/63
+        with open_file(path, name) as stream:
+            return _read_stream(stream, name, options)
+    form, zipped = file_format(path, name)
+    if form in ("npy", "npz"):
+        return read_numpy(path, name, options)
+    with open_file(path, name) as stream:
+        if form == "parquet":
+            rows = parquet_rows(io.BytesIO(stream.read()) if zipped else stream, name, options)
+            return gather_texts(rows, at_index(name), name, options)
+        return gather_texts(line_rows(form, decode_lines(stream, name), name, options), at_line(name), name, options)
+
+
+def _no_such_file(path: Path, name: str) -> InputError:
+    shown = name if len(name) <= 200 else f"{name[:200]}…"
+    folder, way_out = path.parent, "To pass texts themselves, put them into a list."
+    if not os.path.isdir(folder):
+        return InputError(f"{shown}: no such file; the folder {str(folder)[:200]} does not exist. {way_out}")
+    try:
+        suggestion = did_you_mean(path.name, os.listdir(folder))
+    except OSError:  # a folder that may not be listed
+        suggestion = ""
+    return InputError(f"{shown}: no such file.{suggestion} {way_out}")
+
+
+def _read_list(values: Iterable[object], name: str, options: Options) -> Samples:
+    """The samples in a list; its first entry that is not missing tells their kind."""
+    iterator = iter(values)
+    head: list[object] = []
+    for value in iterator:
+        head.append(value)
+        if not is_missing(value):
+            break
+    example = head[-1] if head else None
+    entries = itertools.chain(head, iterator)
+    if isinstance(example, os.PathLike) or (isinstance(values, list | tuple) and _all_image_names(values)):
+        return read_images(((str(path), path) for path in entries), name, options)
+    if isinstance(example, numbers.Number):
+        raise InputError(
+            f"{name}: must contain texts, paths to images or rows of features; got numbers such as {example!r}. "
+            "For samples of one feature, pass a numpy array."
+        )
+    rows_of_numbers = isinstance(example, list | tuple) and bool(example) and isinstance(example[0], numbers.Number)
+    if rows_of_numbers or (hasattr(example, "__array__") and np.asarray(example).dtype.kind in "biuf"):
+        return read_features(list(entries), name, options)
+    return gather_texts(enumerate(entries), at_index(name), name, options)
+
+
+def _read_array(values: NDArray[Any], name: str, options: Options) -> Samples:
+    of_strings = values.ndim > 0 and values.dtype.kind in "OTU"
+    return _read_list(values.tolist(), name, options) if of_strings else read_features(values, name, options)
+
+
+def _all_image_names(values: Sequence[object]) -> bool:
+    # No real set of texts looks like this, and scoring file names as if they were texts would be a silent disaster.
+    return all(isinstance(value, str) and os.path.splitext(value)[1].lower() in IMAGE_SUFFIXES for value in values)

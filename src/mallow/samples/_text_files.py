@@ -1,0 +1,113 @@
+"""Files of texts: jsonl, plain lines, csv and parquet, read as streams of rows."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, BinaryIO
+
+from mallow._optional import optional
+from mallow.errors import InputError
+from mallow.samples._entries import BadEntryError, Options, Row, Skips, message_of
+from mallow.samples._tables import choose_columns
+
+__all__ = ["line_rows", "parquet_rows"]
+
+
+def line_rows(form: str, lines: Iterable[Row], name: str, options: Options) -> Iterator[Row]:
+    """The rows of a jsonl, txt or csv file, from its decoded lines; the place of a row is its first line."""
+    return _LINE_FORMATS[form](lines, name, options)
+
+
+def parquet_rows(stream: BinaryIO, name: str, options: Options) -> Iterator[Row]:
+    """The rows of a parquet file, numbered from 0."""
+    parquet = optional("pyarrow.parquet", extra="tables")
+    try:
+        file = parquet.ParquetFile(stream)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{name}: not a readable parquet file: {message_of(error)}. Is the file complete?") from error
+    columns = choose_columns(file.schema_arrow.names, name, options)
+    batches = file.iter_batches(columns=columns, batch_size=1024)
+    try:
+        yield from enumerate(row for batch in batches for row in batch.to_pylist())
+    except (OSError, ValueError) as error:
+        raise InputError(f"{name}: cannot be read to the end: {message_of(error)}. Is the file complete?") from error
+
+
+def _jsonl_rows(lines: Iterable[Row], name: str, options: Options) -> Iterator[Row]:
+    for number, line in lines:
+        if not isinstance(line, str):
+            yield number, line
+        elif not line.isspace():
+            yield number, _json_object(line)
+
+
+def _json_object(line: str) -> object:
+    try:
+        value = json.loads(line.rstrip())  # with its line end, the column of an early end would be in the next line
+    except json.JSONDecodeError as error:
+        array = line.lstrip().startswith("[")
+        hint = " (is the file a single JSON array instead of one object per line?)" if array else ""
+        return BadEntryError(f"invalid JSON: {error.msg} at column {error.colno}{hint}")
+    except (ValueError, RecursionError) as error:  # numbers with thousands of digits, very deep nesting
+        return BadEntryError(f"invalid JSON: {error}")
+    if not isinstance(value, dict):
+        return BadEntryError(f'must be a JSON object such as {{"text": "…"}}; got {line.strip()[:40]}')
+    return value
+
+
+def _txt_rows(lines: Iterable[Row], name: str, options: Options) -> Iterator[Row]:
+    for number, line in lines:
+        yield number, line.removesuffix("\n").removesuffix("\r") if isinstance(line, str) else line
+
+
+def _csv_rows(lines: Iterable[Row], name: str, options: Options) -> Iterator[Row]:
+    skips = Skips(options)
+
+    def decoded() -> Iterator[str]:
+        for number, line in lines:
+            if isinstance(line, BadEntryError):  # it may be part of an entry: only the parser can tell which
+                skips.add(f"{name}:{number}", line)
+                yield line.line
+            else:
+                yield str(line)
+
+    limit = csv.field_size_limit((1 << 31) - 1)
+    try:
+        # Strict: otherwise a quotation mark that is never closed would swallow the rest of the file silently.
+        yield from _csv_entries(csv.reader(decoded(), strict=True), name, options)
+    finally:
+        csv.field_size_limit(limit)
+
+
+def _csv_entries(reader: Any, name: str, options: Options) -> Iterator[Row]:
+    try:
+        header = next(reader, None)
+    except csv.Error as error:
+        raise InputError(f"{name}:1: invalid CSV in the header: {error}. Is it a CSV file?") from error
+    if not header:
+        return
+    places = [(header.index(column), column) for column in choose_columns(header, name, options)]
+    while True:
+        first = reader.line_num + 1
+        try:
+            cells = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            yield first, BadEntryError(f"invalid CSV: {error} (lines {first} to {reader.line_num})")
+            continue
+        if not cells and len(header) == 1:
+            cells = [""]  # in a file with one column, a blank line is an empty text
+        if len(cells) == len(header):
+            yield first, {column: cells[place] for place, column in places}
+        elif cells:
+            yield first, BadEntryError(f"{len(cells)} columns, but the header has {len(header)}")
+
+
+_LINE_FORMATS: dict[str, Callable[[Iterable[Row], str, Options], Iterator[Row]]] = {
+    "jsonl": _jsonl_rows,
+    "txt": _txt_rows,
+    "csv": _csv_rows,
+}

@@ -1,0 +1,198 @@
+"""Samples out: files that are written completely, or not at all."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import itertools
+import json
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+import numpy as np
+
+from mallow._files import atomic_file
+from mallow._optional import optional
+from mallow.errors import InputError
+from mallow.samples._samples import Samples
+from mallow.samples._streams import file_format
+
+__all__ = ["write"]
+
+_TEXT_FORMATS = ("jsonl", "csv", "parquet", "txt")
+_FEATURE_FORMATS = ("npz", "npy")
+
+
+def write(samples: Samples, path: str | os.PathLike[str]) -> None:
+    """Write samples to a file in the format of its suffix; the file appears completely, or not at all.
+
+    Parameters
+    ----------
+    samples : Samples
+        Samples with texts or features. Texts and images that were embedded have features.
+    path : path
+        For texts: .jsonl, .csv or .parquet, which keep ids and prompts, or .txt, which keeps only the texts and refuses
+        texts with line breaks. For features: .npz, which keeps ids, prompts and provenance, or .npy, which refuses
+        features that have any of them. Add .gz to compress the file; the same samples always give the same bytes.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from mallow import read
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "samples.csv.gz")
+    ...     write(read(["One.", "Two,\\nwith a line break."]), path)
+    ...     read(path).texts
+    ('One.', 'Two,\\nwith a line break.')
+    """
+    name = os.fspath(path)
+    target = Path(os.path.realpath(os.path.expanduser(path)))  # a link stays a link
+    form, zipped = file_format(target, name)
+    _check_writable(samples, form, name)
+    if not target.parent.is_dir():
+        raise InputError(f"{name}: the folder {target.parent} does not exist. Create it first.")
+    if target.is_dir():
+        raise InputError(f"{name}: is a folder. Pass the path of a file in it.")
+    try:
+        with atomic_file(target) as stream:
+            if zipped:  # without name and time, so that the bytes are always the same
+                with gzip.GzipFile(filename="", mode="wb", fileobj=stream, mtime=0) as compressed:
+                    _write_to(cast("BinaryIO", compressed), samples, form)
+            else:
+                _write_to(stream, samples, form)
+    except UnicodeEncodeError as error:
+        half = f"{error.object[error.start]!a}, half of a surrogate pair"
+        raise InputError(f"{name}: texts must be valid Unicode; got {half}. Fix the text.") from error
+
+
+def _check_writable(samples: Samples, form: str, name: str) -> None:
+    if not isinstance(samples, Samples):
+        raise InputError(f"`samples` must be Samples; got {type(samples).__name__}. Convert it with mallow.read first.")
+    if len(samples) == 0:
+        raise InputError(f"{name}: at least one sample is needed; got none.")
+    if form in _FEATURE_FORMATS:
+        _check_features(samples, form, name)
+    else:
+        _check_texts(samples, form, name)
+
+
+def _check_features(samples: Samples, form: str, name: str) -> None:
+    if samples.features is None:
+        texts = f", or write the texts as {', '.join(_TEXT_FORMATS)}" if samples.kind == "text" else ""
+        raise InputError(
+            f"{name}: {form} files hold features, and these {samples.kind} samples have none. "
+            f"Embed them first with mallow.embed.embed_samples{texts}."
+        )
+    losses = [label for label in ("ids", "prompts", "provenance") if getattr(samples, label) is not None]
+    if form == "npy" and losses:
+        raise InputError(f"{name}: npy files hold features alone and would lose: {', '.join(losses)}. Write .npz.")
+
+
+def _check_texts(samples: Samples, form: str, name: str) -> None:
+    if samples.texts is None:
+        way_out = (
+            f"Write the features as {' or '.join(_FEATURE_FORMATS)}"
+            if samples.features is not None
+            else "Images are files already: copy them, or embed them and write .npz"
+        )
+        raise InputError(f"{name}: {form} files hold texts, and these {samples.kind} samples have none. {way_out}.")
+    if form == "txt":
+        for place, text in enumerate(samples.texts):
+            if "\n" in text or "\r" in text:
+                raise InputError(
+                    f"{name}: txt files hold one text per line; text {place} contains a line break. "
+                    "Write .jsonl, .csv or .parquet."
+                )
+
+
+def _write_to(stream: BinaryIO, samples: Samples, form: str) -> None:
+    if form == "parquet":
+        _with_random_access(stream, lambda file: _write_parquet(file, samples))
+    elif form in _FEATURE_FORMATS:
+        _with_random_access(stream, lambda file: _write_features(file, samples, form))
+    else:
+        text = io.TextIOWrapper(stream, "utf-8", newline="", write_through=True)
+        try:
+            _WRITERS[form](text, samples)
+        finally:
+            text.detach()
+
+
+def _with_random_access(stream: BinaryIO, work: Callable[[BinaryIO], None]) -> None:
+    """Do the work on a stream with random access, as zip and parquet files need; a gzip stream has none."""
+    if not isinstance(stream, gzip.GzipFile):
+        work(stream)
+        return
+    buffer = io.BytesIO()
+    work(buffer)
+    stream.write(buffer.getbuffer())
+
+
+def _records(samples: Samples) -> Iterator[dict[str, str]]:
+    named = (("id", samples.ids), ("prompt", samples.prompts), ("text", samples.texts))
+    columns = {name: values for name, values in named if values is not None}
+    for values in zip(*columns.values(), strict=True):
+        yield dict(zip(columns, values, strict=True))
+
+
+def _write_jsonl(text: io.TextIOWrapper, samples: Samples) -> None:
+    for record in _records(samples):
+        text.write(json.dumps(record, ensure_ascii=False) + "\n")
+
+
+def _write_csv(text: io.TextIOWrapper, samples: Samples) -> None:
+    for number, record in enumerate(_records(samples)):
+        if number == 0:
+            table = csv.DictWriter(text, list(record))  # its line end is \r\n, so it quotes texts with either character
+            table.writeheader()
+        table.writerow(record)
+
+
+def _write_txt(text: io.TextIOWrapper, samples: Samples) -> None:
+    texts = samples.require_texts()
+    if texts[0].startswith("\ufeff"):
+        text.write("\ufeff")  # otherwise the first character would be read as a byte-order mark
+    for line in texts:
+        text.write(line + "\n")
+
+
+_WRITERS: dict[str, Callable[[io.TextIOWrapper, Samples], None]] = {
+    "jsonl": _write_jsonl,
+    "csv": _write_csv,
+    "txt": _write_txt,
+}
+
+
+def _write_parquet(stream: BinaryIO, samples: Samples) -> None:
+    arrow, parquet = optional("pyarrow", extra="tables"), optional("pyarrow.parquet", extra="tables")
+    records = _records(samples)
+    batch = list(itertools.islice(records, 1024))
+    with parquet.ParquetWriter(stream, arrow.schema([(name, arrow.string()) for name in batch[0]])) as file:
+        while batch:
+            file.write_table(arrow.Table.from_pylist(batch, schema=file.schema))
+            batch = list(itertools.islice(records, 1024))
+
+
+def _write_features(stream: BinaryIO, samples: Samples, form: str) -> None:
+    features = samples.require_features()
+    if form == "npy":
+        np.save(stream, features, allow_pickle=False)
+        return
+    arrays: dict[str, Any] = {"features": features}
+    if samples.ids is not None:
+        arrays["ids"] = np.array(samples.ids, dtype=np.str_)
+        for id_, stored in zip(samples.ids, arrays["ids"].tolist(), strict=True):
+            if id_ != stored:
+                raise InputError(f"`ids` must not end in NUL, which arrays of strings cannot store; got {id_!r}.")
+    if samples.prompts is not None:
+        # As one JSON text: an array of strings would give every prompt the size of the longest.
+        arrays["prompts"] = np.array(json.dumps(samples.prompts, ensure_ascii=False))
+    if samples.provenance is not None:
+        try:
+            arrays["provenance"] = np.array(json.dumps(samples.provenance))
+        except (TypeError, ValueError) as error:
+            raise InputError(f"`provenance` must contain only values that JSON can store; {error}.") from None
+    np.savez(stream, allow_pickle=False, **arrays)

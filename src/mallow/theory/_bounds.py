@@ -1,0 +1,202 @@
+"""Bounds on the error of an estimate from samples, and the partition and number of bins that they suggest."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mallow._checks import whole
+from mallow.errors import InputError
+from mallow.theory._arrays import Array
+from mallow.theory._constants import Constants, constants
+from mallow.theory._divergence import KL_INTEGRAL, Divergence
+from mallow.theory._masses import Masses
+
+__all__ = [
+    "alpha",
+    "beta",
+    "gamma",
+    "oracle_bound",
+    "oracle_partition",
+    "quantization_error",
+    "statistical_bound",
+    "suggested_bins",
+    "total_error",
+]
+
+
+def alpha(p: Any, n: int) -> float | Array:
+    """α_n(P) = Σ √(P_l / n), a bound on the expected L1 distance of the empirical P̂ from P; at most √(k/n)."""
+    total: float | Array = np.sqrt(_rows(p) / whole("n", n, least=1)).sum(axis=-1)
+    return total
+
+
+def beta(p: Any, n: int) -> float | Array:
+    """β_n(P) = Σ (1−P_l)^n P_l max(1, log 1/P_l), the expected missing mass weighted by its logarithm.
+
+    At most (k log n)/n for n ≥ 3 (paper: lem:fdiv:expected-missing-mass).
+    """
+    masses = _rows(p)
+    size = np.where(masses > 0, masses, 1.0)
+    missing = (1.0 - masses) ** whole("n", n, least=1) * masses
+    total: float | Array = (missing * np.maximum(1.0, -np.log(size))).sum(axis=-1)
+    return total
+
+
+def gamma(p: Any, n: int, constant: float = 0.5) -> float | Array:
+    """γ_{n,k}(P) = bk/(n + bk) Σ |P_l − 1/k|: how far add-b smoothing (b = constant) pulls P towards uniform."""
+    masses = _rows(p)
+    bins, constant = masses.shape[-1], _smoothing_constant(constant)
+    pull = constant * bins / (whole("n", n, least=1) + constant * bins)
+    total: float | Array = pull * np.abs(masses - 1.0 / bins).sum(axis=-1)
+    return total
+
+
+def statistical_bound(
+    bins: int,
+    n: int,
+    *,
+    divergence: Divergence = KL_INTEGRAL,
+    constant: float = 0.0,
+    using: Constants | None = None,
+) -> float:
+    """The distribution-free bound on the statistical error with `bins` bins and n samples per side.
+
+    (c₁ log n + c₂)(√(k/n) + k/n) for the empirical estimate (paper: eq:fdiv:stat_error), and
+    (c₁ log(n/b + k) + c₂)(√(kn) + 2b(k−1))/(n + kb) for add-b smoothing (eq:addb:fdiv:stat_error).
+
+    Parameters
+    ----------
+    divergence : Divergence
+        Must have finite constants; the KL frontier integral by default. A point of the KL frontier is
+        ``interpolated(KL, lam)``.
+    constant : float
+        The b of add-b smoothing; 0 for the empirical estimate.
+    using : Constants or None
+        None means the smallest ones, `constants(divergence)`.
+
+    Examples
+    --------
+    >>> round(statistical_bound(bins=500, n=5000), 2)
+    7.5
+    """
+    bins, n, constant = whole("bins", bins, least=1), whole("n", n, least=3), _smoothing_constant(constant)
+    c = _finite_constants(divergence, using)
+    slope = c.first + c.conjugate_first
+    offset = max(c.second, c.conjugate_at_zero) + max(c.conjugate_second, c.at_zero)
+    if constant == 0.0:
+        return (slope * math.log(n) + offset) * (math.sqrt(bins / n) + bins / n)
+    spread = (math.sqrt(bins * n) + 2 * constant * (bins - 1)) / (n + bins * constant)
+    return (slope * math.log(n / constant + bins) + offset) * spread
+
+
+def oracle_bound(
+    p: Any,
+    q: Any,
+    n: int,
+    m: int | None = None,
+    *,
+    divergence: Divergence = KL_INTEGRAL,
+    constant: float = 0.0,
+    using: Constants | None = None,
+) -> float:
+    """The distribution-dependent bound on the statistical error, for known P and Q.
+
+    For n samples of P and m (by default n) of Q. The empirical estimate: paper, eq:fdiv:stat_error_oracle. Add-b
+    smoothing (`constant` = b > 0): eq:addb:fdiv:stat_error_oracle, whose second line is printed with γ(P); its proof
+    has γ(Q), which is used here (docs/paper.md, erratum 11).
+    """
+    masses = Masses.from_histograms(p, q)
+    n = whole("n", n, least=3)
+    m = n if m is None else whole("m", m, least=3)
+    constant = _smoothing_constant(constant)
+    c = _finite_constants(divergence, using)
+    total = 0.0
+    for masses_side, size, side in ((masses.p, n, c), (masses.q, m, c.swap())):
+        offset = max(side.conjugate_at_zero, side.second)
+        if constant == 0.0:
+            total += (side.first * math.log(size) + offset) * float(alpha(masses_side, size))
+            total += (side.first + offset) * float(beta(masses_side, size))
+        else:
+            bins = masses_side.shape[-1]
+            spread = size / (size + bins * constant) * float(alpha(masses_side, size))
+            spread += float(gamma(masses_side, size, constant))
+            total += spread * (side.first * math.log(size / constant + bins) + offset)
+    return total
+
+
+def quantization_error(bins: int, divergence: Divergence = KL_INTEGRAL) -> float:
+    """A bound on the error of the best partition into `bins` cells: (f(0) + f*(0))/(bins/2).
+
+    Paper: thm:quant_error_fdiv, with 2k cells for the k of its right-hand side.
+    """
+    return (divergence.at_zero + divergence.conjugate_at_zero) / (whole("bins", bins, least=2) // 2)
+
+
+def total_error(bins: int, n: int, *, divergence: Divergence = KL_INTEGRAL, using: Constants | None = None) -> float:
+    """Statistical plus quantisation error of the empirical estimate on the best partition.
+
+    Paper: thm:est_error_ray, with its constant made explicit.
+    """
+    statistical = statistical_bound(bins, n, divergence=divergence, using=using)
+    return statistical + quantization_error(bins, divergence)
+
+
+def suggested_bins(n: int, *, divergence: Divergence = KL_INTEGRAL, using: Constants | None = None) -> int:
+    """The number of bins at which `total_error` is least, of order n^(1/3) (paper: thm:est_error_ray).
+
+    The bounds are for the worst case; in practice n/10 bins work well, since real data have short tails.
+    """
+    n = whole("n", n, least=3)
+    # Even numbers only: an odd cell adds statistical error and lowers no bound. `total_error` has one minimum in k.
+    most = 2 * math.ceil(4 * n ** (1 / 3)) + 4
+    return min(range(2, most, 2), key=lambda k: total_error(k, n, divergence=divergence, using=using))
+
+
+def oracle_partition(masses: Masses, bins: int, divergence: Divergence = KL_INTEGRAL) -> NDArray[np.intp]:
+    """A label from 0 to bins − 1 for each atom: level sets of f(p/q) where p ≤ q and of f*(q/p) where p > q.
+
+    This is the partition in the proof of thm:quant_error_fdiv (fig:quant:proof). Merging the atoms of each cell
+    changes D_f by at most `quantization_error`.
+    """
+    if not masses.plain or masses.p.ndim != 1:
+        raise InputError(
+            "`masses` must come from one pair of histograms; got a batch, a likelihood ratio or an extrapolation."
+        )
+    if not math.isfinite(divergence.at_zero + divergence.conjugate_at_zero):
+        raise InputError(
+            f"`divergence` must have a finite f(0) + f*(0), or no partition has an error bound; got {divergence}. "
+            "Use KL_INTEGRAL, JS or LE_CAM."
+        )
+    half = whole("bins", bins, least=2) // 2
+    p, q = masses.p, masses.q
+    value = divergence.terms(p, q)
+    below = p <= q
+    with np.errstate(divide="ignore", invalid="ignore"):
+        level = np.where(below, value / q / divergence.at_zero, value / p / divergence.conjugate_at_zero)
+    level = np.nan_to_num(level, nan=0.0, posinf=1.0)
+    cell = np.minimum((level * half).astype(np.intp), half - 1)
+    return np.where(below, cell, half + cell)
+
+
+def _rows(p: Any) -> Array:
+    return Masses.from_histograms(p, p).p
+
+
+def _smoothing_constant(value: float) -> float:
+    if not (math.isfinite(value) and value >= 0):
+        raise InputError(f"`constant` must be 0 (no smoothing) or a positive number; got {value!r}.")
+    return float(value)
+
+
+def _finite_constants(divergence: Divergence, using: Constants | None) -> Constants:
+    chosen = constants(divergence) if using is None else using
+    if not chosen.finite:
+        raise InputError(
+            f"`divergence` must have finite constants (asmp:fdiv), or no bound holds; got {divergence} with {chosen}. "
+            "Use KL_INTEGRAL, JS, LE_CAM or interpolated(KL, 0.5), for example."
+        )
+    return chosen

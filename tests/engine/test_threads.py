@@ -1,0 +1,72 @@
+"""Threads: results in order, bounded memory, and BLAS limits that are always removed."""
+
+import threading
+import time
+
+import numpy as np
+import pytest
+import scipy.linalg  # noqa: F401 - so that its BLAS is loaded before threads are counted
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from mallow.engine import cores, ordered_map, single_threaded_blas
+
+
+def blas_threads() -> list[int]:
+    return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_results_come_in_the_order_of_the_tasks(threads):
+    def slow_first(task: int) -> int:
+        time.sleep(0.002 * (task % 3 == 0))
+        return task * task
+
+    assert list(ordered_map(slow_first, range(20), threads)) == [task * task for task in range(20)]
+
+
+@pytest.mark.parametrize(("threads", "ahead"), [(2, 2), (3, 1)])
+def test_few_results_wait_to_be_consumed(threads, ahead):
+    started = []
+    results = ordered_map(started.append, range(100), threads, ahead=ahead)
+    next(results)
+    time.sleep(0.05)
+    assert len(started) <= ahead * threads + 1
+    assert len(list(results)) == 99
+
+
+def test_errors_of_tasks_reach_the_caller():
+    with pytest.raises(ZeroDivisionError):
+        list(ordered_map(lambda task: 1 // task, [1, 0, 2], 2))
+
+
+def test_there_is_at_least_one_core():
+    assert cores() >= 1
+
+
+def test_threads_of_blas_are_restored_after_overlapping_calls():
+    points = np.random.default_rng(0).normal(size=(300, 300))
+    seen = []
+
+    def work(seconds: float) -> None:
+        with single_threaded_blas():
+            seen.append(max(blas_threads()))
+            time.sleep(seconds)
+            points @ points
+
+    with threadpool_limits(2, user_api="blas"):
+        before = blas_threads()
+        workers = [threading.Thread(target=work, args=(seconds,)) for seconds in (0.02, 0.1, 0.05)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        assert blas_threads() == before
+    assert seen == [1, 1, 1]
+
+
+def test_threads_of_blas_are_restored_after_an_error():
+    with threadpool_limits(2, user_api="blas"):
+        before = blas_threads()
+        with pytest.raises(KeyError), single_threaded_blas():
+            raise KeyError
+        assert blas_threads() == before

@@ -1,0 +1,38 @@
+"""Reduce: it keeps what it should keep, and refuses bad options."""
+
+import numpy as np
+import pytest
+from pytest import approx
+
+from estimate_truths import eight_clusters
+from mallow import InputError
+from mallow.estimate import Reduce
+
+X, Y = eight_clusters(600), eight_clusters(600, shift=0.3, seed=1)
+
+
+def test_all_the_variance_may_be_kept():
+    assert Reduce(variance=1.0)(X, Y)[0].shape == (600, 6)
+
+
+def test_reduction_keeps_distances_when_it_keeps_all_axes():
+    x, y = Reduce(variance=1.0, normalise=False)(X, Y)
+    assert np.linalg.norm(x[:50, None] - y[:50], axis=2) == approx(np.linalg.norm(X[:50, None] - Y[:50], axis=2))
+    unit = X / np.linalg.norm(X, axis=1, keepdims=True)
+    x, _ = Reduce(variance=1.0)(X, Y)
+    assert np.linalg.norm(x[0] - x[1]) == approx(np.linalg.norm(unit[0] - unit[1]))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Reduce(variance=0), r"`variance` must be above 0 and at most 1; got 0"),
+        (lambda: Reduce(variance=1.5), r"`variance` must be above 0 and at most 1; got 1.5"),
+        (lambda: Reduce(variance=None), r"`variance` or `dimension` must be a number; both are None. Pass reduce=None"),
+        (lambda: Reduce(dimension=0), r"`dimension` must be an integer of at least 1; got 0"),
+        (lambda: Reduce()(X, Y[:, :3]), r"features of the same width; got 6 and 3"),
+    ],
+)
+def test_bad_options_are_refused(make, message):
+    with pytest.raises(InputError, match=message):
+        make()

@@ -1,0 +1,100 @@
+"""A diagnosis as text, table, data frame, picture and JSON."""
+
+import json
+import re
+
+import pytest
+
+from explain.planted import TEXTS, TWO_BINS, X, Y, lengths_as_features, with_loops
+from mallow import InputError, Samples
+from mallow.explain import Diagnosis, diagnose
+
+
+@pytest.fixture(scope="module")
+def of_texts() -> Diagnosis:
+    samples = Samples(texts=TEXTS, ids=[f"id-{i}" for i in range(50)])
+    return diagnose(samples, with_loops(20), embedder=lengths_as_features, measure=TWO_BINS)
+
+
+@pytest.fixture(scope="module")
+def of_features() -> Diagnosis:
+    return diagnose(X, Y)
+
+
+def test_it_survives_json(of_texts, of_features):
+    for diagnosis in (of_texts, of_features):
+        assert Diagnosis.from_json(diagnosis.to_json()) == diagnosis
+        assert Diagnosis.from_dict(diagnosis.to_dict()) == diagnosis
+        assert json.loads(diagnosis.to_json())["kind"] == "mallow diagnosis"
+    assert of_texts.to_dict()["sample_kind"] == "text"
+    with pytest.raises(InputError, match=r"must be what Diagnosis.to_dict wrote; its kind is 'mallow score'"):
+        Diagnosis.from_dict({"kind": "mallow score"})
+
+
+def test_the_text_is_complete(of_texts):
+    text = str(of_texts)
+    first = text.splitlines()[0]
+    assert re.fullmatch(
+        r"gap 0\.\d{4} \(mid-point\): 0\.\d{4} missed, 0\.\d{4} invented; 50 reference and 50 model samples in 2 bins",
+        first,
+    )
+    assert (
+        "INVENTED by the model\n\n1. 100% of what the model invents: 0 reference and 20 model samples, 10.0 and" in text
+    )
+    assert "  typical    loop\n  length     10 words; elsewhere 6\n  model      loop loop" in text
+    assert "not significant" not in text
+    assert max(map(len, text.splitlines())) < 160
+    assert repr(of_texts).startswith("Diagnosis(missed 0.")
+    assert "1 of 1 regions significant" in repr(of_texts)
+
+
+def test_the_text_of_features_names_places():
+    text = str(diagnose(X, Y[:360]))
+    assert re.search(r"reference  sample \d+\n", text)
+    assert "not significant" in text
+
+
+def test_the_table_has_one_row_per_region(of_texts, of_features):
+    lines = of_texts.table().splitlines()
+    assert re.split(r" {2,}", lines[0].strip()) == ["share", "reference", "model", "adjusted p", "typical terms"]
+    assert lines[-1].startswith("invented   100%          0     20")
+    assert lines[-1].endswith("loop")
+    assert of_features.table("markdown").count("\n") == 1 + len(of_features.regions)
+    html = of_features._repr_html_()
+    assert html.startswith("<p>gap ")
+    assert html.count("<tr>") == 1 + len(of_features.regions)
+
+
+def test_the_data_frame_has_one_row_per_region(of_texts):
+    pytest.importorskip("pandas", reason="needs pip install 'mallow[frames]'")
+    frame = of_texts.to_frame()
+    assert frame["side"].tolist() == ["missed", "invented"]
+    assert frame["terms"].tolist()[1] == "loop"
+    assert frame["share"].tolist() == [region.share for region in of_texts.regions]
+    assert frame["expected_model"].tolist() == [region.expected[1] for region in of_texts.regions]
+
+
+def test_bars_are_shares_of_the_whole_gap():
+    pyplot = pytest.importorskip("matplotlib.pyplot", reason="needs pip install 'mallow[plot]'")
+    pyplot.switch_backend("agg")
+    diagnosis = diagnose(X, Y, regions=1000)
+    ax = diagnosis.plot()
+    widths = [bar.get_width() for bar in ax.patches]
+    assert len(widths) == len(diagnosis.regions)
+    assert sum(widths) == pytest.approx(1)
+    missed = sum(widths[: len(diagnosis.missed)])
+    assert missed == pytest.approx(diagnosis.gap["missed"] / sum(diagnosis.gap.values()))
+    assert [tick.get_text() for tick in ax.get_yticklabels()] == [f"bin {region.bin}" for region in diagnosis.regions]
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["missed by the model", "invented by the model"]
+    pale = [bar.get_alpha() < 1 for bar in ax.patches]
+    assert pale == [not region.significant for region in diagnosis.regions]
+    assert diagnosis.plot(ax) is ax
+    pyplot.close("all")
+
+
+def test_bars_are_labelled_by_terms(of_texts):
+    pyplot = pytest.importorskip("matplotlib.pyplot", reason="needs pip install 'mallow[plot]'")
+    pyplot.switch_backend("agg")
+    assert of_texts.plot().get_yticklabels()[1].get_text() == "loop"
+    assert len(diagnose(X, X).plot().patches) == 0
+    pyplot.close("all")

@@ -1,0 +1,42 @@
+"""The word tokenizer: scripts of many kinds, and nothing visible is lost."""
+
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mallow.models import words
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("Don’t STOP, it's 3.14 a_b!", ["don’t", "stop", ",", "it's", "3", ".", "14", "a_b", "!"]),
+        ("'quoted' -- x", ["'", "quoted", "'", "-", "-", "x"]),
+        ("", []),
+        (" \t\n\u2003", []),
+        ("👩‍💻👍🏽 ❤️ 🇬🇧🇫🇷 1️⃣", ["👩‍💻", "👍🏽", "❤️", "🇬🇧", "🇫🇷", "1️⃣"]),
+        ("السلام عليكم، كيف حالك؟", ["السلام", "عليكم", "،", "كيف", "حالك", "؟"]),
+        ("שָׁלוֹם עֲלֵיכֶם!", ["שָׁלוֹם", "עֲלֵיכֶם", "!"]),
+        ("\u200fשלום\u200e abc", ["שלום", "abc"]),
+        ("می‌خواهم", ["می‌خواهم"]),
+        ("हिन्दी में", ["हिन्दी", "में"]),
+        ("我喜欢Python。です", ["我", "喜", "欢", "python", "。", "で", "す"]),
+        ("Cafe\u0301", ["caf\u00e9"]),
+        ("ÀÉ Ω", ["àé", "ω"]),
+        ("a\ud800b", ["a", "\ud800", "b"]),
+    ],
+    ids=lambda value: ascii(value)[:24] if isinstance(value, str) else "",
+)
+def test_words_of_many_scripts(text, tokens):
+    assert words(text) == [unicodedata.normalize("NFC", token) for token in tokens]
+
+
+@given(text=st.text())
+def test_words_lose_nothing_that_can_be_seen(text):
+    joined = "".join(words(text))
+    assert not any(character.isspace() for character in joined)
+    kept = unicodedata.normalize("NFC", text.lower())
+    visible = [c for c in kept if not c.isspace() and unicodedata.category(c)[0] not in "CM"]
+    assert [c for c in joined if unicodedata.category(c)[0] not in "CM"] == visible

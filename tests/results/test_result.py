@@ -1,0 +1,221 @@
+"""What every result offers, on real results of every kind: text, tables, JSON and back, frames, notebooks, pictures."""
+
+import json
+import warnings
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+
+import mallow
+from mallow.errors import Caveat, InputError, warn_about
+from mallow.generate import GenerationPlan, NGram
+from mallow.results import FORMS, Result, TableData, from_plain, join_names, merge_caveats, render, to_plain
+
+WORDS = ["river", "house", "runs", "slowly", "green", "old", "stone", "light"]
+
+
+def points(shift, seed, n=150):
+    return np.random.default_rng(seed).normal(shift, 1.0, size=(n, 4))
+
+
+def texts(n, seed):
+    rng = np.random.default_rng(seed)
+    return [" ".join(rng.choice(WORDS, rng.integers(6, 14))) + "." for _ in range(n)]
+
+
+def letters(samples):
+    return np.array([[text.count(letter) for letter in "aeiostrn"] for text in samples], dtype=float)
+
+
+def make(kind, folder):
+    x, a, b = points(0, 0), points(0.2, 1), points(0.9, 2)
+    if kind == "score":
+        return mallow.score(x, b, repeats=2)
+    if kind == "comparison":
+        return mallow.compare(x, {"a": a, "b <i>": b}, repeats=2)
+    if kind == "check":
+        return mallow.check_regression(x, b, mallow.score(x, a, repeats=2))
+    if kind == "plan":
+        return mallow.plan_samples(x, a, b, detect=0.4, repeats=2)
+    if kind == "diagnosis":
+        return mallow.diagnose(texts(150, 1), texts(120, 2) + ["Buy gold watches now."] * 30, embedder=letters)
+    if kind == "audit":
+        return mallow.audit_embedder(texts(200, 1), letters, repeats=1)
+    if kind == "baselines":
+        return mallow.baselines.table(x, {"a": a, "b": b}, repeats=1)
+    model = NGram.fit(texts(100, 1), order=2)
+    decoders = ["nucleus:0.5,0.9"]
+    plan = GenerationPlan(max_new=4)
+    return mallow.sweep(texts(100, 2), model, decoders, folder, plan, tokens=2, embedder=letters, repeats=1)
+
+
+KINDS = ["score", "comparison", "check", "plan", "diagnosis", "audit", "baselines", "sweep"]
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def result(request, tmp_path_factory):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", mallow.EstimateWarning)
+        return make(request.param, tmp_path_factory.mktemp("sweep"))
+
+
+def test_json_loses_nothing(result):
+    text = result.to_json()
+    again = type(result).from_json(text)
+    assert again.to_json() == text
+    assert type(again) is type(result)
+    assert str(again) == str(result)
+    assert json.loads(text)["kind"] == f"mallow {result.KIND}"
+    assert {field.name for field in fields(result)} <= set(json.loads(text))
+
+
+def test_other_data_are_refused(result):
+    name = type(result).__name__
+    with pytest.raises(InputError, match=f"`data` must be what {name}.to_dict wrote; its kind is 'mallow pie'"):
+        type(result).from_dict({"kind": "mallow pie"})
+    with pytest.raises(InputError, match=f"`data` must be what {name}.to_dict wrote; it is damaged, or was written by"):
+        type(result).from_dict({"kind": f"mallow {result.KIND}"})
+    with pytest.raises(InputError, match=f"`text` must be JSON, as {name}.to_json wrote it"):
+        type(result).from_json("{")
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_tables_have_the_same_rows_in_every_form(result, form):
+    table = result._table()
+    text = result.table(form)
+    assert len(table.rows) > 0
+    assert {len(row) for row in table.rows} == {len(table.head)}
+    begin = {"text": "", "markdown": "| ", "latex": r"\begin{tabular}", "html": "<table>"}[form]
+    assert text.startswith(begin)
+    lines = text.count("<tr>") - 1 if form == "html" else None
+    assert lines in (None, len(table.rows))
+
+
+def test_an_unknown_form_is_refused(result):
+    with pytest.raises(InputError, match="`form` must be one of text, markdown, latex, html; got 'pdf'"):
+        result.table("pdf")
+
+
+def test_a_frame_has_the_numbers_unrounded(result):
+    pandas = pytest.importorskip("pandas")
+    frame = result.to_frame()
+    assert isinstance(frame, pandas.DataFrame)
+    assert len(frame) == len(result._records()) > 0
+
+
+def test_people_read_a_few_lines(result):
+    text = str(result)
+    assert text.strip() == text
+    assert max(map(len, text.splitlines()[:1])) < 250
+    assert "\n" not in repr(result)
+    assert repr(result).startswith(f"{type(result).__name__}(")
+
+
+def test_notebooks_show_a_table_and_escape_names(result):
+    page = result._repr_html_()
+    assert page.count("<table>") == 1
+    assert "<i>" not in page
+
+
+def test_results_draw_themselves(result):
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    ax = result.plot()
+    assert ax.get_xlabel()
+    again = result.plot(ax=ax)
+    assert again is ax
+    matplotlib.pyplot.close(ax.figure)
+
+
+def test_caveats_are_values(result):
+    if result.KIND != "audit":
+        assert all(isinstance(caveat, Caveat) for caveat in result.caveats)
+
+
+def test_a_score_formats_as_a_number():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        score = make("score", None)
+    assert f"{score:.3f}" == f"{score.mauve:.3f}"
+    assert f"{score}" == str(score)
+
+
+def test_the_comparison_of_a_frame_names_systems_and_ranks():
+    pytest.importorskip("pandas")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        comparison = make("comparison", None)
+    frame = comparison.to_frame()
+    assert list(frame["system"]) == list(comparison.scores)
+    assert list(frame["mauve"]) == [score.mauve for score in comparison.scores.values()]
+    assert list(frame["best_rank"]) == [best for best, _ in comparison.ranks.values()]
+
+
+# --- the parts
+
+
+def test_plain_data_keep_types():
+    value = {"a": (1, 2.5), "b": np.arange(3), "c": None}
+    assert to_plain(value) == {"a": [1, 2.5], "b": {"dtype": "<i8", "shape": [3], "values": [0, 1, 2]}, "c": None}
+    back = from_plain(dict[str, tuple[float, float] | None], {"x": [1, 2], "y": None})
+    assert back == {"x": (1.0, 2.0), "y": None}
+    array = from_plain(np.ndarray, to_plain(np.array([1.0, np.inf, np.nan])))
+    np.testing.assert_array_equal(array, [1.0, np.inf, np.nan])
+
+
+def test_large_arrays_are_packed():
+    array = np.random.default_rng(0).normal(size=(40, 50)).astype(np.float32)
+    plain = to_plain(array)
+    assert "base64" in plain
+    back = from_plain(np.ndarray, json.loads(json.dumps(plain)))
+    assert back.dtype == np.float32
+    np.testing.assert_array_equal(back, array)
+
+
+def test_caveats_merge_over_systems():
+    few = [Caveat("few samples", "only 300 samples.", name) for name in "abcd"]
+    own = Caveat("length", "texts are longer.", "b")
+    assert merge_caveats([*few, own], list("abcd")) == ["all four systems: only 300 samples.", "b: texts are longer."]
+    assert merge_caveats([few[0], few[0], few[2]], list("abcd")) == ["a and c: only 300 samples."]
+    assert merge_caveats([replace(own, system=None)], list("abcd")) == ["texts are longer."]
+    assert merge_caveats([few[0], few[1]], ["a", "b"]) == ["a and b: only 300 samples."]
+    many = [Caveat("few samples", "few.", f"s{i}") for i in range(14)]
+    assert merge_caveats(many, [f"s{i}" for i in range(14)]) == ["all 14 systems: few."]
+
+
+def test_names_are_joined_as_a_phrase():
+    assert [join_names(list(names)) for names in ("a", "ab", "abc")] == ["a", "a and b", "a, b and c"]
+
+
+def test_warnings_are_raised_once_and_at_the_caller():
+    def door():
+        warn_about([Caveat("x", "doubtful."), Caveat("x", "doubtful."), Caveat("x", "doubtful.", "a")])
+
+    with pytest.warns(mallow.EstimateWarning) as caught:
+        door()
+    assert [str(one.message) for one in caught] == ["doubtful.", "a: doubtful."]
+    assert {one.filename for one in caught} == {__file__}
+
+
+def test_a_table_wider_than_the_terminal_becomes_paragraphs():
+    table = TableData(["", "first", "second"], [["x", "1" * 30, "2" * 30], ["y", "3", "4"]])
+    narrow = render("text", table, width=40)
+    assert max(map(len, narrow.splitlines())) <= 40
+    assert narrow.split("\n\n")[1].splitlines()[0] == "y"
+
+
+def test_a_result_without_a_layout_shows_its_plain_fields():
+    from dataclasses import dataclass
+    from typing import ClassVar
+
+    @dataclass(frozen=True)
+    class Plain(Result):
+        KIND: ClassVar[str] = "plain"
+        name: str
+        value: float
+        parts: tuple[int, ...]
+
+    plain = Plain("a", 0.5, (1, 2))
+    assert plain.table("markdown").splitlines()[-1] == "| a | 0.5000 |"
+    assert Plain.from_json(plain.to_json()) == plain

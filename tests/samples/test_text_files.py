@@ -1,0 +1,131 @@
+"""Files of texts: long texts, memory, and every bad entry with its place."""
+
+import csv
+import gzip
+import json
+import re
+import sys
+import tracemalloc
+
+import pytest
+
+from mallow import InputError, read, write
+
+BAD_ENTRIES = {
+    ".jsonl": [
+        (b'{"text": ""}', "empty text"),
+        (b'{"text": "b"', "invalid JSON: Expecting ',' delimiter at column 13"),
+        (
+            b"[",
+            "invalid JSON: Expecting value at column 2 (is the file a single JSON array instead of one object per line?)",
+        ),
+        (b'"b"', 'must be a JSON object such as {"text": "…"}; got "b"'),
+        (b"[" * 100_000, "invalid JSON: "),
+        (b'{"text": ' + b"9" * 5000 + b"}", "invalid JSON: Exceeds the limit"),
+        (b'{"text": null}', "the text is missing (null)"),
+        (b'{"text": 3.5}', "the text must be a string; got 3.5 (float)"),
+        (b'{"text": {"a": 1}}', "the text must be a string; got {'a': 1} (dict)"),
+        (b'{"text": []}', "the list of texts is empty"),
+        (b'{"text": ["b", ""]}', "empty text (generation 2 of 2)"),
+        (b'{"text": "b\\ud800"}', "not valid Unicode: '\\ud800' at character 1"),
+        (b'{"txt": "b", "n": 1}', "no field `text`; available fields: `txt`, `n`; choose one with field=… (--field)"),
+        (
+            b'{"text": "b", "id": 1}',
+            "`id` is present here but missing in the entries before it; all entries must have it, or none",
+        ),
+        (
+            b'{"text": "\xe9"}',
+            "not UTF-8: byte 0xe9 at byte offset 24; if the file is Latin-1, re-encode it with iconv -f ISO-8859-1 -t UTF-8",
+        ),
+    ],
+    ".txt": [
+        (b"", "empty text"),
+        (b"b\xff", "not UTF-8: byte 0xff at byte offset 3"),
+    ],
+    ".csv": [
+        (b'""', "empty text"),
+        (b"", "empty text"),
+        (b"b,c", "2 columns, but the header has 1"),
+        (b'"b"c', "invalid CSV: ',' expected after '\"' (lines 3 to 3)"),
+        (b"b\rc", "invalid CSV: new-line character seen in unquoted field"),
+    ],
+}
+
+
+GOOD = {".jsonl": b'{"text": "a"}\n', ".txt": b"a\n", ".csv": b"text\na\n"}
+
+
+@pytest.mark.parametrize("zipped", ["", ".gz"])
+@pytest.mark.parametrize(
+    ("suffix", "line", "message"), [(suffix, *entry) for suffix, entries in BAD_ENTRIES.items() for entry in entries]
+)
+def test_a_bad_entry_is_refused_with_its_place_or_skipped_and_listed(suffix, line, message, zipped, tmp_path):
+    path = tmp_path / f"a{suffix}{zipped}"
+    after = GOOD[suffix].splitlines(keepends=True)[-1]
+    data = GOOD[suffix] + line + b"\n" + after
+    path.write_bytes(gzip.compress(data, mtime=0) if zipped else data)
+    place = f"{path}:{GOOD[suffix].count(10) + 1}: "
+    with pytest.raises(InputError, match=re.escape(place + message)) as error:
+        read(path)
+    assert "skip_bad=True (--skip-bad)" in str(error.value)
+    samples = read(path, skip_bad=True)
+    assert (samples.texts[0], samples.texts[-1]) == ("a", "a")
+    assert len(samples.skipped) == 1
+    assert samples.skipped[0].startswith(place + message)
+
+
+def test_bad_bytes_in_csv(tmp_path, refused):
+    path = tmp_path / "a.csv"
+    path.write_bytes(b'text,id\n"a\nb\xe9",1\nc,2\n')
+    refused(path, f"{path}:3: not UTF-8: byte 0xe9 at byte offset 12")
+    samples = read(path, skip_bad=True)
+    assert (samples.texts, samples.ids) == (("c",), ("2",))
+    assert samples.skipped[0].startswith(f"{path}:2: not valid Unicode: '\\udce9' at character 3")
+
+
+def test_a_quotation_mark_that_is_never_closed_swallows_nothing_silently(tmp_path, refused):
+    path = tmp_path / "a.csv"
+    path.write_text('text\na\n"b\nc\nd\n')
+    refused(path, f"{path}:3: invalid CSV: unexpected end of data (lines 3 to 5)")
+    assert read(path, skip_bad=True).skipped == (f"{path}:3: invalid CSV: unexpected end of data (lines 3 to 5)",)
+
+
+def test_a_text_of_a_million_characters(tmp_path):
+    text = "é, \n" * 250_000
+    csv.field_size_limit(131_072)
+    for suffix in (".jsonl", ".csv"):
+        write(read([text, "b"]), tmp_path / f"a{suffix}")
+        assert read(tmp_path / f"a{suffix}").texts == (text, "b")
+    assert csv.field_size_limit() == 131_072
+
+
+def test_texts_are_in_memory_once(tmp_path):
+    path, n, size = tmp_path / "a.jsonl.gz", 2000, 10_000
+    with gzip.open(path, "wt", compresslevel=1) as file:
+        file.writelines(json.dumps({"text": f"{i:<{size}}"}) + "\n" for i in range(n))
+    tracemalloc.start()
+    samples = read(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(samples) == n
+    assert peak < 1.1 * n * size
+
+
+def test_parquet_without_pyarrow_says_what_to_install(tmp_path, monkeypatch, refused):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    (tmp_path / "a.parquet").touch()
+    refused(tmp_path / "a.parquet", "pip install 'mallow[tables]'")
+    with pytest.raises(InputError, match=re.escape("pip install 'mallow[tables]'")):
+        write(read(["a"]), tmp_path / "b.parquet")
+
+
+def test_bad_parquet(tmp_path, refused):
+    arrow = pytest.importorskip("pyarrow", reason="parquet needs pyarrow: pip install 'mallow[tables]'")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    (tmp_path / "a.parquet").write_bytes(b"PAR1 nonsense")
+    refused(tmp_path / "a.parquet", "a.parquet: not a readable parquet file")
+    parquet.write_table(arrow.table({"my.text": [["a", "b"], ["c", None]], "id": [5, 6]}), tmp_path / "b.parquet")
+    refused(tmp_path / "b.parquet", "no column `text`; available columns: `my.text`, `id`")
+    refused(tmp_path / "b.parquet", "b.parquet[1]: the text is missing (null) (generation 2 of 2)", field="my.text")
+    assert read(tmp_path / "b.parquet", field="my.text", skip_bad=True).ids == ("5", "5", "6")

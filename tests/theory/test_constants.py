@@ -1,0 +1,87 @@
+"""The constants of generators: valid on a grid, sharp, and never above those of the paper's table."""
+
+from dataclasses import astuple
+
+import numpy as np
+import pytest
+from pytest import approx
+
+from mallow import (
+    CHI2,
+    CHI2_INTEGRAL,
+    HELLINGER2,
+    JS,
+    KL,
+    KL_INTEGRAL,
+    LE_CAM,
+    TV,
+    Divergence,
+    InputError,
+    bounds,
+    conjugate,
+    interpolated,
+    skew_js,
+)
+
+TABLE = [JS, KL_INTEGRAL, LE_CAM] + [
+    make(lam)
+    for lam in (0.05, 0.3, 0.5, 0.9)
+    for make in (skew_js, lambda lam: interpolated(KL, lam), lambda lam: interpolated(CHI2, lam))
+]
+EVERY = [*TABLE, CHI2_INTEGRAL]
+
+
+def holds(divergence, first, second):
+    """Whether |f′| ≤ C₁ max(1, log 1/t) on (0, 1) and t f″/2 ≤ C₂, by differences on a fine grid."""
+    s = np.linspace(-9, 9, 3601)
+    slope = np.gradient(divergence.f(np.exp(s)), s) / np.exp(s)
+    curvature = np.gradient(slope, s) / 2
+    inner = slice(2, -2)
+    below = s[inner] < 0
+    small = np.abs(slope[inner]) <= first * np.maximum(1, -s[inner]) * (1 + 1e-4) + 1e-9
+    return small[below].all() and (curvature[inner] <= second * (1 + 1e-4)).all()
+
+
+@pytest.mark.parametrize("divergence", TABLE, ids=repr)
+def test_the_constants_of_the_table_are_valid(divergence):  # paper: tab:fdiv:asmp-examples
+    c = bounds.paper_constants(divergence)
+    assert c.at_zero == approx(divergence.at_zero)
+    assert c.conjugate_at_zero == approx(divergence.conjugate_at_zero)
+    assert holds(divergence, c.first, c.second)
+    assert holds(conjugate(divergence), c.conjugate_first, c.conjugate_second)
+
+
+@pytest.mark.parametrize("divergence", EVERY, ids=repr)
+def test_the_sharp_constants_are_valid_and_cannot_be_lowered(divergence):
+    c = bounds.constants(divergence)
+    assert c.finite
+    for side, first, second in (
+        (divergence, c.first, c.second),
+        (conjugate(divergence), c.conjugate_first, c.conjugate_second),
+    ):
+        assert holds(side, first, second)
+        assert not holds(side, first, 0.99 * second)
+        at = np.array([-9.0, -8.0])  # C₁ may only be reached as t → 0: then |f′| grows by C₁ for each e
+        lower, upper = (side.f(np.exp(at + step)) for step in (-1e-3, 1e-3))
+        growth = -np.diff(np.abs(upper - lower) / (np.exp(at + 1e-3) - np.exp(at - 1e-3)))[0]
+        assert growth >= 0.98 * first or not holds(side, 0.98 * first, second)
+
+
+@pytest.mark.parametrize("divergence", TABLE, ids=repr)
+def test_the_sharp_constants_are_never_above_the_table(divergence):
+    sharp, table = (astuple(f(divergence)) for f in (bounds.constants, bounds.paper_constants))
+    assert all(s <= t * (1 + 1e-4) + 1e-12 for s, t in zip(sharp, table, strict=True))
+
+
+@pytest.mark.parametrize("divergence", [KL, CHI2, TV, HELLINGER2], ids=repr)
+def test_divergences_outside_the_assumption_have_no_finite_constants(divergence):
+    assert not bounds.constants(divergence).finite
+    with pytest.raises(
+        InputError, match=rf"^The paper's table has no finite constants for {divergence}; .*numerically"
+    ):
+        bounds.paper_constants(divergence)
+
+
+def test_a_generator_with_a_kink_has_no_second_constant():
+    kinked = Divergence("kinked", lambda t: np.maximum(np.abs(t - 1) - 0.3, 0))
+    assert bounds.constants(kinked).second == np.inf

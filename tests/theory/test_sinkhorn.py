@@ -1,0 +1,53 @@
+"""Sinkhorn's iteration: closed forms, extreme regularisers, plans that have not converged."""
+
+import numpy as np
+import pytest
+from pytest import approx
+
+from mallow import EstimateWarning, InputError
+from mallow.theory import _sinkhorn
+from mallow.transport import entropic_cost, solve_entropic, transport_cost
+from point_clouds import gaussian_points
+
+pytest.importorskip("ot", reason="needs the extra 'transport'")
+
+
+def test_two_points_have_a_closed_form():
+    # Plan (s, t; t, s)/2 with t/s = e^(−1/ε): the cost is t.
+    x = np.array([[0.0], [1.0]])
+    for regulariser in (0.05, 0.5, 5.0):
+        odds = np.exp(-1 / regulariser)
+        assert entropic_cost(x, x, regulariser=regulariser) == approx(odds / (1 + odds), rel=1e-7)
+
+
+def test_costs_of_a_million_with_a_tiny_regulariser_are_stable():
+    x, y = np.array([[0.0], [1000.0]]), np.array([[1.0], [1001.0]])
+    assert entropic_cost(x, y, regulariser=0.01) == approx(1.0, rel=1e-9)  # e^(−10⁸) underflows
+    scattered = 1e3 * gaussian_points(12, 2)
+    moved = scattered + 1e-2 * gaussian_points(12, 2, seed=1)
+    assert entropic_cost(scattered, moved, regulariser=1.0) == approx(transport_cost(scattered, moved), rel=1e-6)
+
+
+def test_an_entropic_plan_that_has_not_converged_is_reported(monkeypatch):
+    x, y = gaussian_points(20, 3), gaussian_points(21, 3, seed=1)
+    converged = entropic_cost(x, y, regulariser=0.3)
+    monkeypatch.setattr(_sinkhorn, "_MOST_ROUNDS", 2)
+    message = r"^the entropic plan has not converged: its masses are off by .* Pass a larger `regulariser`, or use tra"
+    with pytest.warns(EstimateWarning, match=message) as raised:
+        early = entropic_cost(x, y, regulariser=0.3)
+    assert [warning.filename for warning in raised] == [__file__]
+    assert early == approx(converged, rel=1e-3)
+    result = solve_entropic(x, y, regulariser=0.3)  # any warning would be an error
+    assert result.value == early
+    assert [(caveat.kind, str(caveat)) for caveat in result.caveats] == [("transport plan", str(raised[0].message))]
+    assert 1e-9 < result.caveats[0].values["error"] < 1e-3
+    with pytest.raises(InputError, match=r"`regulariser` is too small: after 200 steps .* or use transport_cost"):
+        entropic_cost(x, y, regulariser=1e-6)
+
+
+def test_scalings_beyond_any_number_are_carried_over_as_logarithms():
+    # Almost all mass must take the expensive way from 0 to 11, whose kernel is e^(−2/ε) = 1e-869 of the others'.
+    x, y = np.array([[0.0], [1.0]]), np.array([[10.0], [11.0]])
+    p, q = [1 - 1e-6, 1e-6], [1e-6, 1 - 1e-6]
+    value = entropic_cost(x, y, p=p, q=q, regulariser=1e-3)
+    assert value == approx(transport_cost(x, y, p=p, q=q), rel=1e-9)
