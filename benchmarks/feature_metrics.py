@@ -1,15 +1,16 @@
-"""Feature metrics: seconds and memory at 50,000 × 2,048 a side, and against torch-fidelity and prdc on the same features.
+"""Feature metrics: seconds and memory for 50,000 × 2,048 per side, and compared with torch-fidelity and prdc.
 
     python benchmarks/feature_metrics.py [--peers PYTHON] [--small] [--large first | full]
 
-Every measurement is a process of its own. Memory is the most that the process ever held, samples and libraries included. The
-other packages run at 5,000 × 512 by the interpreter PYTHON of an environment that has them (`pip install prdc==0.2 torch==2.13.0
-torch-fidelity==0.4.0`); torchvision is not needed by what is called here, and replaced by an empty module. The ratios are of CPU
-seconds of runs that take turns, so that other work on the machine does not count.
+Every measurement runs in a process of its own. Memory is the peak of the process, including samples and libraries. The other
+packages run on the same features, 5,000 × 512 per side, with the interpreter PYTHON of an environment that has them (`pip
+install prdc==0.2 torch==2.13.0 torch-fidelity==0.4.0`); torchvision is not needed by the functions that are called here, and is
+replaced by an empty module. The ratios are those of CPU seconds of alternating runs, so that other work on the machine does not
+count.
 
-`--large full` takes about 10 minutes of CPU. `--large first` does the first blocks of the kernel distance and of precision and
-recall only: all blocks have one shape, so that the memory is that of the whole, and the CPU seconds are extrapolated. `--small`
-measures at 5,000. What is not asked for stays in the file as it was.
+`--large full` takes about 10 minutes of CPU time. `--large first` computes only the first blocks of the kernel distance and of
+precision and recall: all blocks have the same shape, so that the memory is that of the full computation, and the CPU seconds are
+extrapolated. `--small` measures 5,000 samples. Results that are not requested stay in the file unchanged.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ import numpy as np
 
 LARGE, MIDDLE, PEERS = (50_000, 2_048), (5_000, 1_024), (5_000, 512)
 TURNS = 2
-FIRST = 4  # blocks that stand for all
+FIRST = 4  # blocks from which the time of all is extrapolated
 
 
 def samples(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
-    """Two samples of float32 with a falling spectrum and a positive mean, as image features have."""
+    """Two float32 samples with a decreasing spectrum and a positive mean, like image features."""
     rng = np.random.default_rng(0)
     scale = np.arange(1, d + 1, dtype=np.float32) ** np.float32(-0.5)
     x, y = (rng.standard_normal((n, d), dtype=np.float32) for _ in range(2))
@@ -41,48 +42,51 @@ def samples(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
     return x, y
 
 
-# --- what is measured; imports inside, since half of it runs where the other half is not installed
+# --- the metrics; they are imported inside, because the other packages run where mallow is not installed
 
 
 def frechet(x: np.ndarray, y: np.ndarray) -> object:
-    from mallow.baselines._features import frechet_distance
+    from mallow.baselines import frechet_distance
 
     return frechet_distance(x, y)
 
 
 def kernel(x: np.ndarray, y: np.ndarray) -> object:
-    from mallow.baselines._features import kernel_distance
+    from mallow.baselines import kernel_distance
 
     return kernel_distance(x, y)
 
 
 def kernel_of_subsets(x: np.ndarray, y: np.ndarray) -> object:
-    from mallow.baselines._features import kernel_distances
+    from mallow.baselines import kernel_distances
 
     return vars(kernel_distances(x, y))
 
 
 def precision(x: np.ndarray, y: np.ndarray) -> object:
-    from mallow.baselines._features import precision_recall
+    from mallow.baselines import precision_recall
 
     return vars(precision_recall(x, y))
 
 
 def discriminator(x: np.ndarray, y: np.ndarray) -> object:
-    from mallow.baselines._features import discriminator_accuracy
+    from mallow.baselines import discriminator_accuracy
 
-    return discriminator_accuracy(x, y - np.float32(0.0195))  # else they separate at a glance
+    return discriminator_accuracy(x, y - np.float32(0.0195))  # otherwise the two separate immediately
 
 
 def discriminator_one_penalty(x: np.ndarray, y: np.ndarray) -> object:
-    """The memory of the whole and a fraction of its time: one penalty, and few steps."""
-    from mallow.baselines import _features as features
-
-    features.PENALTIES, features._MOST_STEPS = (1e4,), 5
+    """Needs the memory of the full metric in a fraction of its time: one penalty and few steps."""
     import warnings
+    from functools import partial
 
+    from mallow.baselines import _discriminator
+    from mallow.estimate import _logistic
+
+    _discriminator.choose_penalty = partial(_logistic.choose_penalty, penalties=(1e4,))
+    _logistic._MOST_STEPS = 5
     warnings.simplefilter("ignore")
-    return features.discriminator_accuracy(x, y)
+    return _discriminator.discriminator_accuracy(x, y)
 
 
 def fidelity(x: np.ndarray, y: np.ndarray, metric: str) -> object:
@@ -138,29 +142,31 @@ RIVALS = {
 
 
 class FirstBlocks:
-    """Stands for `ordered_map`: does the first tasks, repeats the result of the last, and adds up what the rest would cost."""
+    """Replaces `ordered_map`: runs the first tasks, repeats the last result, and adds up what the other tasks would cost."""
 
     def __init__(self, ordered_map: Callable[..., Iterator[object]]) -> None:
         self.ordered_map, self.rest_cpu = ordered_map, 0.0
 
     def __call__(self, function: Callable, tasks: Iterable, threads: int, **options: int) -> Iterator[object]:
         tasks = list(tasks)
-        begun = time.process_time()
+        start = time.process_time()
         done = list(self.ordered_map(function, tasks[:FIRST], threads, **options))
-        self.rest_cpu += (time.process_time() - begun) / len(done) * (len(tasks) - len(done))
+        self.rest_cpu += (time.process_time() - start) / len(done) * (len(tasks) - len(done))
         return iter(done + [done[-1]] * (len(tasks) - len(done)))
 
 
 def child(name: str, n: int, d: int, first: bool) -> None:
+    """Measure one metric in this process and print the result as JSON."""
     x, y = samples(n, d)
-    WORK[name](x[:1000, :8].copy(), y[:1000, :8].copy())  # imports and first calls are not measured
+    WORK[name](x[:1000, :8].copy(), y[:1000, :8].copy())  # imports and first calls are excluded
     rest = 0.0
     wall, cpu = time.perf_counter(), time.process_time()
     if first:
-        from mallow.baselines import _features as features
+        from mallow.baselines import _kernel_distance, _precision_recall
+        from mallow.engine import ordered_map
 
-        features._TILE = 200 * n  # the blocks divide the samples, so that all have one shape; 0.84e7 as it is
-        features.ordered_map = blocks = FirstBlocks(features.ordered_map)
+        _precision_recall._TILE = 200 * n  # all blocks have the same shape, as 200 divides n; the default is 0.84e7
+        _kernel_distance.ordered_map = _precision_recall.ordered_map = blocks = FirstBlocks(ordered_map)
         WORK[name](x, y)
         value, rest = None, blocks.rest_cpu
     else:
@@ -170,25 +176,26 @@ def child(name: str, n: int, d: int, first: bool) -> None:
     print(json.dumps({"seconds": wall, "cpu_seconds": cpu, "rest_cpu": rest, "peak_bytes": peak, "value": value}))
 
 
-def run(python: str, name: str, shape: tuple[int, int], *, first: bool = False) -> dict:
+def measure(python: str, name: str, shape: tuple[int, int], *, first: bool = False) -> dict:
+    """The measurement of one metric in a new process."""
     command = [python, str(Path(__file__).resolve()), "--child", name, *map(str, shape), *["first"] * first]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    found = json.loads(done.stdout.splitlines()[-1])
-    times = {"seconds": round(found["seconds"], 2), "cpu_seconds": round(found["cpu_seconds"], 2)}
+    measured = json.loads(done.stdout.splitlines()[-1])
+    times = {"seconds": round(measured["seconds"], 2), "cpu_seconds": round(measured["cpu_seconds"], 2)}
     if first:
-        times = {"cpu_seconds_extrapolated": round(found["cpu_seconds"] + found["rest_cpu"])}
-    peak = found["peak_bytes"]
+        times = {"cpu_seconds_extrapolated": round(measured["cpu_seconds"] + measured["rest_cpu"])}
+    peak = measured["peak_bytes"]
     memory = {"peak_gb": round(peak / 1e9, 2), "peak_times_the_samples": round(peak / (8 * shape[0] * shape[1]), 2)}
-    return times | memory | ({} if first else {"value": found["value"]})
+    return times | memory | ({} if first else {"value": measured["value"]})
 
 
 def against(python: str) -> dict:
-    """The least CPU seconds of a few turns each, and the ratio."""
+    """The least CPU seconds of a few runs of each package, and their ratios to mallow."""
     turns: dict[str, list[dict]] = {name: [] for name in (*RIVALS, *RIVALS.values())}
     for _ in range(TURNS):
-        for name, found in turns.items():
-            found.append(run(python if name in RIVALS else sys.executable, name, PEERS))
-    best = {name: min(found, key=lambda one: one["cpu_seconds"]) for name, found in turns.items()}
+        for name, runs in turns.items():
+            runs.append(measure(python if name in RIVALS else sys.executable, name, PEERS))
+    best = {name: min(runs, key=lambda run: run["cpu_seconds"]) for name, runs in turns.items()}
     for theirs, ours in RIVALS.items():
         best[theirs]["times_the_cpu_of_mallow"] = round(best[theirs]["cpu_seconds"] / best[ours]["cpu_seconds"], 1)
         best[theirs]["times_the_memory_of_mallow"] = round(best[theirs]["peak_gb"] / best[ours]["peak_gb"], 1)
@@ -215,11 +222,13 @@ def main() -> None:
     if options.peers:
         result["5000x512"] = against(options.peers)
     if options.small:
-        result["5000x1024"] = {"discriminator_accuracy": run(sys.executable, "discriminator_accuracy", MIDDLE)}
+        result["5000x1024"] = {"discriminator_accuracy": measure(sys.executable, "discriminator_accuracy", MIDDLE)}
     if options.large:
         pairs, first = ("kernel_distance", "precision_recall"), options.large == "first"
         names = ("frechet_distance", *pairs, "discriminator_accuracy_one_penalty")
-        result["50000x2048"] = {name: run(sys.executable, name, LARGE, first=first and name in pairs) for name in names}
+        result["50000x2048"] = {
+            name: measure(sys.executable, name, LARGE, first=first and name in pairs) for name in names
+        }
     text = json.dumps(result, indent=1)
     print(text)
     target.write_text(text + "\n")

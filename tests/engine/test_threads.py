@@ -64,6 +64,26 @@ def test_threads_of_blas_are_restored_after_overlapping_calls():
     assert seen == [1, 1, 1]
 
 
+def test_a_worker_thread_may_leave_last():
+    entered, left = threading.Event(), threading.Event()
+
+    def work() -> None:
+        with single_threaded_blas():
+            entered.set()
+            left.wait(10)
+            assert set(blas_threads()) == {1}
+
+    with threadpool_limits(2, user_api="blas"):
+        before = blas_threads()
+        worker = threading.Thread(target=work)
+        with single_threaded_blas():
+            worker.start()
+            entered.wait(10)
+        left.set()
+        worker.join()
+        assert blas_threads() == before
+
+
 def test_threads_of_blas_are_restored_after_an_error():
     with threadpool_limits(2, user_api="blas"):
         before = blas_threads()

@@ -237,7 +237,7 @@ def test_what_is_refused_on_the_way(monitor):
         monitor.update(["a text"])
     with pytest.raises(InputError, match="finite"):
         monitor.update(np.full((1, WIDTH), np.nan))
-    with pytest.raises(InputError, match="no samples"):
+    with pytest.raises(InputError, match="features must have at least one row and one column"):
         monitor.update(np.zeros((0, WIDTH)))
     assert monitor.n == (900, 0)
     monitor.update(MODEL)

@@ -271,6 +271,8 @@ def test_bad_input_is_refused(options, message):
 @quiet
 def test_systems_with_the_same_samples_are_refused():
     x, far = (np.random.default_rng(seed).normal(shift, 1, size=(200, 3)) for seed, shift in ((0, 0.0), (1, 0.5)))
-    for one, other in ((x, x), (far, far), (far, far[::-1])):
-        with pytest.raises(InputError, match=r"^`model_a` and `model_b` must be different systems; these hold the same"):
-            plan_samples(x, one, other, detect=0.3, repeats=2)
+    for same in (x, far):
+        with pytest.raises(
+            InputError, match=r"^`model_a` and `model_b` must be different systems; these hold the same"
+        ):
+            plan_samples(x, same, same, detect=0.3, repeats=2)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pytest import approx
 
-from explain.planted import X, Y
+from explain.planted import TWELVE_BINS, X, Y
 from mallow import KL, Divergence, InputError, Masses, Partition, midpoint
 from mallow.explain import bin_costs, bin_p_values, diagnose
 from mallow.explain._bins import bin_caveats, tabulate_bins
@@ -114,8 +114,6 @@ def test_without_a_defect_a_region_is_rarely_significant():
 
 
 def test_holm_counts_the_bins_that_are_not_shown():
-    from explain.planted import TWELVE_BINS
-
     first, every = (diagnose(X, Y, measure=TWELVE_BINS, regions=regions) for regions in (1, 12))
     assert first.invented[0].adjusted == every.invented[0].adjusted == approx(12 * first.invented[0].p_value)
 

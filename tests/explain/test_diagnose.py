@@ -12,7 +12,7 @@ from explain.planted import TEXTS, TWELVE_BINS, TWO_BINS, X, Y, lengths_as_featu
 from mallow import EstimateWarning, InputError, Measure, Neighbors, Quantize, Samples, debiased, score
 from mallow.embed import NGramKernel
 from mallow.errors import Caveat
-from mallow.explain import Diagnosis, Example, Region, bin_p_values, diagnose
+from mallow.explain import Diagnosis, Example, Region, bin_p_values, diagnose, diagnose_embedded
 
 # --- shares of the gap
 
@@ -189,6 +189,14 @@ def test_caveats_are_kept_and_raised_as_warnings_once():
     assert [str(warning.message) for warning in caught] == [str(caveat) for caveat in diagnosis.caveats]
     assert [caveat.kind for caveat in diagnosis.caveats] == ["small bins"]
     assert f"caveat: {diagnosis.caveats[0].message}" in str(diagnosis)
+
+
+def test_embedded_samples_are_diagnosed_without_warnings():
+    measure = Measure(Quantize(bins=100))
+    diagnosis = diagnose_embedded(Samples(features=X), Samples(features=Y), measure=measure, seed=3)
+    assert [caveat.kind for caveat in diagnosis.caveats] == ["small bins"]
+    with pytest.warns(EstimateWarning):
+        assert diagnosis == diagnose(X, Y, measure=measure, rng=3)
 
 
 def test_samples_that_share_an_id_are_a_caveat():

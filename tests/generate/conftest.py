@@ -1,10 +1,38 @@
-"""Human texts and a small model of them, for several test files."""
+"""Decoders, human texts and a small model of them, for several test files."""
 
 import pydoc_data.topics
 
 import pytest
 
-from mallow.generate import NGram
+from mallow.generate import (
+    Adversarial,
+    Beam,
+    Contrastive,
+    Decoder,
+    Greedy,
+    NGram,
+    Nucleus,
+    Sampling,
+    Temperature,
+    TopK,
+)
+
+DECODERS = [
+    Sampling(),
+    Sampling((Temperature(0.7), TopK(3))),
+    Sampling((Nucleus(0.8),)),
+    Greedy(),
+    Beam(3),
+    Beam(2, length_penalty=0.0, no_repeat=2),
+    Adversarial(3.0),
+    Contrastive(3, 0.5),
+]
+
+
+@pytest.fixture(params=DECODERS, ids=lambda decoder: decoder.name)
+def chosen(request) -> Decoder:
+    """A decoder of each kind, one after the other."""
+    return request.param
 
 
 @pytest.fixture(scope="session")

@@ -17,8 +17,8 @@ from markov_models import END, Markov, every_text, log_prob, random_chain
 def test_a_beam_wide_enough_finds_the_best_text_of_all(seed, size, length, penalty):
     model = random_chain(seed, size)
     best = max(every_text(model, length), key=lambda text: log_prob(model, [1], text) / len(text) ** penalty)
-    [found] = generate(model, [[1]], Beam(size**length, length_penalty=penalty), max_new=length)
-    assert tuple(found) == tuple(token for token in best if token != END)
+    [new] = generate(model, [[1]], Beam(size**length, length_penalty=penalty), max_new=length)
+    assert tuple(new) == tuple(token for token in best if token != END)
 
 
 def test_a_wider_beam_is_not_worse_on_average():
@@ -38,7 +38,7 @@ def plain_beam(model, prefix, width, length):
     beam = [((), 0.0)]
     for _ in range(length):
         longer = [(*tokens, token) for tokens, _ in beam for token in range(1, model.vocabulary)]
-        beam = sorted(((t, log_prob(model, prefix, t)) for t in longer), key=lambda one: -one[1])[:width]
+        beam = sorted(((t, log_prob(model, prefix, t)) for t in longer), key=lambda pair: -pair[1])[:width]
     return list(beam[0][0])
 
 

@@ -130,10 +130,10 @@ def test_selecting_rows_leaves_the_old_state_alone_and_drops_the_others(tiny):
     model = tiny("llama")
     _, state = model.start(PREFIXES)
     few = model.select(state, np.array([2]))
-    one, after = model.step(few, np.array([60]))
+    alone, after = model.step(few, np.array([60]))
     assert [layer.keys.shape[0] for layer in after.cache.layers] == [1, 1]
     every, _ = model.step(state, np.array([60] * 5))
-    assert_allclose(every[2], one[0], atol=1e-5)
+    assert_allclose(every[2], alone[0], atol=1e-5)
 
 
 def test_equal_prefixes_are_read_once(tiny, monkeypatch):

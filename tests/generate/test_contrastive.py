@@ -18,8 +18,8 @@ def contrastive_by_definition(model, prefix, k, penalty, length):
         past = [model.vectors[a, b] for a, b in itertools.pairwise(seen)]
 
         def score(token, probs=probs, past=past, last=seen[-1]):
-            one = model.vectors[last, token]
-            cosines = [one @ other / np.linalg.norm(one) / np.linalg.norm(other) for other in past]
+            vector = model.vectors[last, token]
+            cosines = [vector @ other / np.linalg.norm(vector) / np.linalg.norm(other) for other in past]
             return (1 - penalty) * probs[token] - penalty * max(cosines)
 
         token = max(sorted(np.argsort(-probs)[:k]), key=score)

@@ -19,20 +19,6 @@ from mallow.generate import (
 )
 
 
-@pytest.mark.parametrize(
-    "chosen",
-    [
-        Sampling(),
-        Sampling((Temperature(0.7), TopK(3))),
-        Sampling((Nucleus(0.8),)),
-        Greedy(),
-        Beam(3),
-        Beam(2, length_penalty=0.0, no_repeat=2),
-        Adversarial(3.0),
-        Contrastive(3, 0.5),
-    ],
-    ids=lambda chosen: chosen.name,
-)
 def test_every_name_can_be_read_back(chosen):
     assert decoder(chosen.name) == chosen
 

@@ -11,7 +11,7 @@ from pytest import approx
 
 from mallow.errors import InputError
 from mallow.generate import Chain, Eta, MinP, Nucleus, Rule, Temperature, TopK, Typical
-from mallow.generate._rules import largest
+from mallow.generate._kept_tokens import largest
 
 RULES = [Temperature(0.7), TopK(3), Nucleus(0.8), Typical(0.8), Eta(0.05), MinP(0.3)]
 dtypes = st.sampled_from([np.float32, np.float64])
@@ -126,10 +126,10 @@ def test_top_k_of_the_whole_vocabulary_is_ancestral_and_of_one_greedy(log_probs)
     everything = TopK(log_probs.shape[1])(log_probs)
     assert np.array_equal(np.isfinite(everything), np.isfinite(log_probs))
     assert np.exp(everything) == approx(np.exp(log_probs), abs=1e-6)
-    one = TopK(1)(log_probs)
-    assert np.array_equal(one.argmax(axis=1), log_probs.argmax(axis=1))
-    assert (np.isfinite(one).sum(axis=1) == 1).all()
-    assert (one.max(axis=1) == 0).all()
+    greedy = TopK(1)(log_probs)
+    assert np.array_equal(greedy.argmax(axis=1), log_probs.argmax(axis=1))
+    assert (np.isfinite(greedy).sum(axis=1) == 1).all()
+    assert (greedy.max(axis=1) == 0).all()
 
 
 def test_the_largest_are_possible():

@@ -5,31 +5,14 @@ import pytest
 
 from mallow.errors import InputError
 from mallow.generate import (
-    Adversarial,
-    Beam,
-    Contrastive,
     Greedy,
     HiddenStates,
     NextToken,
     Nucleus,
     Sampling,
-    Temperature,
-    TopK,
     generate,
 )
 from markov_models import END, Markov, MarkovWithHidden, random_chain, random_chain_with_hidden
-
-ALL = [
-    Sampling(),
-    Sampling((Temperature(0.7), TopK(3))),
-    Sampling((Nucleus(0.8),)),
-    Greedy(),
-    Beam(3),
-    Beam(2, length_penalty=0.0, no_repeat=2),
-    Adversarial(3.0),
-    Contrastive(3, 0.5),
-]
-by_name = pytest.mark.parametrize("chosen", ALL, ids=lambda chosen: chosen.name)
 
 
 def test_the_models_of_these_tests_are_models():
@@ -38,7 +21,6 @@ def test_the_models_of_these_tests_are_models():
     assert isinstance(random_chain_with_hidden(), HiddenStates)
 
 
-@by_name
 @pytest.mark.parametrize("batch", [1, 2, 3, 64])
 def test_a_prefix_has_the_same_continuation_in_any_batch(chosen, batch):
     model = random_chain_with_hidden()
@@ -50,7 +32,6 @@ def test_a_prefix_has_the_same_continuation_in_any_batch(chosen, batch):
     assert some == [together[key] for key in keys]
 
 
-@by_name
 def test_texts_stop_at_their_end_and_at_the_limit(chosen):
     model = random_chain_with_hidden(seed=3)
     prefixes = [[1 + i % 3] for i in range(40)]
@@ -65,19 +46,16 @@ def test_texts_stop_at_their_end_and_at_the_limit(chosen):
     assert max(map(len, long)) <= 7
 
 
-@by_name
 def test_models_without_an_end_go_on_to_the_limit(chosen):
     model = random_chain_with_hidden()
     endless = MarkovWithHidden(model.table, frozenset(), vectors=model.vectors)
     assert {len(new) for new in generate(endless, [[1], [2], [3]], chosen, max_new=9)} == {9}
 
 
-@by_name
 def test_no_prefixes_have_no_continuations(chosen):
     assert generate(random_chain_with_hidden(), [], chosen, max_new=3) == []
 
 
-@by_name
 def test_impossible_tokens_are_never_chosen(chosen):
     table = np.random.default_rng(0).dirichlet(np.ones(5), size=(5, 5))
     table[..., [2, 4]] = 0

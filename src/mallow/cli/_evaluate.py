@@ -206,9 +206,7 @@ def plan_command(
 )
 @click.argument("reference")
 @click.argument("model")
-@click.option(
-    "--baseline", required=True, metavar="FILE", help="What `mallow score --format json` printed earlier."
-)
+@click.option("--baseline", required=True, metavar="FILE", help="What `mallow score --format json` printed earlier.")
 @click.option("--max-drop", type=float, default=0.02, show_default=True, help="The drop in MAUVE that is allowed.")
 @click.option(
     "--same-reference", is_flag=True, help="The baseline was scored against the very same reference: less noise."

@@ -28,10 +28,18 @@ __all__ = ["COMMANDS"]
 @click.argument("reference")
 @click.argument("model")
 @click.option(
-    "--regions", type=click.IntRange(min=1), default=5, show_default=True, help="How many regions of either kind to show."
+    "--regions",
+    type=click.IntRange(min=1),
+    default=5,
+    show_default=True,
+    help="How many regions of either kind to show.",
 )
 @click.option(
-    "--examples", type=click.IntRange(min=0), default=3, show_default=True, help="How many samples of each side to show."
+    "--examples",
+    type=click.IntRange(min=0),
+    default=3,
+    show_default=True,
+    help="How many samples of each side to show.",
 )
 @click.option(
     "--grids", metavar="FOLDER", help="Draw each region of images into this folder: missed-1.png, invented-1.png, ..."
@@ -62,9 +70,7 @@ def diagnose_command(
     if grids is not None and x.kind != "image":
         raise click.UsageError(f"--grids is for images; {reference} holds {x.kind} samples.")
     folder = None if grids is None else make_folder(grids)
-    diagnosis = diagnose(
-        x, y, embedder=embedder(x.kind), measure=measure, regions=regions, examples=examples, rng=rng
-    )
+    diagnosis = diagnose(x, y, embedder=embedder(x.kind), measure=measure, regions=regions, examples=examples, rng=rng)
     if folder is not None:
         click.echo(f"{folder}: {len(diagnosis.draw_images(folder))} pictures written", err=True)
     return diagnosis

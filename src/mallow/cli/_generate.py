@@ -53,7 +53,9 @@ class ModelChoice:
         if order and not order.isdecimal():
             raise click.UsageError(f"--model ngram:ORDER takes a whole number; got {order!r}.")
         if self.train is None:
-            show_warning("the n-gram model is fitted to the very texts that it continues. Fit it to others with --train.")
+            show_warning(
+                "the n-gram model is fitted to the very texts that it continues. Fit it to others with --train."
+            )
         training = texts if self.train is None else read(self.train)
         return NGram.fit(training.require_texts(), order=int(order) if order else 5)
 
@@ -95,7 +97,11 @@ _plan_options = bundle(
             "-n", "n", type=click.IntRange(min=1), default=1, show_default=True, help="Number of texts per prompt."
         ),
         "max_new": click.option(
-            "--max-new", type=click.IntRange(min=1), default=128, show_default=True, help="Maximum number of new tokens."
+            "--max-new",
+            type=click.IntRange(min=1),
+            default=128,
+            show_default=True,
+            help="Maximum number of new tokens.",
         ),
         "min_new": click.option(
             "--min-new", type=click.IntRange(min=0), default=1, show_default=True, help="Minimum number of new tokens."
@@ -201,7 +207,11 @@ def generate_command(
     help="As DECODER of `mallow generate`, with several numbers separated by commas: nucleus:0.8,0.9,0.95. May be repeated.",
 )
 @click.option(
-    "--out", "-o", required=True, metavar="FOLDER", help="Where to write the texts of each decoder, and to find them again."
+    "--out",
+    "-o",
+    required=True,
+    metavar="FOLDER",
+    help="Where to write the texts of each decoder, and to find them again.",
 )
 @_plan_options
 @_tokens_option

@@ -42,9 +42,10 @@ def bundle(argument: str, options: Mapping[str, Decorator], make: Function) -> D
             own = [values.pop(name) for name in options]
             return function(*args, **values, **{argument: make(*own)})
 
+        decorated: Function = call_with_bundle
         for option in reversed(list(options.values())):
-            call_with_bundle = option(call_with_bundle)
-        return call_with_bundle
+            decorated = option(decorated)
+        return decorated
 
     return decorate
 

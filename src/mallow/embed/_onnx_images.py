@@ -29,10 +29,8 @@ class OnnxImages(StreamedImages):
 
     Parameters
     ----------
-    path : str
-        The file.
-    preprocess : Preprocess
-        What the network expects; the file does not state it.
+    path, preprocess
+        As for `TorchScript`.
     output : str or None
         Name of the output; None if there is only one. Features must be (n, d); further axes of length 1 are dropped.
     """

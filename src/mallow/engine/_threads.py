@@ -6,9 +6,9 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from itertools import islice
-from typing import TypeVar
+from typing import Any, TypeVar
 
 __all__ = ["cores", "ordered_map", "single_threaded_blas"]
 
@@ -51,23 +51,35 @@ class _OneThread:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._callers = 0
-        self._limit: AbstractContextManager[object] | None = None
+        self._before: list[tuple[Any, int]] = []  # each BLAS library, and its number of threads
 
     def enter(self) -> None:
         with self._lock:
             if self._callers == 0:
                 import scipy.linalg  # noqa: F401 - it loads a BLAS of its own, which must be loaded to be limited
-                from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+                from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
-                self._limit = threadpool_limits(limits=1, user_api="blas")
+                libraries = ThreadpoolController().select(user_api="blas").lib_controllers
+                self._before = [(library, library.num_threads) for library in libraries]
+                for library, _ in self._before:
+                    _set_threads(library, 1)
             self._callers += 1
 
     def leave(self) -> None:
         with self._lock:
             self._callers -= 1
-            if self._callers == 0 and self._limit is not None:
-                self._limit.__exit__(None, None, None)
-                self._limit = None
+            if self._callers == 0:
+                for library, threads in self._before:
+                    _set_threads(library, threads)
+
+
+def _set_threads(library: Any, threads: int) -> None:
+    """Set the number of threads of a BLAS library, from any thread.
+
+    threadpoolctl 3.8 accepts changes to OpenBLAS from only one thread of the process and silently ignores all others: a
+    call from a worker thread would not be limited, or never restored. The lock of `_OneThread` orders the callers here.
+    """
+    getattr(library, "_real_set_num_threads", library.set_num_threads)(threads)
 
 
 _ONE_THREAD = _OneThread()

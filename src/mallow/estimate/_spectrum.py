@@ -32,7 +32,7 @@ class Spectrum:
     total: float  # the sum of all eigenvalues
     rank: int  # how many eigenvalues exceed rounding
     mean: Doubles  # (d,) of the shifted rows
-    axes: Callable[[int], Doubles]  # the leading axes, as rows, given how many
+    axes: Callable[[int], Doubles]  # how many → the leading axes, as rows
 
 
 def spectrum_from_covariance(

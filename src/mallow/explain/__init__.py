@@ -2,7 +2,7 @@
 
 from mallow.explain._audit import Audit, Effect, audit_embedder
 from mallow.explain._bins import bin_costs, bin_p_values
-from mallow.explain._diagnose import diagnose
+from mallow.explain._diagnose import diagnose, diagnose_embedded
 from mallow.explain._diagnosis import Diagnosis
 from mallow.explain._edits import EDITS, edit_texts
 from mallow.explain._pictures import image_grid
@@ -20,6 +20,7 @@ __all__ = [
     "bin_costs",
     "bin_p_values",
     "diagnose",
+    "diagnose_embedded",
     "edit_texts",
     "image_grid",
     "marking_terms",

@@ -84,7 +84,9 @@ class Audit(Result):
         lines = [self.table(), "", self._headline()]
         blind = [effect.edit for effect in self.effects if effect.seen == "no"]
         if blind:
-            lines.append(f"This embedder is blind to: {', '.join(blind)}. No score that uses it will show them.")
+            lines.append(
+                f"This embedder is blind to: {', '.join(blind)} (the score falls by less than {_SMALL_FALL}, if at all)."
+            )
         return "\n".join([*lines, *(f"caveat: {line}" for line in self.caveat_lines())])
 
     def plot(self, ax: Axes | None = None) -> Axes:
@@ -103,7 +105,8 @@ class Audit(Result):
         return ax
 
     def _headline(self) -> str:
-        return f"{self.embedder}: 2 × {self.n} texts, {self.rate:.3g} texts per second"
+        rate = f"{self.rate:,.0f}" if self.rate >= 10 else f"{self.rate:.2g}"
+        return f"{self.embedder}: 2 × {self.n} texts, {rate} texts per second"
 
     def _table(self) -> TableData:
         rows = [[_UNTOUCHED, f"{self.floor:.4f}", "(the noise floor)", ""]]

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from mallow.generate._decoders import Beam
+from mallow.generate._kept_tokens import largest
 from mallow.generate._protocol import LogProbs, Tokens
-from mallow.generate._rules import largest
 from mallow.generate._steps import Job
 
 __all__ = ["search_beam"]

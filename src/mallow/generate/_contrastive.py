@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mallow.generate._decoders import Contrastive
+from mallow.generate._kept_tokens import largest
 from mallow.generate._protocol import HiddenStates
-from mallow.generate._rules import largest
 from mallow.generate._steps import Job, exclude_end
 
 __all__ = ["search_contrastive"]

@@ -1,4 +1,4 @@
-"""The log-probability of each token of given texts under a language model."""
+"""The log-probability of each token of a text under a language model."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from mallow._checks import whole
 from mallow.errors import InputError
+from mallow.generate._kept_tokens import SUM_TOLERANCE
 from mallow.generate._protocol import LogProbs, NextToken, SequenceScores, Tokens
-from mallow.generate._rules import SUM_TOLERANCE, Chain, Rule
+from mallow.generate._rules import Chain, Rule
 
 __all__ = [
     "PrefixedTexts",

@@ -1,30 +1,24 @@
 """Decoding rules: pure functions from rows of log-probabilities to rows of log-probabilities.
 
 A rule reshapes or truncates the distribution of the next token (paper: sec:bg:lms). What it keeps is renormalised, the rest
-becomes −∞. Rules that keep the smallest set of tokens with some property break ties in favour of the lowest token id, so that
-the set is unique and the same on every machine.
+becomes −∞. The sets of tokens that the truncating rules keep are in `_kept_tokens`.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mallow._checks import open_unit, positive, whole
 from mallow.errors import InputError
+from mallow.generate._kept_tokens import SUM_TOLERANCE, Places, above_eta, largest, near_mode, nucleus, typical_set
 from mallow.generate._protocol import LogProbs
 
-__all__ = ["SUM_TOLERANCE", "Chain", "Eta", "MinP", "Nucleus", "Rule", "Temperature", "TopK", "Typical", "largest"]
-
-Places = NDArray[np.intp]
-
-SUM_TOLERANCE = 0.01
-"""How far the probabilities of a row may be from summing to 1: half-precision logits that were normalised in float32 are well
-within it, plain logits are not."""
+__all__ = ["Chain", "Eta", "MinP", "Nucleus", "Rule", "Temperature", "TopK", "Typical"]
 
 
 @runtime_checkable
@@ -41,7 +35,7 @@ class Rule(Protocol):
         ...
 
 
-# --- what all rules of this module share: a name and, if they truncate, what happens to the rows
+# --- what the rules of this module share: a name and, if they truncate, what happens to the rows
 
 
 class _Name:
@@ -51,27 +45,28 @@ class _Name:
         self.word = word
 
     def __get__(self, rule: object, owner: type | None = None) -> str:
-        if rule is None:
-            return self.word
-        [option] = vars(rule).values()
-        return f"{self.word}:{option!r}"
+        return self.word if rule is None else f"{self.word}:{_option(rule)!r}"
 
 
-class _Truncation(Protocol):
-    def _kept(self, row: LogProbs, /) -> Places: ...
+def _truncation(kept: Callable[[LogProbs, Any], Places]) -> Callable[[Any, LogProbs], LogProbs]:
+    """The `__call__` of a rule, from the function that returns the places to keep in a row, by the rule's only option."""
+
+    def truncate(rule: Any, log_probs: LogProbs) -> LogProbs:
+        """Log-probabilities (b, vocabulary), finite for the tokens of each row that the rule keeps, renormalised."""
+        rows = _check_log_probs(log_probs)
+        truncated = np.full_like(rows, -np.inf)
+        for row, into in zip(rows, truncated, strict=True):  # row by row: interim results stay in the processor's cache
+            places = kept(row, _option(rule))
+            values = row[places]
+            into[places] = values - _log_sum(values)
+        return truncated
+
+    return truncate
 
 
-def _truncate(rule: _Truncation, log_probs: LogProbs) -> LogProbs:
-    """Log-probabilities (b, vocabulary), finite for the tokens of each row that the rule keeps, renormalised."""
-    rows = _check_log_probs(log_probs)
-    truncated = np.full_like(rows, -np.inf)
-    for row, into in zip(
-        rows, truncated, strict=True
-    ):  # row by row: intermediate results stay in the processor's cache
-        places = rule._kept(row)
-        values = row[places]
-        into[places] = values - _log_sum(values)
-    return truncated
+def _option(rule: object) -> Any:
+    [value] = vars(rule).values()
+    return value
 
 
 # --- the rules
@@ -119,13 +114,10 @@ class TopK:
 
     k: int
     name = _Name("top-k")
-    __call__ = _truncate
+    __call__ = _truncation(largest)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "k", whole("k", self.k, least=1))
-
-    def _kept(self, row: LogProbs) -> Places:
-        return largest(row, self.k)
 
 
 @dataclass(frozen=True)
@@ -140,20 +132,10 @@ class Nucleus:
 
     mass: float
     name = _Name("nucleus")
-    __call__ = _truncate
+    __call__ = _truncation(nucleus)
 
     def __post_init__(self) -> None:
         _check_share("mass", self.mass)
-
-    def _kept(self, row: LogProbs) -> Places:
-        if self.mass == 1:
-            return _possible(row)
-        total = _total(row)
-        # Values are sorted, not places, which is several times faster; the places follow from the value at the cut.
-        ranked = np.sort(row[_worth_sorting(row, self.mass, total)])[::-1]
-        reached = np.cumsum(np.exp(ranked), dtype=np.float64)
-        count = min(int(np.searchsorted(reached, self.mass * total)) + 1, len(ranked))
-        return _at_least(row, ranked[count - 1], count)
 
 
 @dataclass(frozen=True)
@@ -174,22 +156,10 @@ class Typical:
 
     mass: float
     name = _Name("typical")
-    __call__ = _truncate
+    __call__ = _truncation(typical_set)
 
     def __post_init__(self) -> None:
         _check_share("mass", self.mass)
-
-    def _kept(self, row: LogProbs) -> Places:
-        if self.mass == 1:
-            return _possible(row)
-        total, entropy = _total(row), _entropy(row)
-        candidates = _worth_sorting(row, self.mass, total)
-        places, cut = _nearest_to_entropy(row, candidates, entropy, self.mass * total)
-        # Tokens that were not sorted are further away than this; if the cut is too, they may belong to the set.
-        nearest_unsorted = -_least_worth(len(row), self.mass, total) - entropy
-        if cut >= nearest_unsorted and len(candidates) < len(row):
-            places, _ = _nearest_to_entropy(row, _possible(row), entropy, self.mass * total)
-        return places
 
 
 @dataclass(frozen=True)
@@ -206,16 +176,10 @@ class Eta:
 
     epsilon: float
     name = _Name("eta")
-    __call__ = _truncate
+    __call__ = _truncation(above_eta)
 
     def __post_init__(self) -> None:
         open_unit("epsilon", self.epsilon, why=" Its authors use 0.0003 to 0.004.")
-
-    def _kept(self, row: LogProbs) -> Places:
-        _total(row)
-        log_epsilon = math.log(self.epsilon)
-        places = np.flatnonzero(row > min(log_epsilon, log_epsilon / 2 - _entropy(row)))
-        return places if len(places) else largest(row, 1)  # none by rounding, for epsilon next to 1
 
 
 @dataclass(frozen=True)
@@ -230,13 +194,10 @@ class MinP:
 
     share: float
     name = _Name("min-p")
-    __call__ = _truncate
+    __call__ = _truncation(near_mode)
 
     def __post_init__(self) -> None:
         _check_share("share", self.share)
-
-    def _kept(self, row: LogProbs) -> Places:
-        return np.flatnonzero(row >= row.max() + math.log(self.share))
 
 
 @dataclass(frozen=True)
@@ -269,81 +230,12 @@ class Chain:
         return log_probs
 
 
-# --- sets of tokens
-
-
-def largest(row: LogProbs, count: int) -> Places:
-    """Places of the `count` largest values above −∞, in ascending order; the lowest places among equal values."""
-    if count >= len(row):
-        return _possible(row)
-    cut = np.partition(row, len(row) - count)[len(row) - count]
-    return _possible(row) if cut == -np.inf else _at_least(row, cut, count)
-
-
-def _at_least(row: LogProbs, cut: Any, count: int) -> Places:
-    """Places of all values above the cut and of the first values equal to it, `count` in total."""
-    places = np.flatnonzero(row >= cut)
-    surplus = len(places) - count
-    if surplus:
-        tied = np.flatnonzero(row[places] == cut)
-        places = np.delete(places, tied[len(tied) - surplus :])
-    return places
-
-
-def _nearest_to_entropy(row: LogProbs, candidates: Places, entropy: float, need: float) -> tuple[Places, float]:
-    """The candidates nearest to the entropy that have probability `need` together; and the distance of the last one."""
-    values = row[candidates]
-    distance = np.abs(values + entropy)
-    weights = np.exp(values)
-    order = np.argsort(distance)
-    count = int(np.searchsorted(np.cumsum(weights[order], dtype=np.float64), need)) + 1
-    cut = distance[order[min(count, len(order)) - 1]]
-    inside, tied = np.flatnonzero(distance < cut), np.flatnonzero(distance == cut)
-    # The sort orders ties arbitrarily, and a token above the entropy can tie with one below: take them by their ids.
-    reached = weights[inside].sum(dtype=np.float64) + np.cumsum(weights[tied], dtype=np.float64)
-    tied = tied[: int(np.searchsorted(reached, need)) + 1]
-    return candidates[np.sort(np.concatenate([inside, tied]))], float(cut)
-
-
-def _worth_sorting(row: LogProbs, mass: float, total: float) -> Places:
-    """Places such that all other tokens together have less than 1 − mass: a few thousand in the rows of real models."""
-    return np.flatnonzero(row >= _least_worth(len(row), mass, total))
-
-
-def _least_worth(size: int, mass: float, total: float) -> float:
-    # `size` tokens below (1 − mass)/size each cannot sum to 1 − mass.
-    return math.log((1 - mass) * total / size)
-
-
-def _possible(row: LogProbs) -> Places:
-    return np.flatnonzero(row > -np.inf)
-
-
-# --- sums over a row
-
-
-def _entropy(row: LogProbs) -> float:
-    # 0·log 0 = 0: below −1e4 the probability is 0 in every precision, and the product must not be nan.
-    return -float(np.sum(np.exp(row) * np.maximum(row, -1e4), dtype=np.float64))
-
-
-def _total(row: LogProbs) -> float:
-    """The sum of the probabilities; refused if it is not 1 up to rounding."""
-    total = float(np.sum(np.exp(row), dtype=np.float64))
-    if abs(total - 1) > SUM_TOLERANCE:
-        raise InputError(
-            f"`log_probs` must be rows of log-probabilities, which sum to 1 after exp; got a row that sums to {total:.4g}. "
-            "Subtract scipy.special.logsumexp of each row from logits."
-        )
-    return total
+# --- inside
 
 
 def _log_sum(values: LogProbs) -> float:
     top = float(values.max())
     return top + math.log(np.sum(np.exp(values - top), dtype=np.float64))
-
-
-# --- checks
 
 
 def _check_log_probs(log_probs: Any) -> LogProbs:

@@ -11,8 +11,10 @@ import numpy as np
 from mallow._checks import seed_from
 from mallow.embed import AnyEmbedder, JointEmbedder, embed_all, read_all, resolve_embedder
 from mallow.errors import EstimateWarning
+from mallow.estimate import Quantize
 from mallow.evaluate import MAUVE_STAR, Comparison, Measure, compare
 from mallow.explain import Diagnosis, diagnose
+from mallow.theory import debiased
 
 __all__ = ["compare_and_diagnose"]
 
@@ -29,7 +31,7 @@ def compare_and_diagnose(
     """A comparison of several systems and a diagnosis of each, for `html` and `write`; no sample is embedded twice.
 
     The results are those of `mallow.compare` and `mallow.diagnose`. Caveats are in the results, and nothing is warned
-    about. For estimators without bins there are no diagnoses.
+    about. A measure that cannot be split into bins has no diagnoses.
 
     Parameters
     ----------
@@ -46,7 +48,13 @@ def compare_and_diagnose(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", EstimateWarning)  # the results carry their caveats
         comparison = compare(human, sets, measure=measure, embedder=chosen, repeats=repeats, rng=seed)
-        diagnoses = {
+        if not _splits_into_bins(measure):
+            return comparison, {}
+        return comparison, {
             name: diagnose(human, samples, measure=measure, embedder=chosen, rng=seed) for name, samples in sets.items()
         }
-    return comparison, diagnoses
+
+
+def _splits_into_bins(measure: Measure) -> bool:
+    """Whether `diagnose` takes the measure."""
+    return isinstance(measure.estimator, Quantize) and measure.estimator.smoothing is not debiased

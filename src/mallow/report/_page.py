@@ -1,50 +1,40 @@
-"""One self-contained HTML page: no network, no files beside it, everything escaped."""
+"""One self-contained HTML page: no network, no other files, everything escaped."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
-import importlib.util
-import io
 import os
 import re
-import secrets
-import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mallow.errors import InputError
+from mallow._files import write_text
+from mallow.errors import Caveat, InputError
 from mallow.evaluate import Comparison
-from mallow.report import _sentences as words
+from mallow.report import _filters as filters
+from mallow.report import _sentences as sentences
 from mallow.report import _svg as svg
-from mallow.report._comparison import Scored, as_comparison
+from mallow.report._comparison import Scored, as_comparison, collect_caveats
+from mallow.results import merge_caveats
 
 if TYPE_CHECKING:
     import jinja2
 
-    from mallow.errors import Caveat
     from mallow.explain import Diagnosis
 
 __all__ = ["html", "write"]
 
-_LONGEST = 600  # characters of an example that are shown
-_THUMBNAIL = 192  # pixels
 # Characters that HTML or UTF-8 cannot carry; a sample may hold any.
 _UNSHOWABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 _TITLES = {"mauve": "MAUVE", "frontier_integral": "Frontier integral", "midpoint": "Mid-point"}
 
 
-def html(
-    comparison: Scored,
-    *,
-    diagnoses: Mapping[str, Diagnosis] | None = None,
-    findings: Iterable[Caveat] = (),
-    title: str | None = None,
-) -> str:
-    """The report as an HTML page that needs nothing else: ranking, frontiers, differences, doubts, settings.
+def html(comparison: Scored, *, diagnoses: Mapping[str, Diagnosis] | None = None, title: str | None = None) -> str:
+    """The report as an HTML page that needs nothing else: ranking, frontiers, differences, caveats, settings.
 
     The same results give the same page, to the last byte.
 
@@ -52,9 +42,7 @@ def html(
     ----------
     comparison : Comparison, Score, or mapping name → Score
     diagnoses : mapping system → Diagnosis, or None
-        Where each system's gap is, with examples: what `mallow.diagnose` found.
-    findings : iterable of Caveat
-        What `mallow.find_confounds` found in the samples.
+        Where the gap of each system is, with examples: results of `mallow.diagnose`.
     title : str or None
         None: what was compared.
 
@@ -70,24 +58,25 @@ def html(
     """
     from markupsafe import Markup
 
-    found = as_comparison(comparison)
-    unknown = [name for name in diagnoses or {} if name not in found.scores]
+    shown = as_comparison(comparison)
+    unknown = [name for name in diagnoses or {} if name not in shown.scores]
     if unknown:
         raise InputError(
-            f"`diagnoses` must be of the systems compared ({', '.join(found.scores)}); got one of {unknown[0]!r}."
+            f"`diagnoses` must be of the systems compared ({', '.join(shown.scores)}); got one of {unknown[0]!r}."
         )
-    style, script = _source("style.css"), _source("script.js")
+    style, script = _read_template("style.css"), _read_template("script.js")
+    policy = f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; img-src data:"
     page = (
         _environment()
         .get_template("report.html")
         .render(
-            title=title or words.headline(found),
-            policy=f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; img-src data:",
+            title=title or sentences.default_title(shown),
+            policy=policy,
             style=Markup(style),  # our own file
             script=Markup(script),  # our own file
             diagnoses=diagnoses or {},
-            findings=tuple(findings),
-            **_context(found),
+            caveats=_tagged_caveats(collect_caveats(shown, diagnoses), list(shown.scores)),
+            **_context(shown),
         )
     )
     return _UNSHOWABLE.sub("\ufffd", page)
@@ -98,35 +87,23 @@ def write(
     comparison: Scored,
     *,
     diagnoses: Mapping[str, Diagnosis] | None = None,
-    findings: Iterable[Caveat] = (),
     title: str | None = None,
 ) -> None:
-    """Write the page of `html` to a file, whole or not at all: a file that stood there is replaced at once.
+    """Write the page of `html` to a file, all of it or nothing; an existing file is replaced.
 
     Parameters
     ----------
     path : path
         Its folder must exist.
-    comparison, diagnoses, findings, title :
+    comparison, diagnoses, title :
         As in `html`.
     """
     target = Path(path).expanduser()
-    if os.path.isdir(target):  # False where it cannot be looked at
+    if os.path.isdir(target):  # unlike Path.is_dir, False where access is denied
         raise InputError(f"{os.fspath(path)}: is a folder, not a file. Name a file in it.")
     if not os.path.isdir(target.parent):
-        raise InputError(f"{os.fspath(path)}: the folder {target.parent} does not exist. Make it first.")
-    page = html(comparison, diagnoses=diagnoses, findings=findings, title=title)
-    hidden = target.with_name(f".{target.name[:100]}.{secrets.token_hex(4)}.tmp")
-    try:
-        with hidden.open("xb") as stream:
-            stream.write(page.encode("utf-8"))
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(hidden, target)
-    except OSError as error:
-        raise InputError(f"{os.fspath(path)}: cannot be written: {error.strerror or error}.") from error
-    finally:
-        hidden.unlink(missing_ok=True)
+        raise InputError(f"{os.fspath(path)}: the folder {target.parent} does not exist. Create it first.")
+    write_text(path, html(comparison, diagnoses=diagnoses, title=title))
 
 
 @lru_cache(maxsize=1)  # compiling the templates takes longer than filling them
@@ -134,91 +111,62 @@ def _environment() -> jinja2.Environment:
     import jinja2
 
     environment = jinja2.Environment(
-        loader=jinja2.FunctionLoader(_source),
+        loader=jinja2.FunctionLoader(_read_template),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"number": _number, "p_value": _p_value, "shortened": _shortened, "thumbnail": _thumbnail}
+    environment.filters |= {
+        "number": filters.format_number,
+        "p_value": filters.format_p_value,
+        "shortened": filters.shorten_text,
+        "thumbnail": filters.thumbnail,
+    }
     return environment
 
 
-def _context(found: Comparison) -> dict[str, Any]:
-    """What the template shows of the results."""
-    scores = found.scores
+def _context(comparison: Comparison) -> dict[str, Any]:
+    """What the template shows of a comparison."""
+    scores = comparison.scores
     axis, strips = svg.score_strips(scores)
     return {
-        "comparison": found,
-        "verdict": words.verdict(found),
-        "settings": (settings := words.settings(found)),
-        "bibtex": words.bibtex(settings.version),
+        "comparison": comparison,
+        "gap_sentence": sentences.gap_sentence(comparison),
+        "signatures": sentences.systems_by_signature(scores),
+        "bibtex": sentences.bibtex(comparison.signature.version),
         "summaries": _TITLES,
-        "letters": _letters(found),
+        "letters": _letters_by_system(comparison),
         "axis": axis,
         "strips": strips,
-        "squares": {name: (svg.exponentiated_square(one), svg.cost_square(one)) for name, one in scores.items()},
-        "bins": sorted({one.masses.partition.bins for one in scores.values() if one.masses.partition is not None}),
-        "repeats": sorted({len(one.values["mauve"]) for one in scores.values()}),
-        "sizes": sorted({one.n for one in scores.values()}),
-        "scales": sorted({one.scale for one in scores.values()}),
+        "squares": {name: (svg.exponentiated_square(score), svg.cost_square(score)) for name, score in scores.items()},
+        "bins": sorted({score.signature.bins for score in scores.values() if score.signature.bins is not None}),
+        "repeats": sorted({len(score.values["mauve"]) for score in scores.values()}),
+        "sizes": sorted({score.n for score in scores.values()}),
+        "scales": sorted({score.scale for score in scores.values()}),
     }
 
 
-def _letters(found: Comparison) -> dict[str, tuple[str, ...]]:
-    """System → the letters of its groups: systems that share one cannot be told apart."""
+def _letters_by_system(comparison: Comparison) -> dict[str, tuple[str, ...]]:
+    """System → the letters of its groups: systems that share a letter cannot be told apart."""
     return {
-        name: tuple(_letter(place) for place, group in enumerate(found.groups) if name in group)
-        for name in found.scores
+        name: tuple(filters.group_letters(place) for place, group in enumerate(comparison.groups) if name in group)
+        for name in comparison.scores
     }
 
 
-def _letter(place: int) -> str:
-    """A, B, …, Z, AA, AB, …"""
-    letters = ""
-    place += 1
-    while place:
-        place, rest = divmod(place - 1, 26)
-        letters = chr(ord("A") + rest) + letters
-    return letters
+def _tagged_caveats(caveats: tuple[Caveat, ...], systems: list[str]) -> list[tuple[str, str]]:
+    """Kind and line of each caveat, kind by kind; equal ones of several systems are one line."""
+    by_kind: dict[str, list[Caveat]] = {}
+    for caveat in caveats:
+        by_kind.setdefault(caveat.kind, []).append(caveat)
+    return [(kind, line) for kind, group in by_kind.items() for line in merge_caveats(group, systems)]
 
 
-def _number(value: float) -> str:
-    """Three decimals, with a true minus."""
-    return f"{value:.3f}".replace("-", "\u2212")
-
-
-def _p_value(value: float) -> str:
-    return "< 0.001" if value < 0.001 else f"{value:.3f}"
-
-
-def _shortened(text: str) -> str:
-    left = len(text) - _LONGEST
-    return text if left <= 0 else f"{text[:_LONGEST]} … ({left} more characters)"
-
-
-def _thumbnail(path: str) -> str | None:
-    """A small copy of the image as a data: address; None without Pillow, or where the file is no image that it reads."""
-    if importlib.util.find_spec("PIL") is None:
-        return None
-    from PIL import Image
-
-    try:
-        with warnings.catch_warnings():  # whatever is odd about an image, the page shows it or its path
-            warnings.simplefilter("ignore")
-            with Image.open(path) as image:
-                image.thumbnail((_THUMBNAIL, _THUMBNAIL))
-                stream = io.BytesIO()
-                image.convert("RGBA").save(stream, "PNG")
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
-        return None
-    return f"data:image/png;base64,{base64.b64encode(stream.getvalue()).decode('ascii')}"
-
-
-def _source(name: str) -> str:
+def _read_template(name: str) -> str:
     return (resources.files("mallow.report") / "templates" / name).read_text(encoding="utf-8")
 
 
 def _digest(text: str) -> str:
-    """What a Content-Security-Policy lets through: this text and no other."""
+    """What lets a Content-Security-Policy pass this text and no other."""
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode('utf-8')).digest()).decode('ascii')}"

@@ -15,43 +15,43 @@ if TYPE_CHECKING:
 
 __all__ = ["frontier_figure", "rank_figure", "score_figure"]
 
-_WIDTH = 7.0  # inches
+_WIDTH = 7.0  # inches; chosen: the text width of most papers
 
 
 def frontier_figure(comparison: Scored) -> Figure:
-    """The frontiers of all systems in both coordinates: the two costs, and exponentiated with the area shaded.
+    """The frontiers of all systems, in their two costs and exponentiated, with the area shaded.
 
-    Each curve is the mean over the repeats, with a band between whose edges the curves of all repeats lie: the noise of
+    Each curve is the mean over the repeats. The curves of all repeats lie in the band around it, which shows the noise of
     clustering, not that of sampling.
 
     Parameters
     ----------
     comparison : Comparison, Score, or mapping name → Score
     """
-    found = as_comparison(comparison)
+    shown = as_comparison(comparison)
     figure = _figure(1.5 * _WIDTH, 5.2)
     left, right = figure.subplots(1, 2)
-    shade = 0.15 if len(found.scores) == 1 else 0.06  # areas lie on each other
-    for place, (name, one) in enumerate(found.scores.items()):
-        label = f"{name}: {one.mauve:.3f}"
-        draw.costs(left, one, label=label, place=place)
-        draw.exponentiated(right, one, label=label, place=place, shade=shade)
+    shade = 0.15 if len(shown.scores) == 1 else 0.06  # the areas overlap
+    for place, (name, score) in enumerate(shown.scores.items()):
+        label = f"{name}: {score.mauve:.3f}"
+        draw.costs(left, score, label=label, place=place)
+        draw.exponentiated(right, score, label=label, place=place, shade=shade)
     left.set_title("Frontier")
     right.set_title("Exponentiated: its area is MAUVE")
-    draw.legend(left)  # away from the axes there is room: the curves bend towards them
+    draw.legend(left)  # there is room away from the axes, towards which the curves bend
     return figure
 
 
 def score_figure(comparison: Scored) -> Figure:
-    """The scores of all systems with spread, 95 % interval and noise floor.
+    """The scores of all systems with their spread, the 95 % interval of the bias-corrected value, and the noise floor.
 
     Parameters
     ----------
     comparison : Comparison, Score, or mapping name → Score
     """
-    found = as_comparison(comparison)
-    figure = _figure(_WIDTH, 1.6 + 0.35 * len(found.scores))
-    draw.scores(figure.subplots(), found.scores)
+    shown = as_comparison(comparison)
+    figure = _figure(_WIDTH, 1.6 + 0.35 * len(shown.scores))
+    draw.scores(figure.subplots(), shown.scores)
     return figure
 
 
@@ -61,20 +61,20 @@ def rank_figure(comparison: Comparison) -> Figure:
     Parameters
     ----------
     comparison : Comparison
-        Of all pairs, by a measure with a test of differences.
+        Of all pairs, by a measure whose differences are tested.
     """
-    found = as_comparison(comparison)
-    if not found.ranks:
+    shown = as_comparison(comparison)
+    if not shown.ranks:
         raise InputError(
             "`comparison` must have ranks; it has none. Compare all pairs (baseline=None) by a measure with bins, such as "
             "MAUVE_STAR."
         )
-    figure = _figure(_WIDTH, 1.2 + 0.35 * len(found.ranks))
-    draw.ranks(figure.subplots(), found.ranks)
+    figure = _figure(_WIDTH, 1.2 + 0.35 * len(shown.ranks))
+    draw.ranks(figure.subplots(), shown.ranks)
     return figure
 
 
 def _figure(width: float, height: float) -> Figure:
-    # Without pyplot: no window, no state that grows with every picture.
-    made: Figure = optional("matplotlib.figure", extra="plot").Figure(figsize=(width, height), layout="constrained")
-    return made
+    # Without pyplot: no window, and no state that grows with every picture.
+    figure: Figure = optional("matplotlib.figure", extra="plot").Figure(figsize=(width, height), layout="constrained")
+    return figure

@@ -1,4 +1,4 @@
-"""The geometry of the page's drawings: plain numbers and path strings; the template draws them."""
+"""The geometry of the drawings on the page: plain numbers and path strings, which the template draws."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mallow.theory import Array
 
 __all__ = ["Scale", "Square", "Strip", "cost_square", "exponentiated_square", "score_strips"]
 
-_SIDE = 200.0  # of the square that a frontier is drawn in
+_SIDE = 200.0  # of the square in which a frontier is drawn, as in charts.html
 
 
 @dataclass(frozen=True)
@@ -26,25 +26,25 @@ class Scale:
     ticks: tuple[float, ...]
 
     def __call__(self, value: float) -> float:
-        """Where a value lies: 0 at the low end, 100 at the high end."""
+        """The position of a value: 0 at the low end, 100 at the high end."""
         return round(100.0 * (value - self.low) / (self.high - self.low), 2)
 
     def label(self, tick: float) -> str:
-        """A tick, with as many decimals as the distance between two ticks needs."""
+        """The text of a tick, with as many decimals as the distance between two ticks needs."""
         step = self.ticks[1] - self.ticks[0]
         return f"{tick:.{max(0, -math.floor(math.log10(step) + 1e-9))}f}"
 
     @classmethod
     def around(cls, values: Iterable[float], *, most_ticks: int = 6, low: float | None = None) -> Scale:
-        """Round ends around the values; `low` fixes the lower one.
+        """An axis with round ends around the values; `low` fixes the lower end.
 
         Examples
         --------
         >>> Scale.around([0.62, 0.97])
         Scale(low=0.6, high=1.0, ticks=(0.6, 0.7, 0.8, 0.9, 1.0))
         """
-        found = [value for value in values if math.isfinite(value)] or [1.0]
-        start, end = min(found) if low is None else low, max(found)
+        finite = [value for value in values if math.isfinite(value)] or [1.0]
+        start, end = min(finite) if low is None else low, max(finite)
         width = max(end - start, 1e-6)
         power = 10.0 ** math.floor(math.log10(width / most_ticks))
         step = next(power * factor for factor in (1, 2, 5, 10, 20) if width / (power * factor) <= most_ticks - 1)
@@ -56,7 +56,7 @@ class Scale:
 
 @dataclass(frozen=True)
 class Strip:
-    """One system in the chart of scores; places are percent of the width."""
+    """One system in the chart of scores; positions are percentages of the width."""
 
     name: str
     score: float
@@ -66,23 +66,23 @@ class Strip:
 
 
 def score_strips(scores: Mapping[str, Score]) -> tuple[Scale, tuple[Strip, ...]]:
-    """The axis and, for each system, where its score, spread, interval and noise floor lie on it."""
+    """The axis and, for each system, the positions of its score, spread, interval and noise floor on it."""
     ends: list[float] = []
-    for one in scores.values():
-        spread = one.std["mauve"]
-        ends += [one.mauve - spread, min(one.mauve + spread, 1.0), one.noise_floor["mauve"]]
-        ends += one.interval["mauve"] or ()
+    for score in scores.values():
+        spread = score.std["mauve"]
+        ends += [score.mauve - spread, min(score.mauve + spread, 1.0), score.noise_floor["mauve"]]
+        ends += score.interval["mauve"] or ()
     axis = Scale.around([max(value, 0.0) for value in ends])
     strips = []
-    for name, one in scores.items():
-        value, spread, pair = one.mauve, one.std["mauve"], one.interval["mauve"]
+    for name, score in scores.items():
+        value, spread, pair = score.mauve, score.std["mauve"], score.interval["mauve"]
         strips.append(
             Strip(
                 name,
                 axis(value),
                 (axis(max(value - spread, axis.low)), axis(min(value + spread, axis.high))),
                 None if pair is None else (axis(max(pair[0], axis.low)), axis(min(pair[1], axis.high))),
-                axis(one.noise_floor["mauve"]),
+                axis(score.noise_floor["mauve"]),
             )
         )
     return axis, tuple(strips)
@@ -90,15 +90,16 @@ def score_strips(scores: Mapping[str, Score]) -> tuple[Scale, tuple[Strip, ...]]
 
 @dataclass(frozen=True)
 class Square:
-    """The frontier of one system in a square with side 200: both axes, paths, and where λ = ½ is.
+    """The frontier of one system in a square with side 200: its axis, its paths, and the point with λ = ½.
 
     Attributes
     ----------
     axis : Scale
-        Of both directions, so that what is missed and what is invented can be compared.
+        For both directions, so that what is missed and what is invented can be compared.
     line, area, band : str
         Paths of the curve, of the area below it and of the band over the repeats; "" where there is none.
     middle : (float, float)
+        The point with λ = ½.
     """
 
     axis: Scale
@@ -123,7 +124,7 @@ def exponentiated_square(score: Score) -> Square:
 
 
 def cost_square(score: Score) -> Square:
-    """The frontier in its two costs, on axes of its own: those of a bad system would hide a good one."""
+    """The frontier in its two costs, on axes of its own: on the axes of a bad system a good one would vanish."""
     x, y = draw.cost_points(score.frontier)
     band = score.band and [draw.cost_points(edge) for edge in score.band]
     every = np.concatenate([x, y, *(np.concatenate(edge) for edge in band or ())])
@@ -143,13 +144,14 @@ def _middle(score: Score) -> tuple[float, float]:
 
 
 def _point(axis: Scale, x: float, y: float) -> tuple[float, float]:
-    """In the square, whose origin is the upper left."""
+    """A point in the square, whose origin is the upper left corner."""
     return round(_SIDE * axis(x) / 100.0, 1), round(_SIDE * (1.0 - axis(y) / 100.0), 1)
 
 
 def _path(axis: Scale, x: Array, y: Array, *, closed: bool = False) -> str:
-    found: list[tuple[float, float]] = []
+    """The path through all finite points, repeated ones once."""
+    points: list[tuple[float, float]] = []
     for a, b in zip(x.tolist(), y.tolist(), strict=True):
-        if math.isfinite(a) and math.isfinite(b) and (point := _point(axis, a, b)) not in found[-1:]:
-            found.append(point)
-    return "M" + "L".join(f"{a:g} {b:g}" for a, b in found) + ("Z" if closed else "")
+        if math.isfinite(a) and math.isfinite(b) and (point := _point(axis, a, b)) not in points[-1:]:
+            points.append(point)
+    return "M" + "L".join(f"{a:g} {b:g}" for a, b in points) + ("Z" if closed else "")
