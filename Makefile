@@ -13,7 +13,7 @@ STAMP  := $(VENV)/.stamp
 help:
 	@echo "make demo     n-gram models against real text, sampled digits against real ones: table and report"
 	@echo "make test     lint, types, tests and doctests"
-	@echo "make lint | types | unit    one of them;  make format  rewrites the sources;  make docs  the page of commands"
+	@echo "make lint | types | unit    one of them;  make format  rewrites the sources;  make docs  pages drawn from the code"
 	@echo "make lock     newest allowed versions into constraints.txt;  make clean  starts afresh"
 
 demo: $(LIGHT)
@@ -29,10 +29,11 @@ types: $(STAMP)
 	$(BIN)/mypy --strict src
 
 unit: $(STAMP)
-	$(BIN)/pytest -q -n auto --maxprocesses 8 --dist worksteal
+	MALLOW_DEVELOPMENT=1 $(BIN)/pytest -q -n auto --maxprocesses 8 --dist worksteal
 
 docs: $(STAMP)
 	$(BIN)/python docs/commands.py
+	$(BIN)/python docs/architecture.py
 
 format: $(STAMP)
 	$(BIN)/ruff check --fix .

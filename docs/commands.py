@@ -1,4 +1,4 @@
-"""Write docs/commands.md, the help of every command: `make docs`. A test holds the page to it."""
+"""Write docs/commands.md, the help of every command: `make docs`. A test checks that the page is up to date."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ PAGE = Path(__file__).with_name("commands.md")
 WIDTH = 100
 
 
-def page() -> str:
+def page_text() -> str:
     """The page as it should be."""
-    lines = ["# Commands", "", "The help of each, as `mallow COMMAND --help` prints it. Written by `make docs`.", ""]
+    lines = ["# Commands", "", "What `mallow COMMAND --help` prints for each command. Written by `make docs`.", ""]
     lines += [_block("mallow", cli, None)]
     for name, command in cli.commands.items():
         lines += ["", f"## {name}", "", _block(f"mallow {name}", command, cli)]
@@ -22,6 +22,7 @@ def page() -> str:
 
 
 def _block(name: str, command: click.Command, parent: click.Command | None) -> str:
+    """The help of a command, indented as code."""
     above = None if parent is None else click.Context(parent, info_name="mallow", terminal_width=WIDTH)
     context = click.Context(command, info_name=name.split()[-1], parent=above, terminal_width=WIDTH)
     context.help_option_names = ["-h", "--help"]
@@ -29,4 +30,4 @@ def _block(name: str, command: click.Command, parent: click.Command | None) -> s
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")
+    PAGE.write_text(page_text(), encoding="utf-8")

@@ -13,6 +13,7 @@ from scipy.ndimage import gaussian_filter
 from sklearn.datasets import load_digits
 
 from mallow import EstimateWarning, Measure, Quantize, compare, permutation_test
+from mallow.results import merge_caveats
 
 rng = np.random.default_rng(0)
 digits = rng.permutation(load_digits().data)
@@ -52,11 +53,11 @@ for name, score in result.scores.items():
 floor = next(iter(result.scores.values())).noise_floor["mauve"]
 p_value = permutation_test(reference, other_half)
 print()
-tell(f"Noise floor: with so few samples, real digits score {floor:.3f} against real digits. No model can do better.")
+tell(f"Noise floor: with so few samples, real digits score {floor:.3f} against real digits: about what a perfect model gets.")
 tell(f"Can the other half be told from the reference? Permutation test: p = {p_value:.2f}.")
 tell("Groups that cannot be told apart: " + "; ".join(", ".join(group) for group in result.groups) + ".")
-print("\nWarnings:")
-for text in result.warnings:
-    tell(f"- {text}")
+print("\nCaveats:")
+for line in merge_caveats(result.caveats, list(result.scores)):
+    tell(f"- {line}")
 print()
-tell(result.signature)
+tell(str(result.signature))

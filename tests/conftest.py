@@ -1,5 +1,8 @@
-"""What all tests share: how hypothesis searches, and where data outside the repository is looked for."""
+"""What all tests share: how hypothesis searches, where data outside the repository is, which tests may be skipped."""
 
+import os
+import re
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -29,3 +32,36 @@ def shared() -> Path:
 def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests neither read nor fill the cache of whoever runs them; each worker has its own."""
     monkeypatch.setenv("MALLOW_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
+
+
+# In the development environment (`make test` sets MALLOW_DEVELOPMENT) every extra is installed, so that a test which is
+# skipped for want of a package means a broken set-up. These reasons remain.
+MAY_SKIP = (
+    r"\.\./shared",  # data beside the repository
+    r"apt-get install chromium",
+    r"root may",  # permissions do not bind the superuser
+    r"(polars|datasets) is not installed",  # stand-ins are tested instead
+    r"compares with sacrebleu",
+    r"there is one",  # of a device that must be missing
+)
+
+
+def unexpected_skips(reasons: Iterable[str]) -> list[str]:
+    """The reasons for skipping that do not hold in the development environment."""
+    return sorted({reason for reason in reasons if not any(re.search(known, reason) for known in MAY_SKIP)})
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fail the run where tests were skipped that the development environment must be able to run."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is None or not os.environ.get("MALLOW_DEVELOPMENT"):
+        return
+    skipped = reporter.stats.get("skipped", [])
+    reasons = unexpected_skips(report.longrepr[2] if isinstance(report.longrepr, tuple) else "" for report in skipped)
+    if reasons:
+        reporter.write_line("")
+        reporter.write_line("Skipped, although the development environment has all packages:", red=True)
+        for reason in reasons:
+            reporter.write_line(f"  {reason}")
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED

@@ -64,3 +64,15 @@ def test_version_is_the_same_everywhere():
     assert releases[0].startswith(f"{mallow.__version__} ")
     for release in releases:
         assert "\n### Scores changed\n" in release, f"{release.splitlines()[0]} does not say which scores changed"
+
+
+def test_a_test_that_is_skipped_for_want_of_a_package_fails_the_development_run(tmp_path):
+    (tmp_path / "conftest.py").write_text((ROOT / "tests" / "conftest.py").read_text(encoding="utf-8"))
+    for reason, development, code in (("needs torch", "1", 1), ("needs torch", "", 0), ("root may write", "1", 0)):
+        test = f"import pytest\n\ndef test_runs(): pass\n\ndef test_skipped(): pytest.skip({reason!r})\n"
+        (tmp_path / "test_one.py").write_text(test)
+        environment = os.environ | {"MALLOW_DEVELOPMENT": development}
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", str(tmp_path)]
+        run = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=tmp_path, check=False)
+        assert run.returncode == code, run.stdout
+        assert ("although the development environment" in run.stdout) == (code == 1)

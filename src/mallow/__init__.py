@@ -19,9 +19,9 @@ _PACKAGES = {
     name: package
     for package, names in {
         "confounds": "find_confounds",
-        "errors": "EstimateWarning InputError",
+        "errors": "Caveat EstimateWarning InputError",
         "estimate": "Classifier Codebook Gaussian KernelDensity Neighbors Quantize Reduce",
-        "evaluate": "MAUVE_2021 MAUVE_STAR Check Comparison Measure Monitor SamplePlan Score Sweep"
+        "evaluate": "MAUVE_2021 MAUVE_STAR Check Comparison Difference Measure Monitor SamplePlan Score Signature Sweep"
         " check_regression compare permutation_test plan_samples score sweep",
         "explain": "Audit Diagnosis audit_embedder diagnose",
         "samples": "Samples read write",

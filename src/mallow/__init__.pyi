@@ -1,16 +1,18 @@
 from mallow import baselines, bounds, compat, embed, generate, report, smoothing, transport
 from mallow.confounds import find_confounds
-from mallow.errors import EstimateWarning, InputError
+from mallow.errors import Caveat, EstimateWarning, InputError
 from mallow.estimate import Classifier, Codebook, Gaussian, KernelDensity, Neighbors, Quantize, Reduce
 from mallow.evaluate import (
     MAUVE_2021,
     MAUVE_STAR,
     Check,
     Comparison,
+    Difference,
     Measure,
     Monitor,
     SamplePlan,
     Score,
+    Signature,
     Sweep,
     check_regression,
     compare,
@@ -59,11 +61,13 @@ __all__ = [
     "MAUVE_STAR",
     "TV",
     "Audit",
+    "Caveat",
     "Check",
     "Classifier",
     "Codebook",
     "Comparison",
     "Diagnosis",
+    "Difference",
     "Divergence",
     "EstimateWarning",
     "Frontier",
@@ -80,6 +84,7 @@ __all__ = [
     "SamplePlan",
     "Samples",
     "Score",
+    "Signature",
     "Sweep",
     "area",
     "audit_embedder",

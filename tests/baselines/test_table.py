@@ -172,12 +172,16 @@ def test_bad_input(points, texts):
     with pytest.raises(InputError, match=r"`systems` must have names; one name is empty\."):
         table(x, {"": y})
     with pytest.raises(InputError, match="All samples must be of one kind; got reference: text, m: features"):
-        table(texts[0], {"m": y})
-    with pytest.raises(InputError, match=r"^m: `texts` must hold at least 2: self-BLEU compares each text with the others; got 1"):
+        table(texts[0], {"m": y}, embedder=by_letters)
+    with pytest.raises(
+        InputError, match=r"^m: `texts` must hold at least 2: self-BLEU compares each text with the others; got 1"
+    ):
         table(texts[0], {"m": ["one text only"]}, embedder=by_letters)
-    with pytest.raises(InputError, match=r"^m: `reference` and `model` must have features of the same width; got 5 and 3"):
+    with pytest.raises(
+        InputError, match=r"^m: `reference` and `model` must have features of the same width; got 5 and 3"
+    ):
         table(x, {"m": y[:, :3]})
-    with pytest.raises(InputError, match=r"features must be finite; got nan in column 0\."):
+    with pytest.raises(InputError, match=r"^m: .*features must be finite; got nan in column 0\."):
         table(x, {"m": np.full_like(y, np.nan)})
 
 

@@ -125,16 +125,16 @@ def test_features_of_two_embedders_are_refused(tmp_path):
     )
     with pytest.raises(InputError, match=re.escape(message)):
         embed_all({"": one, "system": two}, None)
-    same, name = embed_all({"": one, "system": one, "bare": np.ones((2, 3))}, None)
-    assert name == "Streaming(test)"
+    same = embed_all({"": one, "system": one, "bare": np.ones((2, 3))}, None)
+    assert [each.embedder for each in same.values()] == ["Streaming(test)", "Streaming(test)", None]
     assert list(same) == ["", "system", "bare"]
 
 
 def test_samples_of_two_kinds_are_refused(tmp_path):
     with pytest.raises(InputError, match="All samples must be of one kind; got reference: text, system: features"):
         embed_all({"": ["a text"], "system": np.ones((2, 3))}, None)
-    with pytest.raises(InputError, match=r"holds image samples, and Streaming\(test\) embeds text samples"):
-        embed_samples(Samples("image", (Path("a.png"),), source="folder"), Streaming())
+    with pytest.raises(InputError, match=r"holds image samples, but Streaming\(test\) embeds text samples"):
+        embed_samples(Samples(images=[Path("a.png")], source="folder"), Streaming())
 
 
 class Bad:
@@ -150,10 +150,10 @@ class Bad:
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ([[1.0]], r"must give an array \(n, d\) of 2 rows for list; got shape \(1, 1\)"),
+        ([[1.0]], r"must return an array \(n, d\) of 2 rows for list; got shape \(1, 1\)"),
         ([1.0, 2.0], r"got shape \(2,\)"),
         ([[1.0], [np.nan]], "features that are not finite for 1 of 2 samples of list"),
-        ([["a"], ["b"]], "must give real numbers for list; got dtype <U1"),
+        ([["a"], ["b"]], "must return real numbers for list; got dtype <U1"),
     ],
     ids=["too few", "one axis", "nan", "text"],
 )
@@ -166,7 +166,7 @@ def test_bad_rows_are_refused_and_not_kept(tmp_path, rows, message):
 
 def test_a_name_that_two_embedders_share_is_found_out(tmp_path):
     embed_samples(["a"], Bad([[1.0]]), cache=Cache(tmp_path))
-    with pytest.raises(InputError, match=r"rows of different widths, \[1, 2\]: two embedders have one name"):
+    with pytest.raises(InputError, match=r"rows of different widths, \[1, 2\]: two embedders share one name"):
         embed_samples(["a", "b"], Bad([[1.0, 2.0]]), cache=Cache(tmp_path))
 
 
@@ -176,7 +176,7 @@ def test_a_stream_that_forgets_samples_is_refused():
         def stream(self, samples):
             yield np.array([0]), np.ones((1, 2), np.float32)
 
-    with pytest.raises(InputError, match="must give features for all 3 samples; 2 are missing"):
+    with pytest.raises(InputError, match="must return features for all 3 samples; 2 are missing"):
         embed_samples(["a", "b", "c"], Forgetful(), cache=None)
 
 
@@ -205,7 +205,22 @@ def test_a_joint_embedder_sees_all_samples_at_once():
             order = sorted(texts)
             return np.array([[order.index(text)] for text in texts], float)
 
-    found, name = embed_all({"": ["b", "d"], "system": ["a", "c", "e"]}, Joint())
-    assert name == "Joint(test)"
+    found = embed_all({"": ["b", "d"], "system": ["a", "c", "e"]}, Joint())
+    assert found[""].embedder == found["system"].embedder == "Joint(test)"
+    assert found["system"].texts == ("a", "c", "e")
     assert found[""].features.tolist() == [[1.0], [3.0]]
     assert found["system"].features.tolist() == [[0.0], [2.0], [4.0]]
+
+
+def test_embedded_texts_meet_bare_features():
+    texts = embed_samples(["a", "bb", "ccc"], lambda samples: [[len(text)] for text in samples])
+    sets = embed_all({"": texts, "system": np.ones((4, 1))})
+    assert [each.kind for each in sets.values()] == ["features", "features"]
+    assert sets[""].features.tolist() == [[1], [2], [3]]
+    with pytest.raises(InputError, match="All samples must be of one kind; got reference: text, system: features"):
+        embed_all({"": ["a", "b"], "system": np.ones((4, 1))}, len)
+
+
+def test_errors_about_arrays_say_whose_they_are():
+    with pytest.raises(InputError, match=r"^system: .*features must be finite; got nan in column 0"):
+        embed_all({"": np.ones((3, 1)), "system": np.full((3, 1), np.nan)})

@@ -386,7 +386,7 @@ def test_pooling_that_the_model_does_not_have(tiny, kind, pooling, message):
     [
         (["a", 3], r"`samples` must hold texts \(str\); got 3 \(int\) at place 1\."),
         (["a", None], r"`samples` must hold texts \(str\); got None"),
-        ("abc", r"`samples` must be a list of texts; got one str\. Put it into a list\."),
+        ("abc", r"`samples` must be a list of texts; got a single str\. Put it into a list\."),
         ([], r"`samples` must hold at least one text; got none\."),
         (["a", "b\ud800"], r"`samples` must hold valid Unicode; got '\\ud800', half of a pair, at place 1"),
     ],

@@ -265,8 +265,8 @@ def test_bad_options_are_refused(kind, options, message):
 @pytest.mark.parametrize(
     ("texts", "message"),
     [
-        ("abc", "must be a list of texts; got one str. Put it into a list."),
-        (b"abc", "must be a list of texts; got one bytes. Put it into a list."),
+        ("abc", "must be a list of texts; got a single str. Put it into a list."),
+        (b"abc", "must be a list of texts; got a single bytes. Put it into a list."),
         ([], "must hold at least one text; got none."),
         (["a", None], "must hold texts (str); got None (NoneType) at place 1."),
         ([b"a"], "must hold texts (str); got b'a' (bytes) at place 0."),

@@ -157,7 +157,7 @@ def own_words(text):
 
 def test_the_name_tells_the_file_and_the_words(tmp_path, path):
     assert WordVectors(path).name.startswith("WordVectors(tiny.txt@")
-    assert WordVectors(path).name.endswith(", tokenize=mallow.embed._word_vectors.stanford_words, float32)")
+    assert WordVectors(path).name.endswith(", tokenize=stanford_words, float32)")
     (tmp_path / "other").mkdir()
     others = [
         WordVectors(path, spaced_words),
@@ -207,7 +207,7 @@ def test_words_must_come_as_a_list(path):
 @pytest.mark.parametrize(
     ("samples", "message"),
     [
-        ("one text", r"must be a list of texts; got one str\. Put it into a list"),
+        ("one text", r"must be a list of texts; got a single str\. Put it into a list"),
         ([], r"must hold at least one text; got none"),
         (["a", None], r"must hold texts \(str\); got None \(NoneType\) at place 1"),
         (["a", "b\ud800"], r"must hold valid Unicode; got '\\ud800', half of a pair, at place 1, character 1"),

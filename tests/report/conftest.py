@@ -1,18 +1,20 @@
-"""A comparison of three systems whose texts, and what is found in them, go into the report."""
+"""A comparison of three systems, two diagnoses and the page that shows them."""
 
 import string
 import warnings
+from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import mallow
-from mallow.confounds import find_confounds
 from mallow.errors import EstimateWarning
 from mallow.estimate import Quantize
-from mallow.evaluate._score import Measure
+from mallow.evaluate import Comparison, Difference, Measure
 from mallow.explain import diagnose
+from mallow.report import html
 
 ATTACK = "<script>document.title = 'owned'</script> & <b>bold</b>"
 MEASURE = Measure(Quantize(bins=20))
@@ -20,7 +22,7 @@ N = 300
 
 
 def letters(texts):
-    """An embedder: how often each letter stands in a text."""
+    """An embedder: how often each letter occurs in a text."""
     return np.array([[text.count(letter) for letter in string.ascii_lowercase] for text in texts], dtype=float)
 
 
@@ -31,10 +33,10 @@ def sentences(seed, topics):
         "farm": ["cow", "barn", "hay", "milk", "field", "gate"],
         "attack": [ATTACK],
     }
-    made = []
+    texts = []
     for topic in rng.choice(list(topics), size=N, p=np.array(list(topics.values()))):
-        made.append(" ".join(rng.choice(words[topic], size=8 if topic != "attack" else 1 + rng.integers(2))))
-    return made
+        texts.append(" ".join(rng.choice(words[topic], size=8 if topic != "attack" else 1 + rng.integers(2))))
+    return texts
 
 
 HUMAN = sentences(0, {"sea": 0.5, "farm": 0.5})
@@ -63,15 +65,36 @@ def diagnosed():
 
 
 @pytest.fixture(scope="session")
-def found():
-    return find_confounds(HUMAN, SYSTEMS)
+def compared_as(compared):
+    """Makes a comparison with these scores, of which these pairs differ significantly."""
+    score = compared.scores["near"]
+
+    def build(means, apart=(), baseline=None):
+        floor = {**score.noise_floor, "mauve": 0.95}
+        scores = {name: replace(score, mauve=value, noise_floor=floor) for name, value in means}
+        names, values = list(scores), dict(means)
+        differences = tuple(
+            Difference(
+                a,
+                b,
+                {"mauve": values[a] - values[b]},
+                {"mauve": (0.0, 1.0)},
+                {"mauve": 0.01},
+                {"mauve": 0.01 if {a, b} in apart else 0.9},
+            )
+            for a, b in combinations(names, 2)
+            if baseline in (None, a, b)
+        )
+        worst = 1 + sum({names[0], other} not in apart for other in names[1:])
+        ranks = {} if baseline else dict.fromkeys(names, (1, worst))
+        return Comparison(scores, differences, ranks, (), {}, baseline, score.signature, ())
+
+    return build
 
 
 @pytest.fixture(scope="session")
-def page(compared, diagnosed, found) -> str:
-    from mallow.report import html
-
-    return html(compared, diagnoses=diagnosed, findings=found)
+def page(compared, diagnosed) -> str:
+    return html(compared, diagnoses=diagnosed)
 
 
 @pytest.fixture(scope="session")
@@ -79,3 +102,9 @@ def page_file(page, tmp_path_factory) -> Path:
     path = tmp_path_factory.mktemp("report") / "report.html"
     path.write_text(page, encoding="utf-8")
     return path
+
+
+@pytest.fixture(scope="session")
+def texts():
+    """The reference and the systems that `compared` and `diagnosed` are about."""
+    return HUMAN, SYSTEMS

@@ -11,11 +11,10 @@ from pytest import approx
 
 from mallow.errors import EstimateWarning, InputError
 from mallow.estimate import Quantize
-from mallow.evaluate._compare import Comparison
-from mallow.evaluate._score import Measure, Score, repeated, score
+from mallow.evaluate import Comparison, Measure, Score, run_repeats, score
 from mallow.report import frontier_figure, rank_figure, score_figure
 from mallow.results import _draw as draw
-from mallow.theory._frontier import frontier
+from mallow.theory import frontier
 
 figure_module = pytest.importorskip("matplotlib.figure", reason="needs matplotlib: pip install 'mallow[plot]'")
 FIGURES = [frontier_figure, score_figure, rank_figure]
@@ -113,7 +112,7 @@ def test_scores_intervals_and_floors(compared):
         assert (one.noise_floor["mauve"],) in here
         assert (one.interval["mauve"] is None) or tuple(one.interval["mauve"]) in here
     shown = [each.get_text() for each in ax.get_legend().get_texts()]
-    assert sorted(shown) == ["95 % interval", "noise floor", "score, spread over seeds"]
+    assert sorted(shown) == ["95 % interval, bias-corrected", "noise floor", "score, spread over seeds"]
 
 
 def test_without_matplotlib_the_message_says_what_to_install(compared, monkeypatch):
@@ -134,7 +133,7 @@ def banded():
         warnings.simplefilter("ignore", EstimateWarning)
         made = score(x, y, measure=measure, repeats=4)
     prepared = measure.estimator.prepare(x, y)
-    return made, [frontier(masses) for masses in repeated(measure, prepared, 4, 0)]
+    return made, [frontier(masses) for masses in run_repeats(measure, prepared, 4, 0)]
 
 
 def test_the_curves_of_all_repeats_lie_in_the_band(banded):

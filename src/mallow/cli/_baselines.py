@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 import click
@@ -50,9 +51,12 @@ def baselines_command(
     The value closest to that of the reference is marked.
     """
     from mallow.baselines import table
+    from mallow.confounds import find_confounds
 
     x, others = read_systems(read, reference, systems)
-    return table(x, others, embedder=embedder(x.kind), tokenize=tokenize, repeats=repeats, rng=rng)
+    measures = table(x, others, embedder=embedder(x.kind), tokenize=tokenize, repeats=repeats, rng=rng)
+    # A score looks for confounds by itself; the table does not.
+    return replace(measures, caveats=(*find_confounds(x, others), *measures.caveats))
 
 
 COMMANDS = (baselines_command,)

@@ -46,6 +46,9 @@ def save_picture(path: Path, draw: Callable[[Any], object]) -> None:
     """Write the picture that `draw` makes on the axes that it is called with, and say so."""
     figure = optional("matplotlib.figure", extra="plot").Figure(layout="constrained")
     draw(figure.subplots())
-    with atomic_file(path) as stream:
-        figure.savefig(stream, format=path.suffix[1:].lower())
+    try:
+        with atomic_file(path) as stream:
+            figure.savefig(stream, format=path.suffix[1:].lower())
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {error.strerror or error}.") from error
     click.echo(f"{path}: written", err=True)

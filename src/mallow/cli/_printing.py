@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from mallow.engine import quiet
+from mallow.errors import EstimateWarning
+
 if TYPE_CHECKING:
     from mallow.evaluate import Comparison
     from mallow.results import Result
@@ -58,9 +61,6 @@ def _terminal_width() -> int | None:
 
 def be_quiet(ctx: click.Context) -> None:
     """Hide caveats, warnings and progress until the command has ended."""
-    from mallow.engine import quiet
-    from mallow.errors import EstimateWarning
-
     ctx.meta[_QUIET] = True
     ctx.with_resource(quiet())
     warnings.simplefilter("ignore", EstimateWarning)

@@ -43,7 +43,8 @@ class SampleReader:
 def read_arguments(read: SampleReader, **paths: str) -> list[Samples]:
     """The samples of several arguments, of which at most one may be standard input."""
     if list(paths.values()).count("-") > 1:
-        raise click.UsageError(f"Only one of {', '.join(paths)} can be standard input.")
+        *names, last = paths
+        raise click.UsageError(f"Only one of {', '.join(names)} and {last} can be standard input.")
     return [read(path) for path in paths.values()]
 
 

@@ -84,15 +84,28 @@ def embed_all(sources: Mapping[str, object], embedder: AnyEmbedder | str | None 
 
 def read_all(sources: Mapping[str, object], embedder: AnyEmbedder | str | None = None) -> dict[str, Samples]:
     """Several sets of samples of one kind, each read once. What only the embedder can read is embedded right away."""
-    sets: dict[str, Samples] = {}
-    for name, source in sources.items():
-        foreign = callable(embedder) and not isinstance(embedder, JointEmbedder) and _is_foreign(source)
-        sets[name] = embed_samples(source, embedder) if foreign and embedder is not None else read(source)  # type: ignore[arg-type]
-    kinds = {name: samples.kind for name, samples in sets.items()}
+    function = None if embedder is None or isinstance(embedder, str | JointEmbedder) else embedder
+    foreign = {name for name, source in sources.items() if function is not None and _is_foreign(source)}
+    sets = {name: _read_named(name, source) for name, source in sources.items() if name not in foreign}
+    kinds = {name: "features" if name in foreign else sets[name].kind for name in sources}
+    if embedder is None and all(samples.features is not None for samples in sets.values()):
+        return sets if len(set(kinds.values())) == 1 else {name: each.bare() for name, each in sets.items()}
     if len(set(kinds.values())) > 1:
         listed = ", ".join(f"{name or 'reference'}: {kind}" for name, kind in kinds.items())
         raise InputError(f"All samples must be of one kind; got {listed}.")
-    return sets
+    if function is not None:
+        sets |= {name: embed_samples(sources[name], function) for name in foreign}
+    return {name: sets[name] for name in sources}
+
+
+def _read_named(name: str, source: object) -> Samples:
+    """The samples of a source; errors about lists and arrays, which have no name of their own, say whose they are."""
+    try:
+        return read(source)
+    except InputError as error:
+        if isinstance(source, str | PathLike):
+            raise
+        raise InputError(f"{name or 'reference'}: {error}") from None
 
 
 def resolve_embedder(sets: Mapping[str, Samples], embedder: AnyEmbedder | str | None) -> AnyEmbedder | None:

@@ -1,4 +1,4 @@
-"""What an embedder is, and what all of them share."""
+"""What an embedder is, and what all embedders share."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = [
 ]
 
 Points = NDArray[Any]
-"""Features (n, d), a row a sample."""
+"""Features (n, d), one row per sample."""
 
 Rows = tuple[NDArray[np.int64], Points]
 """Places among the samples, and their features."""
@@ -31,9 +31,10 @@ Rows = tuple[NDArray[np.int64], Points]
 class Embedder(Protocol):
     """Turns samples into features: any callable with a name.
 
-    The name goes into the signature of every score and into the key of the cache, so it holds whatever the features
-    depend on: weights with their revision, pooling, length, precision. A plain function has no such name; it works, and
-    is not cached.
+    The name goes into the signature of every score and into the key of the cache, so it must include everything that the
+    features depend on: weights with their revision, pooling, length, precision. A plain function has no such name; it
+    works, but is not cached. An embedder may also offer ``caveats(samples)``, which returns what it finds doubtful about
+    these samples as a tuple of `Caveat`.
     """
 
     @property
@@ -48,7 +49,7 @@ class Embedder(Protocol):
 
 @runtime_checkable
 class StreamingEmbedder(Embedder, Protocol):
-    """An embedder that gives features as they are ready, in any order: for progress, and to lose nothing when killed."""
+    """An embedder that returns features as they are ready, in any order: for progress, and to lose little when stopped."""
 
     @property
     def kind(self) -> Literal["text", "image"]:
@@ -56,13 +57,13 @@ class StreamingEmbedder(Embedder, Protocol):
         ...
 
     def stream(self, samples: Sequence[Any], /) -> Iterator[Rows]:
-        """Places among the samples with their features, each place once; the model is loaded once."""
+        """Places among the samples, each of them once, with their features; the model is loaded only once."""
         ...
 
 
 @runtime_checkable
 class JointEmbedder(Protocol):
-    """Embeds all samples at once, since its features are relative to one another: a string kernel."""
+    """Embeds all samples together, since their features depend on one another: a string kernel."""
 
     @property
     def name(self) -> str:
@@ -75,11 +76,11 @@ class JointEmbedder(Protocol):
 
 
 AnyEmbedder = Embedder | JointEmbedder | Callable[[Any], Any]
-"""What may be passed as an embedder: with a name or without."""
+"""What may be passed as an embedder, with or without a name."""
 
 
 def collected(parts: Iterable[Rows], n: int) -> Points:
-    """The features of all n samples from the parts that `stream` gives."""
+    """The features of all n samples, from the parts that `stream` yields."""
     points: Points | None = None
     missing = n
     for places, rows in parts:
@@ -88,14 +89,14 @@ def collected(parts: Iterable[Rows], n: int) -> Points:
         points[places] = rows
         missing -= len(places)
     if points is None or missing:
-        raise InputError(f"The embedder must give features for all {n} samples; {missing} are missing.")
+        raise InputError(f"The embedder must return features for all {n} samples; {missing} are missing.")
     return points
 
 
 def checked_texts(samples: Sequence[str], name: str = "samples") -> list[str]:
-    """The texts as a list; what is no text is refused. An empty text is one."""
+    """The samples as a list, if all of them are texts; an empty string is a text."""
     if isinstance(samples, (str, bytes)):
-        raise InputError(f"`{name}` must be a list of texts; got one {type(samples).__name__}. Put it into a list.")
+        raise InputError(f"`{name}` must be a list of texts; got a single {type(samples).__name__}. Put it into a list.")
     texts = list(samples)
     if not texts:
         raise InputError(f"`{name}` must hold at least one text; got none.")

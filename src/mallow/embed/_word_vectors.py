@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from mallow._files import digest
 from mallow.embed._protocol import Points, Rows, checked_texts, collected
+from mallow.embed._string_kernel import tokenizer_label
 from mallow.embed._vector_files import file_in_folder, read_vectors
 from mallow.errors import Caveat, InputError, warn_about
 
@@ -106,7 +107,7 @@ class WordVectors:
                 f"`path` must be a file of word vectors; there is no file at {os.fspath(self.path)!r}. "
                 "`mallow.embed.glove()` needs no path."
             )
-        if not callable(self.tokenize) or "<lambda>" in _function_name(self.tokenize):
+        if not callable(self.tokenize) or "<lambda>" in tokenizer_label(self.tokenize):
             raise InputError(
                 f"`tokenize` must be a function with a name, because the name of the embedder identifies it by that; "
                 f"got {self.tokenize!r}. Define it with def."
@@ -119,7 +120,7 @@ class WordVectors:
         """Everything that the features depend on, in one line."""
         path = Path(self.path)
         title = file_in_folder(path, ".npy").name if path.is_dir() else path.name
-        return f"WordVectors({title}@{digest(path)}, tokenize={_function_name(self.tokenize)}, {self.dtype})"
+        return f"WordVectors({title}@{digest(path)}, tokenize={tokenizer_label(self.tokenize)}, {self.dtype})"
 
     def __call__(self, samples: Sequence[str], /) -> Points:
         """The features (n, d) of the texts, in their order. Warns if most words are unknown, as `caveats` says."""
@@ -234,8 +235,3 @@ def _in_file_order(rows: NDArray[np.int64], times: NDArray[np.int64]) -> tuple[N
     rows, times = rows[known], times[known]
     order = np.argsort(rows)
     return rows[order], times[order]
-
-
-def _function_name(function: object) -> str:
-    parts = (getattr(function, "__module__", None), getattr(function, "__qualname__", "<lambda>"))
-    return ".".join(part for part in parts if part)

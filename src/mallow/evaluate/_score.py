@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Score", "build_score", "score", "score_embedded"]
 
-_TITLES = {"mauve": "MAUVE", "frontier_integral": "frontier integral", "midpoint": "mid-point"}
+_TITLES = {"mauve": "MAUVE", "frontier_integral": "integral", "midpoint": "mid-point"}  # fits 80 columns
 
 
 @dataclass(frozen=True, eq=False, repr=False)

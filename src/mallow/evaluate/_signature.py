@@ -100,10 +100,9 @@ def _libraries() -> str:
     """numpy and the BLAS that it has loaded."""
     from threadpoolctl import threadpool_info  # type: ignore[import-untyped]
 
-    names = [f"numpy {np.__version__}"]
-    for library in threadpool_info():
-        if library["user_api"] == "blas":
-            kernel = library.get("architecture")
-            names.append(f"{library['internal_api']} {library['version']}" + (f" {kernel}" if kernel else ""))
-            break  # the first is numpy's own; scipy may bring another
-    return ", ".join(names)
+    blas = [library for library in threadpool_info() if library["user_api"] == "blas"]
+    own = [library for library in blas if "numpy" in library["filepath"]] or blas  # scipy may have loaded another
+    parts = [f"numpy {np.__version__}"]
+    for library in own[:1]:
+        parts.append(" ".join(filter(None, [library["internal_api"], library["version"], library.get("architecture")])))
+    return ", ".join(parts)

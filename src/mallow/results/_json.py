@@ -49,8 +49,8 @@ def from_plain(hint: Any, data: Any) -> Any:
         return {key: from_plain(parts[1], entry) for key, entry in data.items()}
     if origin is np.ndarray or hint is np.ndarray:
         return _unpacked(data)
-    if origin is Literal or hint in (Any, object):
-        return data
+    if origin is Literal or hint in (Any, object) or (hint is float and isinstance(data, int)):
+        return data  # a whole number where any number may stand is still one after the round trip
     if is_dataclass(hint):
         return _dataclass(typing.cast("type[Any]", hint), data)
     return hint(data)  # float, int, str, bool, Path

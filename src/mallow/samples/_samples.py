@@ -173,6 +173,11 @@ class Samples:
         changes = {"features": features, "provenance": dict(provenance), "caveats": (*self.caveats, *caveats)}
         return Samples.trusted(**self._values() | changes)
 
+    def bare(self) -> Samples:
+        """The features alone, without the texts or images that they were made from."""
+        self.require_features()
+        return Samples.trusted(**self._values() | {"texts": None, "images": None})
+
     def take(self, places: NDArray[np.integer] | Sequence[int]) -> Samples:
         """The samples at some places, in the order of `places`."""
         chosen = [int(place) for place in places]

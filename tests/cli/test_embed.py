@@ -1,0 +1,58 @@
+"""The commands that make and keep features: embed, cache."""
+
+import json
+import re
+import sys
+
+import pytest
+
+from mallow.samples import read
+
+
+def test_features_serve_instead_of_the_samples(mallow, home):
+    for name in ("human", "far"):
+        code, out, err = mallow(f"embed {name}.jsonl -e letters:Lengths -o {name}.npz")
+        assert (code, out) == (0, "")
+        assert f"{name}.npz: 400 x 2, Lengths(test)" in err
+    assert read(home / "human.npz").ids[:2] == ("0", "1")
+    options = "--repeats 1 --format json"
+    of_features = json.loads(mallow(f"score human.npz far.npz {options}")[1])
+    of_texts = json.loads(mallow(f"score human.jsonl far.jsonl -e letters:Lengths {options}")[1])
+    assert of_features.pop("caveats") != of_texts.pop("caveats")  # texts can be checked for more
+    assert of_features == of_texts  # the signature too: provenance names the embedder
+    mallow("embed far.jsonl -e letters:letters -o other.npz")
+    code, _, err = mallow("score human.npz other.npz")
+    assert code == 1
+    assert "Features of different embedders cannot be compared" in err
+
+
+def test_a_second_run_embeds_nothing(mallow):
+    for _ in range(2):
+        mallow("embed human.jsonl -e letters:Lengths -o human.npz")
+    assert sys.modules["letters"].Lengths.calls == [len(set(read("human.jsonl").texts))]
+
+
+def test_the_cache_is_shown_pruned_and_cleared(mallow, monkeypatch):
+    mallow("embed human.jsonl -e letters:Lengths -o human.npz")
+    code, out, _ = mallow("cache")
+    assert code == 0
+    assert re.search(r"0\.0 MB +\d+ rows  used \d{4}-\d\d-\d\d  Lengths\(test\)", out)
+    assert mallow("cache show")[1] == out
+    assert mallow("cache prune --unused-days 30")[1] == "removed 0.0 MB\n"
+    assert "Lengths" in mallow("cache")[1]
+    assert mallow("cache clear")[0] == 0
+    assert "Lengths" not in mallow("cache")[1]
+    monkeypatch.setenv("MALLOW_CACHE", "off")
+    assert mallow("cache")[::2] == (1, "mallow: There is no cache: MALLOW_CACHE is off.\n")
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("embed human.jsonl -e letters:letters -o no/where.npz", "the folder no does not exist. Create it first."),
+        ("embed points.npy -o x.npz", "points.npy: holds features already. There is nothing to embed."),
+        ("embed human.jsonl -e ngram -o x.npz", "--embedder: ngram has no features for a single set"),
+    ],
+)
+def test_mistakes_are_told_in_one_line(refused, command, message):
+    refused(command, 1, message)

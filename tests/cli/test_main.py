@@ -1,0 +1,143 @@
+"""The program itself: its exit codes, its help, the terminal, and what Ctrl-C leaves behind."""
+
+import importlib.util
+import os
+import re
+import resource
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mallow import cli
+
+EMBED = "-e letters:letters --repeats 2"
+
+
+def shell(home, command, **environment):
+    variables = os.environ | {"PYTHONPATH": str(home)} | environment
+    return subprocess.run(["bash", "-c", command], cwd=home, capture_output=True, text=True, env=variables)
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("scor", "No such command 'scor'. Did you mean score?"),
+        ("comapre human.jsonl", "No such command 'comapre'. Did you mean compare?"),
+        ("xyz", "No such command 'xyz'. The commands are score, compare,"),
+        ("compare human.jsonl near.jsonl --repeat 3", "'--repeats'?"),
+    ],
+)
+def test_unknown_names_are_answered_with_a_suggestion(refused, command, message):
+    refused(command, 2, message)
+
+
+def test_the_command_runs_as_a_module(home):
+    done = shell(home, f"{sys.executable} -m mallow --version")
+    assert re.fullmatch(r"mallow \d+\.\d+\.\d+\n", done.stdout)
+    script = Path(sys.executable).with_name("mallow")
+    if not script.exists():
+        pytest.skip("the console script is not installed beside this Python")
+    assert subprocess.run([script, "--version"], capture_output=True, text=True).stdout == done.stdout
+
+
+def test_a_broken_pipe_is_silent(home):
+    compare = f"{sys.executable} -m mallow compare human.jsonl near.jsonl far.jsonl {EMBED} -q"
+    done = shell(home, f"{compare} | head -1")
+    assert done.stderr == ""
+    assert "MAUVE" in done.stdout
+    reader, writer = os.pipe()
+    os.close(reader)  # nobody will ever read
+    process = subprocess.Popen(
+        [sys.executable, "-m", "mallow", "score", "--help"], stdout=writer, stderr=subprocess.PIPE, text=True
+    )
+    os.close(writer)
+    assert process.communicate()[1] == ""
+    assert process.returncode == 1
+
+
+def test_a_narrow_terminal_and_no_colour(home):
+    mallow = f"{sys.executable} -m mallow"
+    compare = f"{mallow} compare human.jsonl near.jsonl far.jsonl -q {EMBED}"
+    for command in (f"{mallow} --help", f"{mallow} score --help", compare):
+        done = shell(home, command, COLUMNS="40", NO_COLOR="1")
+        assert done.returncode == 0
+        assert "\x1b" not in done.stdout + done.stderr
+    narrow = shell(home, f"{mallow} --help", COLUMNS="40").stdout
+    assert max(map(len, narrow.splitlines())) <= 42  # the usage line is not wrapped
+    table = shell(home, compare, COLUMNS="40").stdout.split("\n\nnear is")[0]
+    assert max(map(len, table.splitlines())) <= 46  # the longest pair of heading and value
+    assert re.search(r"^near\n.*MAUVE +0\.9\d+$", table, re.MULTILINE)
+
+
+def test_help_is_fast(home):
+    """Less than 0.3 s of processor time; the best of three, since other processes share the machine."""
+    best = 9.0
+    for _ in range(3):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        assert shell(home, f"{sys.executable} -m mallow score --help").returncode == 0
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        best = min(best, after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime)
+    assert best < 0.3
+
+
+def test_every_help_has_an_example(mallow):
+    for name in cli.cli.commands:
+        code, out, _ = mallow(name, "--help")
+        assert code == 0
+        assert re.search(rf"Example:\n +mallow {name}", out), name
+
+
+def test_examples_run(mallow, home, monkeypatch):
+    """The example in the help of each command, with our files; that of `demo` takes a minute and has its own test."""
+    monkeypatch.setattr(sys.modules["mallow.evaluate._pilot"], "_TRIALS", 3)  # the tests of the plan have more
+    names = {"small": "near", "large": "far", "model": "far", "new": "far", "result": "before"}
+    _, before, _ = mallow(f"score human.jsonl near.jsonl {EMBED} -q --format json")
+    (home / "before.json").write_text(before)
+    for name in cli.cli.commands:
+        if name == "demo":
+            continue
+        _, out, _ = mallow(name, "--help")
+        example = re.search(rf"Example:\n +mallow ({name}.*(\n +.*)*)", out)[1]
+        for old, new in names.items() if name != "generate" else ():
+            example = re.sub(rf"\b{old}\.(jsonl|json)\b", rf"{new}.\1", example)
+        more = {"cache": "", "generate": "-q"}.get(name, "-q -e letters:letters")
+        code, _, err = mallow(f"{example} {more}")
+        assert code == (1 if name == "check" else 0), (example, err)  # the model of `check` is worse
+
+
+def test_the_page_of_commands_is_their_help():
+    root = Path(__file__).resolve().parents[2]
+    spec = importlib.util.spec_from_file_location("commands_page", root / "docs" / "commands.py")
+    writer = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(writer)
+    assert writer.PAGE.read_text(encoding="utf-8") == writer.page_text(), "run make docs"
+    for name in cli.cli.commands:
+        assert f"\n## {name}\n" in writer.page_text()
+
+
+def test_ctrl_c_leaves_no_broken_files(home, tmp_path):
+    place = tmp_path / "slow"
+    place.mkdir()
+    (place / "slow.py").write_text(
+        "import time\n\n\ndef slow(texts):\n    print('embedding', flush=True)\n    time.sleep(60)\n"
+    )
+    command = [sys.executable, "-m", "mallow", "report", "human.jsonl", "near.jsonl", "-e", "slow:slow"]
+    process = subprocess.Popen(
+        [*command, "-o", str(place / "page.html")],
+        cwd=home,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(place)},
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # workers of a test run may ignore it
+    )
+    with process:
+        assert process.stdout.readline() == "embedding\n"
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert err.endswith("mallow: stopped\n")
+    assert [path.name for path in place.iterdir() if path.name not in ("slow.py", "__pycache__")] == []

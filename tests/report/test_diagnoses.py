@@ -1,0 +1,58 @@
+"""A comparison and its diagnoses: as if made one by one, with every sample embedded once, and without warnings."""
+
+import string
+import warnings
+
+import numpy as np
+import pytest
+
+from mallow import EstimateWarning, Gaussian, Measure, Quantize, compare, debiased, diagnose
+from mallow.report import compare_and_diagnose
+
+MEASURE = Measure(Quantize(bins=20))
+pytestmark = pytest.mark.filterwarnings("error")
+
+
+class Letters:
+    """An embedder that counts its calls."""
+
+    name = "Letters(test)"
+    kind = "text"
+
+    def __init__(self):
+        self.calls = []
+
+    def __call__(self, texts):
+        self.calls.append(len(texts))
+        return np.array([[text.count(letter) for letter in string.ascii_lowercase] for text in texts], dtype=float)
+
+
+@pytest.mark.parametrize("embedder", [Letters(), "ngram"], ids=["each", "joint"])
+def test_results_are_those_of_compare_and_diagnose(texts, embedder):
+    human, systems = texts
+    systems = {name: systems[name] for name in ("near", "far <b>")}
+    comparison, diagnoses = compare_and_diagnose(human, systems, measure=MEASURE, embedder=embedder, repeats=2, rng=3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EstimateWarning)
+        expected = compare(human, systems, measure=MEASURE, embedder=embedder, repeats=2, rng=3)
+        each = {name: diagnose(human, own, measure=MEASURE, embedder=embedder, rng=3) for name, own in systems.items()}
+    assert comparison.to_dict() == expected.to_dict()
+    assert {name: diagnosis.to_dict() for name, diagnosis in diagnoses.items()} == {
+        name: diagnosis.to_dict() for name, diagnosis in each.items()
+    }
+
+
+def test_every_sample_is_embedded_once(texts, monkeypatch):
+    monkeypatch.setenv("MALLOW_CACHE", "off")
+    human, systems = texts
+    embedder = Letters()
+    compare_and_diagnose(human, systems, measure=MEASURE, embedder=embedder, repeats=1)
+    assert embedder.calls == [len(set(some)) for some in (human, *systems.values())]
+
+
+@pytest.mark.parametrize("estimator", [Gaussian(), Quantize(bins=20, smoothing=debiased)])
+def test_a_measure_that_cannot_be_split_into_bins_has_no_diagnoses(texts, estimator):
+    human, systems = texts
+    near = {"near": systems["near"]}
+    comparison, diagnoses = compare_and_diagnose(human, near, measure=Measure(estimator), embedder=Letters(), repeats=1)
+    assert (list(comparison.scores), diagnoses) == (["near"], {})

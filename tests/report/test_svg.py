@@ -1,0 +1,60 @@
+"""The geometry of the drawings: what is drawn is what was measured."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from pytest import approx
+
+from mallow.evaluate import Comparison
+from mallow.report import _svg as svg
+
+
+@given(st.lists(st.floats(0, 20), min_size=1, max_size=8), st.integers(4, 8), st.booleans())
+def test_axes_hold_their_values_on_few_round_ticks(values, most, from_zero):
+    axis = svg.Scale.around(values, most_ticks=most, low=0.0 if from_zero else None)
+    assert axis.low <= min(values) + 1e-9
+    assert max(values) <= axis.high + 1e-9
+    assert 2 <= len(axis.ticks) <= most + 1
+    assert (axis.ticks[0], axis.ticks[-1]) == (axis.low, axis.high)
+    assert axis(axis.low) == 0
+    assert axis(axis.high) == 100
+    shown = [float(axis.label(tick)) for tick in axis.ticks]
+    assert shown == approx(axis.ticks, abs=1e-9)
+
+
+def points(path):
+    return np.array([[float(number) for number in pair.split()] for pair in path.strip("MZ").split("L")])
+
+
+def test_the_shaded_area_is_the_score(compared):
+    for score in compared.scores.values():
+        x, y = points(svg.exponentiated_square(score).area).T
+        covered = abs(np.dot(x, np.roll(y, 1)) - np.dot(y, np.roll(x, 1))) / 2 / 200**2
+        assert covered == approx(score.mauve, abs=0.01)
+
+
+def test_costs_are_drawn_from_the_origin_up(compared):
+    score = compared.scores["far <b>"]
+    square = svg.cost_square(score)
+    x, y = points(square.line).T
+    assert (np.diff(x) <= 0).all()
+    assert (np.diff(y) <= 0).all()  # towards the top, where y is 0
+    assert ((x >= 0) & (x <= 200) & (y >= 0) & (y <= 200)).all()
+    half = np.argmin(np.abs(score.frontier.lam - 0.5))
+    assert square.middle[0] == approx(200 * score.frontier.p_to_mix[half] / square.axis.high, abs=0.1)
+    assert square.middle[1] == approx(200 - 200 * score.frontier.q_to_mix[half] / square.axis.high, abs=0.1)
+
+
+def test_strips_lie_in_the_chart(compared):
+    axis, strips = svg.score_strips(compared.scores)
+    for strip, score in zip(strips, compared.scores.values(), strict=True):
+        assert axis.low + strip.score / 100 * (axis.high - axis.low) == approx(score.mauve, abs=1e-3)
+        for place in (strip.score, strip.floor, *strip.spread, *(strip.interval or ())):
+            assert 0 <= place <= 100
+
+
+def test_a_stored_comparison_draws_the_same(compared):
+    again = Comparison.from_json(compared.to_json())
+    assert svg.score_strips(again.scores) == svg.score_strips(compared.scores)
+    for name, score in compared.scores.items():
+        assert svg.exponentiated_square(again.scores[name]) == svg.exponentiated_square(score)

@@ -1,0 +1,69 @@
+"""The pages that describe the code are true: the picture of the imports, and every file and name that they mention."""
+
+import importlib
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+import mallow
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+PAGES = ["README.md", "CONTRIBUTING.md", *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md")))]
+
+
+def drawn():
+    spec = importlib.util.spec_from_file_location("architecture", ROOT / "docs" / "architecture.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_picture_of_the_imports_is_that_of_the_code():
+    module = drawn()
+    assert module.BLOCK.search(PAGE)[0] == module.picture(), "run `make docs`"
+
+
+def test_the_picture_can_be_wrong():
+    module = drawn()
+    graph = {"a": {"b", "c"}, "b": {"c"}, "c": set()}
+    assert module.reduced(graph) == {"a": {"b"}, "b": {"c"}, "c": set()}
+
+
+def test_every_file_that_the_architecture_names_exists():
+    files = set(re.findall(r"`((?:[a-z_]+/)+(?:[a-z_]+\.(?:py|md|json))?|[a-z_]+\.py)`", PAGE))
+    assert len(files) > 40
+    missing = [name for name in files if not any((base / name).exists() for base in (ROOT / "src/mallow", ROOT))]
+    assert missing == []
+
+
+def test_every_package_is_in_the_table_of_folders():
+    packages = {path.parent.name for path in (ROOT / "src" / "mallow").glob("*/__init__.py")}
+    assert packages == set(re.findall(r"^\| `([a-z]+)/` \|", PAGE, re.MULTILINE))
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_to_files(page):
+    path = ROOT / page
+    targets = re.findall(r"\]\(([^)#]+)\)", path.read_text(encoding="utf-8"))
+    assert [target for target in targets if "://" not in target and not (path.parent / target).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_names_of_the_library_resolve(page):
+    """`mallow.name.name` in running text or code is something that exists."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    for dotted in set(re.findall(r"\bmallow((?:\.[A-Za-z_]\w*)+)", text)):
+        value = mallow
+        for part in dotted.strip(".").split("."):
+            try:
+                value = getattr(value, part)
+            except AttributeError:
+                value = importlib.import_module(f"{value.__name__}.{part}")
+        assert value is not None
+
+
+def test_the_readme_is_a_front_door():
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 120
