@@ -50,7 +50,7 @@ def bundle(argument: str, options: Mapping[str, Decorator], make: Function) -> D
     return decorate
 
 
-reader_options = bundle(
+_reader_options = bundle(
     "read",
     {
         "field": click.option(
@@ -64,7 +64,7 @@ reader_options = bundle(
     SampleReader,
 )
 
-embedder_options = bundle(
+_embedder_options = bundle(
     "embedder",
     {
         "embedder_name": click.option(
@@ -126,23 +126,54 @@ def _measure_bundle(make: Function, default: Callable[[str], str]) -> Decorator:
     )
 
 
-measure_options = _measure_bundle(find_measure, lambda usual: usual)
-measure_options_of_baseline = _measure_bundle(find_measure_if_named, lambda usual: "see above")
+_measure_options = _measure_bundle(find_measure, lambda usual: usual)
+_measure_options_of_baseline = _measure_bundle(find_measure_if_named, lambda usual: "see above")
 
-repeats_option = click.option(
-    "--repeats",
-    type=click.IntRange(min=1),
-    default=5,
-    show_default=True,
-    help="Runs with different seeds, whose mean is the score.",
-)
-rng_option = click.option(
-    "--rng",
-    "--seed",
-    "rng",
-    type=click.IntRange(min=0),
-    default=0,
-    show_default=True,
-    help="The seed: the same seed gives the same numbers.",
-)
-systems_argument = click.argument("systems", nargs=-1, required=True, metavar="NAME=PATH...")
+
+def reader_options(function: Function) -> Function:
+    """Options that reach the command as `read`, a `SampleReader`."""
+    return _reader_options(function)
+
+
+def embedder_options(function: Function) -> Function:
+    """Options that reach the command as `embedder`, an `EmbedderChoice`."""
+    return _embedder_options(function)
+
+
+def measure_options(function: Function) -> Function:
+    """Options that reach the command as `measure`, a `Measure`."""
+    return _measure_options(function)
+
+
+def measure_options_of_baseline(function: Function) -> Function:
+    """The same options for a command whose help says what holds without them: `measure` is then None."""
+    return _measure_options_of_baseline(function)
+
+
+def repeats_option(function: Function) -> Function:
+    """How many runs are averaged."""
+    return click.option(
+        "--repeats",
+        type=click.IntRange(min=1),
+        default=5,
+        show_default=True,
+        help="Runs with different seeds, whose mean is the score.",
+    )(function)
+
+
+def rng_option(function: Function) -> Function:
+    """The seed; --seed is its former name."""
+    return click.option(
+        "--rng",
+        "--seed",
+        "rng",
+        type=click.IntRange(min=0),
+        default=0,
+        show_default=True,
+        help="The seed: the same seed gives the same numbers.",
+    )(function)
+
+
+def systems_argument(function: Function) -> Function:
+    """Systems, at least one, to be read by `read_systems`."""
+    return click.argument("systems", nargs=-1, required=True, metavar="NAME=PATH...")(function)
