@@ -53,7 +53,9 @@ for name, score in result.scores.items():
 floor = next(iter(result.scores.values())).noise_floor["mauve"]
 p_value = permutation_test(reference, other_half)
 print()
-tell(f"Noise floor: with so few samples, real digits score {floor:.3f} against real digits: about what a perfect model gets.")
+tell(
+    f"Noise floor: with so few samples, real digits score {floor:.3f} against real digits: about what a perfect model gets."
+)
 tell(f"Can the other half be told from the reference? Permutation test: p = {p_value:.2f}.")
 tell("Groups that cannot be told apart: " + "; ".join(", ".join(group) for group in result.groups) + ".")
 print("\nCaveats:")

@@ -10,6 +10,9 @@ from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).resolve().parent.parent
 
+# Tests need no model hub, and a look-up that fails takes half a minute of retries.
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+
 # The same examples in every run: a failure can be had again, and an unchanged commit cannot turn red.
 # `pytest --hypothesis-profile=explore` searches further, and differently each time.
 settings.register_profile(

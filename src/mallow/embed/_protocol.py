@@ -96,7 +96,9 @@ def collected(parts: Iterable[Rows], n: int) -> Points:
 def checked_texts(samples: Sequence[str], name: str = "samples") -> list[str]:
     """The samples as a list, if all of them are texts; an empty string is a text."""
     if isinstance(samples, (str, bytes)):
-        raise InputError(f"`{name}` must be a list of texts; got a single {type(samples).__name__}. Put it into a list.")
+        raise InputError(
+            f"`{name}` must be a list of texts; got a single {type(samples).__name__}. Put it into a list."
+        )
     texts = list(samples)
     if not texts:
         raise InputError(f"`{name}` must hold at least one text; got none.")

@@ -166,9 +166,9 @@ def plan_samples(
     --------
     >>> import warnings
     >>> rng = np.random.default_rng(0)
-    >>> human, a, b = (rng.normal(shift, 1, size=(200, 4)) for shift in (0, 0.3, 0.5))
+    >>> human, a, b = (rng.normal(shift, 1, size=(120, 4)) for shift in (0, 0.3, 0.5))
     >>> with warnings.catch_warnings():
-    ...     warnings.simplefilter("ignore")  # 200 samples are few
+    ...     warnings.simplefilter("ignore")  # 120 samples are few
     ...     plan = plan_samples(human, a, b, detect=0.3, repeats=2)
     >>> 100 <= plan.n < 1000 < plan.bound
     True
