@@ -33,7 +33,7 @@ from mallow.inference import BinEvidence, holm, pair_difference, resample_summar
 from mallow.samples import Samples
 from mallow.theory import Masses
 
-__all__ = ["compare", "compare_embedded", "compare_quietly"]
+__all__ = ["compare", "compare_embedded", "compare_pairs", "compare_quietly", "embed_pairs"]
 
 Pairs = dict[str, tuple[Samples, Samples]]  # system → the reference and the system's samples, both with features
 
@@ -95,10 +95,11 @@ def compare_quietly(
     baseline: str | None = None,
 ) -> Comparison:
     """What `compare` returns, without warnings: for callers that pass the caveats on."""
-    _check_names(systems, baseline)
+    if baseline is not None and baseline not in systems:
+        raise InputError(f"`baseline` must be one of the systems ({', '.join(systems)}); got {baseline!r}.")
     whole("repeats", repeats, least=1)
-    pairs = _embed_pairs(reference, systems, embedder, measure)
-    return _compare_pairs(pairs, measure=measure, repeats=repeats, seed=seed, baseline=baseline)
+    pairs = embed_pairs(reference, systems, embedder, measure)
+    return compare_pairs(pairs, measure=measure, repeats=repeats, seed=seed, baseline=baseline)
 
 
 def compare_embedded(
@@ -112,20 +113,18 @@ def compare_embedded(
 ) -> Comparison:
     """The comparison of samples that have features; caveats are in the result, and nothing is warned about."""
     pairs = {name: (reference, samples) for name, samples in systems.items()}
-    return _compare_pairs(pairs, measure=measure, repeats=repeats, seed=seed, baseline=baseline)
+    return compare_pairs(pairs, measure=measure, repeats=repeats, seed=seed, baseline=baseline)
 
 
-def _check_names(systems: Mapping[str, Any], baseline: str | None) -> None:
+def _check_names(systems: Mapping[str, Any]) -> None:
     if not isinstance(systems, Mapping) or not systems:
         raise InputError(f"`systems` must map at least one name to samples; got {type(systems).__name__}.")
     for name in systems:
         if not isinstance(name, str) or not name:
             raise InputError(f"`systems` must have names that are strings; got {name!r}.")
-    if baseline is not None and baseline not in systems:
-        raise InputError(f"`baseline` must be one of the systems ({', '.join(systems)}); got {baseline!r}.")
 
 
-def _embed_pairs(
+def embed_pairs(
     reference: Any, systems: Mapping[str, Any], embedder: AnyEmbedder | str | None, measure: Measure
 ) -> Pairs:
     """Each system with the reference, embedded.
@@ -133,6 +132,7 @@ def _embed_pairs(
     The features of a joint embedder, a string kernel, depend on all samples that it sees. Each system is embedded with
     the reference alone, so that its score is the one that `score` gives; bins shared by all systems need one space.
     """
+    _check_names(systems)
     # The reference comes first, under a name that no system has.
     sets = read_all(generations_as_samples({"": reference, **systems}), embedder)
     chosen = resolve_embedder(sets, embedder)
@@ -147,7 +147,10 @@ def _shares_bins(measure: Measure) -> bool:
     return isinstance(measure.estimator, Quantize) and measure.estimator.codebook == "shared"
 
 
-def _compare_pairs(pairs: Pairs, *, measure: Measure, repeats: int, seed: int, baseline: str | None) -> Comparison:
+def compare_pairs(
+    pairs: Pairs, *, measure: Measure, repeats: int, seed: int, baseline: str | None = None
+) -> Comparison:
+    """The comparison of systems that were embedded with the reference; caveats are in the result."""
     caveats = _find_caveats(pairs)
     generations = {}
     for name, (reference, samples) in pairs.items():

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from mallow._checks import seed_from
-from mallow.embed import AnyEmbedder, JointEmbedder, embed_all, read_all, resolve_embedder
-from mallow.errors import EstimateWarning
+from mallow.embed import AnyEmbedder
 from mallow.estimate import Quantize
-from mallow.evaluate import MAUVE_STAR, Comparison, Measure, compare
-from mallow.explain import Diagnosis, diagnose
+from mallow.evaluate import MAUVE_STAR, Comparison, Measure, compare_pairs, embed_pairs
+from mallow.explain import Diagnosis, diagnose_embedded
 from mallow.theory import debiased
 
 __all__ = ["compare_and_diagnose"]
@@ -39,20 +37,13 @@ def compare_and_diagnose(
         As in `mallow.compare`.
     """
     seed = seed_from(rng)
-    sets = read_all({"": reference, **systems}, embedder)
-    chosen = resolve_embedder(sets, embedder)
-    # The features of a string kernel depend on all texts that it sees, so `compare` embeds each pair by itself.
-    if chosen is not None and not isinstance(chosen, JointEmbedder):
-        sets, chosen = embed_all(sets, chosen), None
-    human = sets.pop("")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", EstimateWarning)  # the results carry their caveats
-        comparison = compare(human, sets, measure=measure, embedder=chosen, repeats=repeats, rng=seed)
-        if not _splits_into_bins(measure):
-            return comparison, {}
-        return comparison, {
-            name: diagnose(human, samples, measure=measure, embedder=chosen, rng=seed) for name, samples in sets.items()
-        }
+    pairs = embed_pairs(reference, systems, embedder, measure)
+    comparison = compare_pairs(pairs, measure=measure, repeats=repeats, seed=seed)
+    if not _splits_into_bins(measure):
+        return comparison, {}
+    return comparison, {
+        name: diagnose_embedded(human, samples, measure=measure, seed=seed) for name, (human, samples) in pairs.items()
+    }
 
 
 def _splits_into_bins(measure: Measure) -> bool:
