@@ -1,10 +1,10 @@
 """How far are a generative model's samples from the data they should match?
 
-    samples ─embed▶ points ─estimate▶ MASSES ─frontier▶ Frontier ─area · integral · midpoint▶ numbers
+    samples ─embed▶ Samples with features ─estimate▶ MASSES ─frontier▶ Frontier ─area · integral · midpoint▶ Score ─▶ Comparison
 
-`Masses` are what P (the reference) and Q (the model) give to common atoms. From them come every
-f-divergence, the divergence frontier and its summaries: `area` (MAUVE; 1 = indistinguishable),
-`integral` and `midpoint` (0 = indistinguishable).
+`score` and `compare` go all the way. `Masses` are what P (the reference) and Q (the model) give to common atoms: from
+them come every f-divergence, the divergence frontier and its summaries, `area` (MAUVE; 1 = indistinguishable),
+`integral` and `midpoint` (0 = indistinguishable). The packages follow this flow: docs/architecture.md.
 """
 
 from importlib import import_module
