@@ -29,7 +29,7 @@ types: $(STAMP)
 	$(BIN)/mypy --strict src
 
 unit: $(STAMP)
-	MALLOW_DEVELOPMENT=1 $(BIN)/pytest -q -n auto --maxprocesses 8 --dist worksteal
+	MALLOW_DEVELOPMENT=1 $(BIN)/pytest -q -n auto --maxprocesses 8 --dist loadfile
 
 docs: $(STAMP)
 	$(BIN)/python docs/commands.py

@@ -89,7 +89,7 @@ def pilot(samples):
 
 @pytest.fixture
 def few_trials(monkeypatch):
-    monkeypatch.setattr(module, "_TRIALS", 6)
+    monkeypatch.setattr(module, "_TRIALS", 4)
     monkeypatch.setattr(module, "_LARGEST", 100)  # so that the pilot's own size is simulated, and no other
 
 

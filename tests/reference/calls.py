@@ -339,6 +339,7 @@ def machine() -> dict[str, str]:
         "scikit-learn": sklearn.__version__,
         "blas": f"{blas['internal_api']} {blas['version']}",
         "kernel": blas["architecture"],
+        "threads": str(blas["num_threads"]),
     }
 
 

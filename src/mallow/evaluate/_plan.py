@@ -169,7 +169,7 @@ def plan_samples(
     >>> human, a, b = (rng.normal(shift, 1, size=(120, 4)) for shift in (0, 0.3, 0.5))
     >>> with warnings.catch_warnings():
     ...     warnings.simplefilter("ignore")  # 120 samples are few
-    ...     plan = plan_samples(human, a, b, detect=0.3, repeats=2)
+    ...     plan = plan_samples(human, a, b, detect=0.5, repeats=2)
     >>> 100 <= plan.n < 1000 < plan.bound
     True
     """
