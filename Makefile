@@ -29,7 +29,7 @@ types: $(STAMP)
 	$(BIN)/mypy --strict src
 
 unit: $(STAMP)
-	MALLOW_DEVELOPMENT=1 $(BIN)/pytest -q -n auto --maxprocesses 8 --dist loadfile
+	MALLOW_DEVELOPMENT=1 $(BIN)/pytest -q -n auto --maxprocesses 8 --dist worksteal
 
 docs: $(STAMP)
 	$(BIN)/python docs/commands.py

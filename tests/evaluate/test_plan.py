@@ -170,7 +170,7 @@ def test_small_differences_are_not_planned_for_and_near_systems_are_doubted(pilo
 @pytest.mark.parametrize("target", [0.2, 0.6, 0.95, 1.0])
 def test_populations_have_the_true_score_that_is_asked_for(pilot, target):
     p, q = _populations(ON_BINS, *pilot.counts[0], target, np.random.default_rng(0))
-    assert p.shape == (6, BINS)
+    assert p.shape == (4, BINS)
     assert area(p, q) == approx(target, abs=1e-6)
     same = np.full(BINS, 15.0)  # a model that cannot be told from the reference can be made worse too
     p, q = _populations(ON_BINS, same, same, target, np.random.default_rng(0))
