@@ -198,7 +198,9 @@ def test_warnings_are_raised_once_and_at_the_caller():
     with pytest.warns(mallow.EstimateWarning) as caught:
         door()
     assert [str(one.message) for one in caught] == ["doubtful.", "a: doubtful."]
+    body = door.__code__.co_firstlineno + 1
     assert {one.filename for one in caught} == {__file__}
+    assert {one.lineno for one in caught} == {body + 3}  # the call of the door, not what is inside
 
 
 def test_a_table_wider_than_the_terminal_becomes_paragraphs():
