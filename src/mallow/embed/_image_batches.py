@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,8 +66,9 @@ class StreamedImages:
         """Features (n, d) of the images: paths, arrays or Pillow images."""
         return collected(self.stream(samples), len(samples))
 
-    def _load(self) -> LoadedNetwork:
-        raise NotImplementedError
+    if TYPE_CHECKING:  # each embedder has its own
+
+        def _load(self) -> LoadedNetwork: ...
 
 
 def batch_limit(device: str) -> int:

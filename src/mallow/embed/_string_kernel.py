@@ -13,7 +13,7 @@ unreliably" (table:non-deep). They are baselines to beat, not a substitute for l
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,10 +40,12 @@ class StringKernel:
 
     kind: ClassVar[Literal["text"]] = "text"
 
-    @property
-    def name(self) -> str:
-        """Everything that the similarities depend on, in one line."""
-        raise NotImplementedError
+    if TYPE_CHECKING:  # each kernel has its own
+
+        @property
+        def name(self) -> str: ...
+
+        def _similarities(self, sequences: Sequences) -> Matrix: ...
 
     def __repr__(self) -> str:
         return self.name
@@ -88,10 +90,6 @@ class StringKernel:
         if len(similarities) < len(group):  # else every text is distinct, and numbered in order of appearance
             similarities = similarities[np.ix_(group, group)]
         return similarities, _short_text_caveats(sequences.lengths[group].tolist(), self.n)
-
-    def _similarities(self, sequences: Sequences) -> Matrix:
-        """The similarities of all pairs of distinct sequences."""
-        raise NotImplementedError
 
 
 class Sequences(NamedTuple):

@@ -1,7 +1,7 @@
 """From samples to verdicts: score, compare, test, monitor, plan, check, sweep."""
 
 from mallow.evaluate._check import Check, check_regression, read_baseline
-from mallow.evaluate._compare import compare, compare_embedded, compare_pairs, embed_pairs
+from mallow.evaluate._compare import compare, compare_pairs, embed_pairs
 from mallow.evaluate._comparison import Comparison, Difference
 from mallow.evaluate._measure import MAUVE_2021, MAUVE_STAR, SUMMARIES, Measure
 from mallow.evaluate._monitor import Monitor
@@ -27,7 +27,6 @@ __all__ = [
     "Sweep",
     "check_regression",
     "compare",
-    "compare_embedded",
     "compare_pairs",
     "embed_pairs",
     "generator_for",

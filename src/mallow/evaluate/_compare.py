@@ -33,7 +33,7 @@ from mallow.inference import BinEvidence, holm, pair_difference, resample_summar
 from mallow.samples import Samples
 from mallow.theory import Masses
 
-__all__ = ["compare", "compare_embedded", "compare_pairs", "compare_quietly", "embed_pairs"]
+__all__ = ["compare", "compare_pairs", "compare_quietly", "embed_pairs"]
 
 Pairs = dict[str, tuple[Samples, Samples]]  # system → the reference and the system's samples, both with features
 
@@ -99,20 +99,6 @@ def compare_quietly(
         raise InputError(f"`baseline` must be one of the systems ({', '.join(systems)}); got {baseline!r}.")
     whole("repeats", repeats, least=1)
     pairs = embed_pairs(reference, systems, embedder, measure)
-    return compare_pairs(pairs, measure=measure, repeats=repeats, seed=seed, baseline=baseline)
-
-
-def compare_embedded(
-    reference: Samples,
-    systems: Mapping[str, Samples],
-    *,
-    measure: Measure,
-    repeats: int,
-    seed: int,
-    baseline: str | None = None,
-) -> Comparison:
-    """The comparison of samples that have features; caveats are in the result, and nothing is warned about."""
-    pairs = {name: (reference, samples) for name, samples in systems.items()}
     return compare_pairs(pairs, measure=measure, repeats=repeats, seed=seed, baseline=baseline)
 
 

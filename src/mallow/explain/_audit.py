@@ -12,7 +12,7 @@ import numpy as np
 from mallow._checks import seed_from
 from mallow.embed import AnyEmbedder, embed_all, embed_samples, embedder_name, find_embedder
 from mallow.errors import Caveat, InputError, warn_about
-from mallow.evaluate import MAUVE_STAR, Comparison, Measure, compare_embedded
+from mallow.evaluate import MAUVE_STAR, Comparison, Measure, compare_pairs
 from mallow.explain._edits import EDITS, edit_texts
 from mallow.results import Result, TableData, draw
 from mallow.samples import Samples, read
@@ -155,7 +155,8 @@ def audit_embedder(
     systems = embed_all({"": one, **versions}, chosen)
     fixed = systems.pop("")
     # The caveats of the comparison are left out: few samples that are far apart are the purpose here.
-    comparison = compare_embedded(fixed, systems, measure=measure, repeats=repeats, seed=seed, baseline=_UNTOUCHED)
+    pairs = {name: (fixed, samples) for name, samples in systems.items()}
+    comparison = compare_pairs(pairs, measure=measure, repeats=repeats, seed=seed, baseline=_UNTOUCHED)
     caveats = fixed.caveats
     warn_about(caveats)
     floor = comparison.scores[_UNTOUCHED].mauve
