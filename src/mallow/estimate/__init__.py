@@ -19,11 +19,12 @@ from mallow.estimate._estimator import Estimator
 from mallow.estimate._features import Features, as_features, checked_features, checked_pair, same_width
 from mallow.estimate._gaussian import Gaussian
 from mallow.estimate._kernel_density import KernelDensity
+from mallow.estimate._kmeans import lloyd
 from mallow.estimate._logistic import choose_penalty, logistic_regression
 from mallow.estimate._neighbors import Neighbors
 from mallow.estimate._quantize import Prepared, Quantize, split_size
 from mallow.estimate._reduce import Reduce
-from mallow.estimate._row_order import canonical_order
+from mallow.estimate._row_order import canonical_order, row_keys
 
 __all__ = [
     "Classifier",
@@ -44,8 +45,10 @@ __all__ = [
     "choose_penalty",
     "direct",
     "direct_frontier",
+    "lloyd",
     "log_likelihoods",
     "logistic_regression",
+    "row_keys",
     "same_width",
     "split_size",
 ]

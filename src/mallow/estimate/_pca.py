@@ -118,7 +118,8 @@ def pca_joint(
             return block(rows, shift)
 
         if width <= size:
-            spectrum = spectrum_from_covariance(shifted, pooled.order, dtype, threads, enough)
+            every = dimension is None and variance >= 1.0
+            spectrum = spectrum_from_covariance(shifted, pooled.order, dtype, threads, None if every else enough)
         else:
             spectrum = spectrum_from_gram(shifted, pooled.order, dtype, threads)
         rounding = 8 * float(np.finfo(common_dtype(x, y)).eps * np.linalg.norm(shift.astype(np.float64)))

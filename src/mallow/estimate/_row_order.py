@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from mallow.engine import cores, ordered_map
 
-__all__ = ["CanonicalOrder", "canonical_order", "common_dtype", "take_rows"]
+__all__ = ["CanonicalOrder", "canonical_order", "common_dtype", "row_keys", "take_rows"]
 
 Array = npt.NDArray[Any]
 Indices = npt.NDArray[np.int64]
@@ -91,6 +91,11 @@ def canonical_order(x: Array, y: Array, *, threads: int | None = None) -> Canoni
     group = np.empty_like(order)
     group[order] = np.cumsum(new) - 1
     return CanonicalOrder(order, order[starts], group, np.diff(np.append(starts, len(order))))
+
+
+def row_keys(rows: Array) -> npt.NDArray[np.uint64]:
+    """A 64-bit number for each row of ``rows`` (n, d) that depends on its values alone; 0.0 equals −0.0."""
+    return _hash(rows, np.dtype(np.float64), cores())
 
 
 def _hash(array: Array, dtype: np.dtype[Any], threads: int) -> npt.NDArray[np.uint64]:

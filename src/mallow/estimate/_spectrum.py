@@ -36,11 +36,12 @@ class Spectrum:
 
 
 def spectrum_from_covariance(
-    block: Rows, order: Indices, dtype: np.dtype[Any], threads: int, enough: Callable[[Doubles, float], bool]
+    block: Rows, order: Indices, dtype: np.dtype[Any], threads: int, enough: Callable[[Doubles, float], bool] | None
 ) -> Spectrum:
     """The spectrum of the rows ``block(order)``, through the matrix (d, d).
 
-    `enough` says of the leading eigenvalues, and of the sum of all, whether no more of them are needed.
+    `enough` says of the leading eigenvalues, and of the sum of all, whether no more of them are needed; None: all
+    are.
     """
     size = len(order)
     width = block(order[:1]).shape[1]
@@ -51,7 +52,10 @@ def spectrum_from_covariance(
     scatter, total = _scatter(rows, range(0, size, ROWS), width, threads)
     mean = total / size
     scatter -= size * np.outer(mean, mean)
-    values, vectors = _leading(scatter, enough) if dtype == np.float32 else np.linalg.eigh(scatter)
+    if enough is None or dtype != np.float32:
+        values, vectors = np.linalg.eigh(scatter)
+    else:
+        values, vectors = _leading(scatter, enough)
     values = np.maximum(values[::-1], 0)
     sum_of_all = float(np.trace(scatter)) if len(values) < width else float(values.sum())
     return Spectrum(values, sum_of_all, _rank(values, dtype), mean, lambda kept: vectors[:, ::-1][:, :kept].T)

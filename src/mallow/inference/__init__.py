@@ -10,8 +10,17 @@ from mallow.inference._calibration import (
     find_influence,
     fit_population,
 )
-from mallow.inference._intervals import (
+from mallow.inference._certificate import ONE_SIDED, Certificate, certify
+from mallow.inference._evidence import (
     NORMAL,
+    Evidence,
+    EvidenceDifference,
+    difference_between,
+    gather_evidence,
+    subtract_certificates,
+)
+from mallow.inference._identity import IdentityTest, run_identity_test
+from mallow.inference._intervals import (
     BinEvidence,
     PairDifference,
     collect_evidence,
@@ -21,25 +30,43 @@ from mallow.inference._intervals import (
 )
 from mallow.inference._multiplicity import holm
 from mallow.inference._resampling import permutation_p_value, resample_counts, resample_summaries
+from mallow.inference._units import Units, find_units
+from mallow.inference._witness import Learner, View, Witness, pooled_masses
 
 __all__ = [
     "AREA",
     "NORMAL",
+    "ONE_SIDED",
     "BinEvidence",
     "BinPopulation",
     "Calibrated",
+    "Certificate",
+    "Evidence",
+    "EvidenceDifference",
+    "IdentityTest",
     "Influence",
+    "Learner",
     "PairDifference",
+    "Units",
+    "View",
+    "Witness",
     "calibrate",
+    "certify",
     "collect_evidence",
     "correlate_errors",
+    "difference_between",
     "find_influence",
+    "find_units",
     "fit_population",
+    "gather_evidence",
     "holm",
     "join_arms",
     "pair_difference",
     "permutation_p_value",
+    "pooled_masses",
     "resample_counts",
     "resample_summaries",
+    "run_identity_test",
     "score_interval",
+    "subtract_certificates",
 ]

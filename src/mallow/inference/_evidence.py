@@ -1,0 +1,122 @@
+"""Held-out evidence about systems: what each one's samples prove, and which of two is farther from the reference."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mallow.inference._certificate import (
+    Certificate,
+    certify,
+    cost_terms,
+    standard_errors,
+    summary_terms,
+    unit_influence,
+)
+from mallow.inference._identity import IdentityTest, run_identity_test
+from mallow.inference._slopes import NAMES
+from mallow.inference._units import Units
+from mallow.inference._witness import Learner
+from mallow.theory import Array, Divergence
+
+__all__ = ["NORMAL", "Evidence", "EvidenceDifference", "difference_between", "gather_evidence", "subtract_certificates"]
+
+NORMAL = 1.959963984540054  # standard errors of a two-sided 95 % interval
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """What is kept of the evidence about one system: enough to certify, compare and explain without learning again.
+
+    Attributes
+    ----------
+    reference_scores, model_scores : array (n,), (m,)
+        The held-out score h of each sample, an estimate of log p/q by a rule that was learned without it: large for
+        samples that look like the reference, small for samples that give the model away.
+    reference_units, model_units : int64 array (n,), (m,)
+        The unit of each sample.
+    keys : uint64 array (units,)
+        What identifies each unit in other runs.
+    test : IdentityTest
+    """
+
+    reference_scores: Array
+    model_scores: Array
+    reference_units: NDArray[np.int64]
+    model_units: NDArray[np.int64]
+    keys: NDArray[np.uint64]
+    test: IdentityTest
+
+    @property
+    def units(self) -> Units:
+        """The units of the reference and the model."""
+        return Units((self.reference_units, self.model_units), self.keys)
+
+    def certify(self, divergence: Divergence, scale: float) -> Certificate:
+        """The certificate for a divergence and the constant c of the area."""
+        return certify(self.reference_scores, self.model_scores, self.units, divergence, scale)
+
+
+def gather_evidence(learner: Learner, system: int, *, permutations: int, seed: int) -> Evidence:
+    """The evidence about one of the systems of a learner (1 is the first)."""
+    at_p, at_q = learner.scores(system)
+    units = learner.units.pair(system)
+    test = run_identity_test(learner.space, units, system, permutations=permutations, seed=seed)
+    return Evidence(at_p, at_q, *units.sets, units.keys, test)
+
+
+@dataclass(frozen=True)
+class EvidenceDifference:
+    """The certified summaries of one system minus those of another: value, 95 % interval and two-sided p-value of each."""
+
+    value: dict[str, float]
+    interval: dict[str, tuple[float, float]]
+    p_value: dict[str, float]
+
+
+def difference_between(
+    learner: Learner, systems: tuple[int, int], certificates: tuple[Certificate, Certificate], divergence: Divergence
+) -> EvidenceDifference:
+    """Which of two systems of a learner is farther from the reference, unit by unit.
+
+    A third witness is learned for the reference against both systems together. The derivative of a summary, when the
+    model moves from one system to the other, is then a difference of two means of one function, which was not chosen
+    for either of them: where both systems are the same, or equally far, its expectation is 0 whatever was learned. A
+    difference of two certificates alone would not do: each has a witness of its own, and by chance one may have learned
+    more than the other. A difference counts only if both agree.
+    """
+    at_reference, *at_systems = learner.scores(*systems)
+    sets = learner.units.sets
+    pooled = Units((sets[0], np.concatenate([sets[place] for place in systems])), learner.units.keys)
+    scale = certificates[0].scale
+    curve = certify(at_reference, np.concatenate(at_systems), pooled, divergence, scale).frontier
+    terms = [cost_terms(at_reference[:0], own, divergence, curve.lam, curve.lam[::-1])[1] for own in at_systems]
+    first, second = (summary_terms(own, curve, scale) for own in terms)
+    units = Units((sets[systems[0]], sets[systems[1]]), learner.units.keys)
+    errors = standard_errors(unit_influence([first, -second], units))
+    means = first.mean(axis=0) - second.mean(axis=0)
+    return subtract_certificates(*certificates, common=np.where(errors > 0, means / np.maximum(errors, 1e-300), 0.0))
+
+
+def subtract_certificates(first: Certificate, second: Certificate, common: Array | None = None) -> EvidenceDifference:
+    """The difference of two certificates whose units have the same numbers.
+
+    `common` is how many standard errors a common witness sees between the systems, (3,). Without one, errors are larger
+    by √2: two witnesses were learned, each with luck of its own, which near identity doubles the variance.
+    """
+    influence = first.influence - second.influence
+    errors = standard_errors(influence) * (1.0 if common is not None else math.sqrt(2.0))
+    value, interval, p_value = {}, {}, {}
+    for place, name in enumerate(NAMES):
+        difference = first.estimates[name].value - second.estimates[name].value
+        error = float(errors[place])
+        z = abs(difference) / error if error > 0 else 0.0 if difference == 0 else math.inf
+        if common is not None:
+            z = min(z, max(0.0, float(common[place]) * math.copysign(1.0, difference)))
+        reach = max(NORMAL * error, abs(difference) * NORMAL / max(z, 1.0))
+        value[name], interval[name] = difference, (difference - reach, difference + reach)
+        p_value[name] = math.erfc(z / math.sqrt(2.0))
+    return EvidenceDifference(value, interval, p_value)
