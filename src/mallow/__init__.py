@@ -24,6 +24,9 @@ _PACKAGES = {
         "evaluate": "MAUVE_2021 MAUVE_STAR Check Comparison Difference Measure Monitor SamplePlan Score Signature Sweep"
         " check_regression compare permutation_test plan_samples score sweep",
         "explain": "Audit Diagnosis audit_embedder diagnose",
+        "inference": "Evidence Witness",
+        "reasons": "Reason",
+        "results": "Estimate",
         "samples": "Samples read write",
         "theory": "CHI2 CHI2_INTEGRAL HELLINGER2 JS KL KL_INTEGRAL LE_CAM TV Divergence Frontier Masses Partition"
         " area conjugate debiased frontier integral interpolated linear_cost midpoint skew_js",

@@ -22,6 +22,9 @@ from mallow.evaluate import (
     sweep,
 )
 from mallow.explain import Audit, Diagnosis, audit_embedder, diagnose
+from mallow.inference import Evidence, Witness
+from mallow.reasons import Reason
+from mallow.results import Estimate
 from mallow.samples import Samples, read, write
 from mallow.theory import (
     CHI2,
@@ -69,7 +72,9 @@ __all__ = [
     "Diagnosis",
     "Difference",
     "Divergence",
+    "Estimate",
     "EstimateWarning",
+    "Evidence",
     "Frontier",
     "Gaussian",
     "InputError",
@@ -80,12 +85,14 @@ __all__ = [
     "Neighbors",
     "Partition",
     "Quantize",
+    "Reason",
     "Reduce",
     "SamplePlan",
     "Samples",
     "Score",
     "Signature",
     "Sweep",
+    "Witness",
     "area",
     "audit_embedder",
     "baselines",

@@ -139,11 +139,27 @@ def test_the_reference_is_split_like_the_samples(n, m, size):
 
 def test_the_reference_against_itself_keeps_the_bins_for_each_sample():
     estimator = Quantize(bins=60)
-    masses = estimator.against_itself(estimator.prepare(X, Y), 0)
-    assert masses.partition.bins == 30
-    assert masses.partition.p_counts.sum() == masses.partition.q_counts.sum() == 300
+    order = np.random.default_rng(0).permutation(600)
+    splits, rngs = [(order[:300], order[300:]), (order[::2], order[1::2])], np.random.default_rng(0).spawn(2)
+    for masses in estimator.against_itself(X, splits, 600, rngs):
+        assert masses.partition.bins == 30
+        assert masses.partition.p_counts.sum() == masses.partition.q_counts.sum() == 300
     frozen = Quantize(codebook=estimator.fit(X, Y, rng=0))
-    assert 0.8 < area(frozen.against_itself(frozen.prepare(X, Y), 0), scale=5) <= 1
+    for masses in frozen.against_itself(X, splits, 600, rngs):
+        assert masses.p.shape == (60,)
+        assert 0.8 < area(masses, scale=5) <= 1
+
+
+def test_each_row_of_the_reference_is_counted_on_the_side_of_its_split():
+    # Two far clouds, so that every bin holds rows of one of them: the first ten rows are on one side, all from one cloud.
+    x = np.concatenate([np.zeros((20, 1)), np.ones((20, 1))]) + np.random.default_rng(1).normal(
+        scale=1e-3, size=(40, 1)
+    )
+    split = np.arange(10), np.arange(10, 40)
+    (masses,) = Quantize(bins=4, reduce=None).against_itself(x, [split], 40, np.random.default_rng(0).spawn(1))
+    assert masses.partition.bins == 2
+    assert sorted(masses.partition.p_counts) == [0, 10]
+    assert sorted(masses.partition.q_counts) == [10, 20]
 
 
 @pytest.mark.parametrize(

@@ -110,3 +110,21 @@ def test_rows_that_are_not_finite(chunk, tmp_path, monkeypatch, refused):
 )
 def test_bad_features(source, message, refused):
     refused(source, message)
+
+
+def test_a_limit_counts_prompts_of_an_npz_file(tmp_path, refused):
+    path, features = tmp_path / "a.npz", np.arange(12.0).reshape(6, 2)
+    np.savez(path, features=features, ids=list("abcabc"))
+    for limit, rows in ((1, [0, 3]), (2, [0, 1, 3, 4]), (3, range(6)), (9, range(6))):
+        samples = read(path, limit=limit)
+        assert np.array_equal(samples.features, features[rows])
+        assert samples.ids == tuple("abcabc"[row] for row in rows)
+    np.savez(path, features=features, prompts=list("pppppp"))
+    assert np.array_equal(read(path, limit=4).features, features[:4])  # one prompt for all: rows are counted
+    features[5] = np.nan
+    np.savez(path, features=features, ids=list("aabbcc"))
+    assert read(path, limit=2).ids == tuple("aabb")
+    refused(path, "a.npz[5]: features must be finite; got nan in column 0", limit=4)
+    np.savez(path, features=features, ids=list("aabbcd"))
+    assert read(path, limit=3).ids == tuple("aabbc")
+    assert len(read(path, limit=4, skip_bad=True).skipped) == 1

@@ -180,6 +180,29 @@ def test_a_permutation_and_its_inverse_give_the_same_samples(samples, data):
 
 
 @given(samples=sample_sets(), data=st.data())
-def test_the_first_samples_are_those_at_the_first_places(samples, data):
+def test_the_first_samples_are_those_of_the_first_prompts(samples, data):
     count = data.draw(st.integers(1, len(samples)))
-    assert_same(samples.first(count), samples.take(range(count)))
+    labels = samples.ids or samples.prompts or tuple(range(len(samples)))
+    prompts = list(dict.fromkeys(labels))
+    if len(prompts) == 1 < count:  # one prompt for all: samples are counted
+        expected = range(count)
+    else:
+        expected = [place for place, label in enumerate(labels) if label in prompts[:count]]
+    assert_same(samples.first(count), samples.take(expected))
+
+
+@given(samples=sample_sets(), data=st.data())
+def test_a_limit_never_cuts_a_prompt(samples, data):
+    labels = samples.ids or samples.prompts
+    some = samples.first(data.draw(st.integers(1, len(samples))))
+    if labels is not None and len(set(labels)) > 1:
+        own = some.ids or some.prompts
+        assert all(own.count(label) == labels.count(label) for label in own)
+
+
+def test_the_first_prompts_keep_all_generations_wherever_they_are():
+    samples = Samples(texts=list("abcdef"), features=np.eye(6), ids=["1", "2", "3", "1", "2", "3"])
+    some = samples.first(2)
+    assert (some.texts, some.ids) == (("a", "b", "d", "e"), ("1", "2", "1", "2"))
+    assert np.array_equal(some.features, np.eye(6)[[0, 1, 3, 4]])
+    assert samples.first(3) is samples.first(5) is samples

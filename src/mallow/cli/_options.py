@@ -58,7 +58,10 @@ _reader_options = bundle(
         ),
         "skip_bad": click.option("--skip-bad", is_flag=True, help="Skip bad entries and print how many there were."),
         "limit": click.option(
-            "--limit", type=click.IntRange(min=1), metavar="N", help="Read only the first N samples of each file."
+            "--limit",
+            type=click.IntRange(min=1),
+            metavar="N",
+            help="Read only the first N samples of each file; samples with the same id or prompt count as one.",
         ),
     },
     SampleReader,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
@@ -35,15 +35,6 @@ class Prepared:
     n: int
     m: int
     reduction: Reduction | None
-
-    def reference_split(self, rng: np.random.Generator) -> Prepared:
-        """The reference against itself: its samples split at random, in the ratio of n to m."""
-        size = split_size(self.n, self.m)
-        group = self.group[: self.n][rng.permutation(self.n)]
-        times = np.bincount(group, minlength=len(self.points))
-        seen = times > 0
-        place = np.cumsum(seen) - 1
-        return replace(self, points=self.points[seen], group=place[group], times=times[seen], n=size, m=self.n - size)
 
 
 def split_size(n: int, m: int) -> int:
@@ -134,20 +125,33 @@ class Quantize:
         labels = clustering.labels[prepared.group]
         return replace(self.count(Partition(labels[:n], labels[n:], clustering.centres)), caveats=caveats)
 
-    def against_itself(self, prepared: Prepared, rng: int | np.random.Generator | None) -> Masses:
-        """Masses of the reference against itself, with the same number of bins per sample: the noise floor.
+    def against_itself(
+        self,
+        x: Features,
+        splits: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]],
+        m: int,
+        rngs: Sequence[np.random.Generator],
+    ) -> list[Masses]:
+        """Masses of the rows of a reference x (n, d) against other rows of it, for each split, with the same bins per sample.
 
-        Each part holds fewer samples than the whole, so there are fewer bins: bias and noise depend on bins/n. A fixed
-        codebook cannot shrink; with one, counts are drawn from the smoothed histogram of the reference.
+        Each part holds fewer samples than the reference or a model with m samples, so there are fewer bins: bias and noise
+        depend on bins/n. A fixed codebook cannot shrink; with one, counts are drawn from the smoothed histogram of the
+        reference.
         """
-        rng = np.random.default_rng(rng)
-        n, m = prepared.n, prepared.m
+        n = len(x)
+        wanted = self.bins_for(n, m)
         if isinstance(self.codebook, Codebook):
-            counts = np.bincount(prepared.group[:n], minlength=len(self.codebook.centres))
+            counts = np.bincount(label_rows(self.codebook, x), minlength=len(self.codebook.centres))
             share = krichevsky_trofimov(counts)
-            return self.smooth(rng.multinomial(n, share).astype(float), rng.multinomial(m, share).astype(float))
-        bins = max(2, round(self.bins_for(n, m) * n / (n + m)))
-        return replace(self, bins=bins, codebook=None).masses(prepared.reference_split(rng), rng)
+            draws = [[rng.multinomial(size, share).astype(np.float64) for size in (n, m)] for rng in rngs]
+            return [self.smooth(p_counts, q_counts) for p_counts, q_counts in draws]
+        smaller = replace(self, bins=max(2, round(wanted * n / (n + m))), codebook=None)
+        whole = smaller.prepare(x[: n // 2], x[n // 2 :])  # ordered and reduced alike, wherever it is split
+        prepared = [
+            replace(whole, group=whole.group[np.concatenate(split)], n=len(split[0]), m=len(split[1]))
+            for split in splits
+        ]
+        return [smaller.masses(one, rng) for one, rng in zip(prepared, rngs, strict=True)]
 
     def count(self, partition: Partition) -> Masses:
         """The masses of samples whose bins are already known."""

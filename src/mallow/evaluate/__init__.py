@@ -3,12 +3,14 @@
 from mallow.evaluate._check import Check, check_regression, read_baseline
 from mallow.evaluate._compare import compare, compare_pairs, embed_pairs
 from mallow.evaluate._comparison import Comparison, Difference
+from mallow.evaluate._held_out import HeldOut, hold_out
 from mallow.evaluate._measure import MAUVE_2021, MAUVE_STAR, SUMMARIES, Measure
 from mallow.evaluate._monitor import Monitor
-from mallow.evaluate._permutation_test import permutation_test
+from mallow.evaluate._permutation_test import permutation_test, run_permutations
 from mallow.evaluate._plan import SamplePlan, plan_samples
 from mallow.evaluate._run import generator_for, pair_points, run_repeats, summary_values
 from mallow.evaluate._score import Score, score, score_embedded
+from mallow.evaluate._self_score import self_score
 from mallow.evaluate._signature import Signature, make_signature
 from mallow.evaluate._sweep import Sweep, grid, sweep
 
@@ -19,6 +21,7 @@ __all__ = [
     "Check",
     "Comparison",
     "Difference",
+    "HeldOut",
     "Measure",
     "Monitor",
     "SamplePlan",
@@ -31,14 +34,17 @@ __all__ = [
     "embed_pairs",
     "generator_for",
     "grid",
+    "hold_out",
     "make_signature",
     "pair_points",
     "permutation_test",
     "plan_samples",
     "read_baseline",
+    "run_permutations",
     "run_repeats",
     "score",
     "score_embedded",
+    "self_score",
     "summary_values",
     "sweep",
 ]

@@ -3,39 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import astuple, replace
 from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
 
 from mallow._checks import seed_from, whole
-from mallow.confounds import find_confounds
 from mallow.embed import AnyEmbedder, JointEmbedder, embed_all, read_all, resolve_embedder
 from mallow.errors import Caveat, InputError, warn_about
-from mallow.estimate import Quantize
-from mallow.evaluate._caveats import rename_system, size_caveats, unique_caveats
+from mallow.estimate import Codebook, Quantize
+from mallow.evaluate._caveats import rename_system, system_size_caveats, unique_caveats
 from mallow.evaluate._comparison import Comparison, Difference, rank_systems
 from mallow.evaluate._generations import generations_as_samples, match_prompts, split_generations
+from mallow.evaluate._held_out import HeldOut, Pairs, hold_out
 from mallow.evaluate._measure import MAUVE_STAR, SUMMARIES, Measure
-from mallow.evaluate._run import (
-    Run,
-    bin_evidence,
-    generator_for,
-    mean_frontier,
-    noise_floor,
-    pair_points,
-    run_repeats,
-    summary_values,
-)
+from mallow.evaluate._run import Run, generator_for, mean_frontier, pair_points, run_repeats, summary_values
+from mallow.evaluate._sample_checks import check_samples
 from mallow.evaluate._score import Score, build_score
-from mallow.inference import BinEvidence, holm, pair_difference, resample_summaries
+from mallow.evaluate._self_score import self_score
+from mallow.inference import NORMAL, find_units, holm
+from mallow.reasons import find_reasons
+from mallow.results import Estimate
 from mallow.samples import Samples
 from mallow.theory import Masses
 
 __all__ = ["compare", "compare_pairs", "compare_quietly", "embed_pairs"]
-
-Pairs = dict[str, tuple[Samples, Samples]]  # system → the reference and the system's samples, both with features
 
 
 def compare(
@@ -55,13 +48,12 @@ def compare(
     reference : list of texts, path to a file or folder, table, `Samples`, or array (n, d)
         The real data.
     systems : mapping name → the same, or array (prompts, generations, d)
-        Where all have as many samples as the reference, sample i of each belongs to prompt i, and resampling keeps them
-        together; samples with ids are first put into the order of the reference's ids. With several generations per
-        prompt (three axes, or ids that repeat), scores are means over the generations, whose variance is reported
-        separately.
+        Samples with the same id belong together; without ids, row i of sets that are as large as the reference. With
+        several generations per prompt (three axes, or ids that repeat), published scores are means over the
+        generations, whose variance is reported separately; evidence uses all of them at once.
     measure : Measure
         With ``Quantize(codebook="shared")`` one partition serves the reference and all systems; otherwise each system has
-        its own, and its score is the one that `score` gives.
+        its own. ``bins="auto"`` is one number for all systems, that of the smallest.
     embedder, repeats, rng :
         As in `score`.
     baseline : str or None
@@ -137,19 +129,21 @@ def compare_pairs(
     pairs: Pairs, *, measure: Measure, repeats: int, seed: int, baseline: str | None = None
 ) -> Comparison:
     """The comparison of systems that were embedded with the reference; caveats are in the result."""
-    caveats = _find_caveats(pairs)
+    caveats = {name: rename_system(own, name) for name, own in check_samples(pairs).items()}
     generations = {}
     for name, (reference, samples) in pairs.items():
         ordered, doubts = match_prompts(reference, samples)
         caveats[name] += rename_system(doubts, name)
         generations[name] = [(reference, part) for part in split_generations(ordered)]
-        caveats[name] += rename_system(size_caveats(len(reference), len(generations[name][0][1])), name)
+    sizes = system_size_caveats({name: len(samples) for name, (_, samples) in pairs.items()})
+    held_out = hold_out(measure, pairs, seed)
+    measure = _with_one_number_of_bins(measure, generations)
     runs = _all_runs(measure, generations, repeats, seed)
-    scores = _all_scores(measure, runs, repeats, seed, caveats)
-    order = sorted(scores, key=lambda name: -scores[name].mauve)
+    scores = _all_scores(measure, runs, held_out, repeats, seed, caveats)
+    order = sorted(scores, key=lambda name: (-scores[name].certified["mauve"].value, -scores[name].mauve))
     against = [(name, baseline) for name in pairs if name != baseline] if baseline else list(combinations(pairs, 2))
-    differences = _all_differences(measure, runs, against, seed)
-    variance = _all_variances(measure, runs, scores, seed)
+    differences = _all_differences(held_out, against)
+    variance = _all_variances(measure, runs, scores)
     ranks, groups = ({}, ()) if baseline else rank_systems(order, differences)
     return Comparison(
         scores={name: scores[name] for name in order},
@@ -159,19 +153,18 @@ def compare_pairs(
         variance={name: variance[name] for name in order},
         baseline=baseline,
         signature=scores[order[0]].signature,
-        caveats=unique_caveats([caveat for name in pairs for caveat in scores[name].caveats]),
+        caveats=unique_caveats([*sizes, *(caveat for name in pairs for caveat in scores[name].caveats)]),
     )
 
 
-def _find_caveats(pairs: Pairs) -> dict[str, list[Caveat]]:
-    """What the samples themselves give reason to doubt, by system; what concerns the reference is with all of them."""
-    reference = next(iter(pairs.values()))[0]
-    confounds = find_confounds(reference, {name: samples for name, (_, samples) in pairs.items()})
-    caveats = {}
-    for name, (own_reference, samples) in pairs.items():
-        embedding = [*rename_system(own_reference.caveats, "reference"), *rename_system(samples.caveats, name)]
-        caveats[name] = [one for one in confounds if one.system in (name, "reference")] + embedding
-    return caveats
+def _with_one_number_of_bins(measure: Measure, generations: Mapping[str, Sequence[tuple[Samples, Samples]]]) -> Measure:
+    """The measure with as many bins for all systems as the smallest of them allows: otherwise sizes would make a winner."""
+    estimator = measure.estimator
+    if not isinstance(estimator, Quantize) or estimator.bins != "auto" or isinstance(estimator.codebook, Codebook):
+        return measure
+    sizes = [(len(reference), len(model)) for parts in generations.values() for reference, model in parts]
+    bins = {estimator.bins_for(n, m) for n, m in sizes}
+    return measure if len(bins) == 1 else replace(measure, estimator=replace(estimator, bins=min(bins)))
 
 
 def _all_runs(
@@ -186,7 +179,7 @@ def _all_runs(
         for reference, model in parts:
             prepared = measure.estimator.prepare(*pair_points(reference, model))
             masses = run_repeats(measure, prepared, repeats, seed)
-            runs[name].append(Run(reference, model, masses, prepared, bin_evidence(measure, masses, seed)))
+            runs[name].append(Run(reference, model, masses, prepared, find_units(reference, model)))
     return runs
 
 
@@ -215,21 +208,31 @@ def _shared_runs(
     runs: dict[str, list[Run]] = {name: [] for name in generations}
     for (name, reference, model), own in zip(places, masses, strict=True):
         ready = replace(prepared, m=len(model))
-        runs[name].append(Run(reference, model, own, ready, bin_evidence(measure, own, seed)))
+        runs[name].append(Run(reference, model, own, ready, find_units(reference, model)))
     return runs
 
 
 def _all_scores(
-    measure: Measure, runs: Mapping[str, list[Run]], repeats: int, seed: int, caveats: Mapping[str, list[Caveat]]
+    measure: Measure,
+    runs: Mapping[str, list[Run]],
+    held_out: HeldOut,
+    repeats: int,
+    seed: int,
+    caveats: Mapping[str, list[Caveat]],
 ) -> dict[str, Score]:
-    floors: dict[tuple[int, int], dict[str, float]] = {}  # by reference and sample size: the model plays no part in it
+    known: dict[tuple[int, int], dict[str, float]] = {}  # self-scores by reference and size: the model plays no part
     scores = {}
     for name, parts in runs.items():
         last = parts[-1]
         key = (id(last.reference), len(last.model))
-        if key not in floors:
-            floors[key] = noise_floor(measure, last.reference, len(last.model), last.prepared, repeats, seed)
-        each = [build_score(measure, run, floors[key], seed) for run in parts]
+        if key not in known:
+            known[key] = self_score(measure, last.reference, len(last.model), repeats=repeats, seed=seed)
+        evidence, certificate = held_out.evidence[name], held_out.certificates[name]
+        reasons = find_reasons(*held_out.samples[name], evidence)
+        each = [
+            build_score(measure, run, known[key], seed, evidence=evidence, certificate=certificate, reasons=reasons)
+            for run in parts
+        ]
         score = each[0] if len(each) == 1 else _mean_score(each)
         own = rename_system([caveat for one in each for caveat in one.caveats], name)
         scores[name] = replace(score, caveats=unique_caveats([*caveats[name], *own]))
@@ -239,11 +242,6 @@ def _all_scores(
 def _mean_score(scores: list[Score]) -> Score:
     """The mean over generations."""
     values = {name: tuple(np.mean([one.values[name] for one in scores], axis=0).tolist()) for name in SUMMARIES}
-    interval: dict[str, tuple[float, float] | None] = {}
-    for name in SUMMARIES:
-        pairs = [pair for one in scores if (pair := one.interval[name]) is not None]
-        ends = np.mean(pairs, axis=0) if len(pairs) == len(scores) else None
-        interval[name] = None if ends is None else (float(ends[0]), float(ends[1]))
     mean, _ = mean_frontier([one.frontier for one in scores])
     _, band = mean_frontier([curve for one in scores for curve in (one.band or (one.frontier,))])
     return replace(
@@ -253,27 +251,23 @@ def _mean_score(scores: list[Score]) -> Score:
         midpoint=float(np.mean(values["midpoint"])),
         values=values,
         std={name: float(np.std(each, ddof=1)) if len(each) > 1 else 0.0 for name, each in values.items()},
-        interval=interval,
-        debiased={name: float(np.mean([one.debiased[name] for one in scores])) for name in scores[0].debiased},
+        interval={name: _mean_ends([one.interval[name] for one in scores]) for name in scores[0].interval},
+        debiased={
+            name: Estimate(*_mean_ends([astuple(one.debiased[name]) for one in scores])) for name in scores[0].debiased
+        },
         frontier=mean,
         band=band,
         signature=replace(scores[0].signature, generations=len(scores)),
     )
 
 
-def _all_differences(
-    measure: Measure, runs: Mapping[str, list[Run]], pairs: Sequence[tuple[str, str]], seed: int
-) -> tuple[Difference, ...]:
-    """The differences of the pairs, with p-values corrected over all of them; none for estimators without bins."""
-    every: dict[str, BinEvidence] = {}
-    for name, parts in runs.items():
-        flat = [masses for run in parts for masses in run.masses]
-        evidence = parts[0].evidence if len(parts) == 1 else bin_evidence(measure, flat, seed)
-        if evidence is None:
-            return ()
-        every[name] = evidence
-    paired = all(len(run.model) == len(run.reference) for parts in runs.values() for run in parts)
-    each = [pair_difference(every[first], every[second], paired=paired) for first, second in pairs]
+def _mean_ends(ends: Sequence[tuple[float, ...]]) -> Any:
+    return tuple(float(end) for end in np.mean(ends, axis=0))
+
+
+def _all_differences(held_out: HeldOut, pairs: Sequence[tuple[str, str]]) -> tuple[Difference, ...]:
+    """The differences of the pairs, with p-values corrected over all of them."""
+    each = [held_out.difference(first, second) for first, second in pairs]
     adjusted = {name: holm([one.p_value[name] for one in each]) for name in SUMMARIES}
     return tuple(
         Difference(
@@ -289,21 +283,18 @@ def _all_differences(
 
 
 def _all_variances(
-    measure: Measure, runs: Mapping[str, list[Run]], scores: Mapping[str, Score], seed: int
+    measure: Measure, runs: Mapping[str, list[Run]], scores: Mapping[str, Score]
 ) -> dict[str, dict[str, float]]:
-    """Where the variance of the area comes from: seeds of clustering, samples, generations."""
-    partitions = {
-        name: [masses.partition for run in parts for masses in run.masses if masses.partition is not None]
-        for name, parts in runs.items()
-    }
-    drawn = {}
-    if all(partitions.values()):
-        drawn = resample_summaries(partitions, measure.summarise_counts, rng=generator_for(seed, "resampling"))
+    """Where the variance of the published area comes from: seeds of clustering, samples, generations."""
     variance = {}
     for name, parts in runs.items():
-        variance[name] = {"clustering": scores[name].std["mauve"] ** 2}
-        if drawn:
-            variance[name]["sampling"] = float(np.var(drawn[name]["mauve"], ddof=1))
+        score = scores[name]
+        variance[name] = {"clustering": score.std["mauve"] ** 2}
+        if score.interval:
+            low, high = score.interval["mauve"]  # of a difference of two draws, each with the noise of its seeds
+            total = ((high - low) / (2.0 * NORMAL)) ** 2 / 2.0
+            seeds = variance[name]["clustering"] / len(score.values["mauve"])
+            variance[name]["sampling"] = max(0.0, total - seeds)
         if len(parts) > 1:
             means = [np.mean(summary_values(measure, run.masses)["mauve"]) for run in parts]
             variance[name]["generation"] = float(np.var(means, ddof=1))

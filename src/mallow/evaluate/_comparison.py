@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from mallow.errors import Caveat
 from mallow.evaluate._score import Score
 from mallow.evaluate._signature import Signature
-from mallow.results import Result, TableData, draw, join_names, merge_caveats
+from mallow.results import Result, TableData, at_most, draw, join_names, merge_caveats, p_number, render
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,22 +18,23 @@ if TYPE_CHECKING:
 __all__ = ["Comparison", "Difference", "rank_systems"]
 
 _LEVEL = 0.05  # the usual level of significance
+_MOST_PAIRS = 10  # chosen: the differences of more pairs do not fit a screen
 
 
 @dataclass(frozen=True)
 class Difference:
-    """How much one system's bias-corrected score differs from another's.
+    """How much farther one system is from the reference than another, by held-out evidence.
 
     Attributes
     ----------
     first, second : str
         The systems; differences are first minus second.
     difference : dict
-        Of each summary.
+        Of the certified value of each summary.
     interval : dict
-        A 95 % interval of each.
+        A 95 % interval of each difference.
     p_value : dict
-        Two-sided, for equal scores.
+        Two-sided, for systems that are equally far from the reference.
     adjusted : dict
         The p-values after Holm's correction over all pairs compared.
     """
@@ -56,8 +58,19 @@ class Difference:
 
     @property
     def better(self) -> str:
-        """The system with the higher score."""
+        """The system whose certified area is higher."""
         return self.first if self.difference["mauve"] > 0 else self.second
+
+    def reverse(self) -> Difference:
+        """The same difference as second minus first."""
+        return Difference(
+            self.second,
+            self.first,
+            difference={name: -value for name, value in self.difference.items()},
+            interval={name: (-high, -low) for name, (low, high) in self.interval.items()},
+            p_value=self.p_value,
+            adjusted=self.adjusted,
+        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -67,7 +80,7 @@ class Comparison(Result):
     Attributes
     ----------
     scores : dict
-        System → Score, best first. Each score has its own caveats.
+        System → Score, in the order of the certified area, best first. Each score has its own caveats.
     differences : tuple of Difference
         Between all pairs, or between each system and the baseline where there is one.
     ranks : dict
@@ -96,12 +109,12 @@ class Comparison(Result):
     caveats: tuple[Caveat, ...]
 
     def __repr__(self) -> str:
-        scores = ", ".join(f"{name} {score.mauve:.4f}" for name, score in self.scores.items())
-        return f"Comparison({scores}; winner: {self.winner or 'none'})"
+        certified = (f"{name} {_certified_text(score)}" for name, score in self.scores.items())
+        return f"Comparison({', '.join(certified)}; winner: {self.winner or 'none'})"
 
     def __str__(self) -> str:
-        lines = [self.verdict, self.table()]
-        return "\n".join([*lines, *(f"caveat: {line}" for line in self.caveat_lines())])
+        lines = [self.verdict, "", self.table(), "", self.difference_table(), ""]
+        return "\n".join([*lines, *(f"caveat: {line}" for line in self.caveat_lines())]).rstrip()
 
     @property
     def winner(self) -> str | None:
@@ -111,24 +124,47 @@ class Comparison(Result):
 
     @property
     def best(self) -> tuple[str, ...]:
-        """The system with the highest score, and those that do not differ from it significantly."""
+        """The system with the highest certified area, and those that do not differ from it significantly."""
         first, *others = self.scores
         apart = {one.systems for one in self.differences if one.significant}
         return (first, *(other for other in others if frozenset((first, other)) not in apart))
 
     @property
+    def last(self) -> str | None:
+        """The system that is beaten by all others significantly; None where there is no such system."""
+        *_, name = self.scores
+        count = len(self.scores)
+        return name if count > 1 and self.ranks.get(name) == (count, count) else None
+
+    @property
+    def worst(self) -> tuple[str, ...]:
+        """The system with the lowest certified area, after those that do not differ from it significantly."""
+        *others, last = self.scores
+        apart = {one.systems for one in self.differences if one.significant}
+        return (*(other for other in others if frozenset((last, other)) not in apart), last)
+
+    @property
     def verdict(self) -> str:
-        """One sentence: which system is closest to the reference, or that none can be named."""
+        """Which system is closest to the reference, or that none can be named, and which is farthest."""
         first, level = next(iter(self.scores)), "(5 % level, corrected for all pairs)"
         if len(self.scores) == 1:
-            return f"{first} was compared with the reference only."
+            return f"{first} was compared with the reference only. {self.scores[first].verdict}"
         if self.baseline is not None:
             return self._against(self.baseline)
-        if self.winner is not None:
-            return f"{self.winner} is closest to the reference: it beats every other system {level}."
         if not self.differences:
-            return f"No winner can be named: the differences were not tested. {first} has the highest score."
-        return f"No winner can be named: {join_names(self.best)} cannot be told apart {level}."
+            kind = "certified" if self.scores[first].certified else "published"
+            return f"No winner can be named: the differences were not tested. {first} has the highest {kind} MAUVE."
+        if self.winner is not None:
+            text = f"{self.winner} is closest to the reference: it beats every other system {level}."
+        else:
+            text = f"No winner can be named: {join_names(self.best)} cannot be told apart {level}."
+        if len(self.scores) == 2:
+            return text
+        if self.last is not None:
+            return f"{text} {self.last} is last: every other system beats it."
+        if not set(self.best) & set(self.worst):
+            return f"{text} Last are {join_names(self.worst)}, which cannot be told apart."
+        return text
 
     def _against(self, baseline: str) -> str:
         sides: dict[str, list[str]] = {"closer to the reference": [], "farther from it": [], "not distinguishable": []}
@@ -154,17 +190,66 @@ class Comparison(Result):
     def _table(self) -> TableData:
         rows = []
         for name, score in self.scores.items():
-            corrected = f"{score.debiased['mauve']:.4f}" if score.debiased else "–"
-            floor = f"{score.noise_floor['mauve']:.4f}"
-            numbers = [
-                f"{score.mauve:.4f}",
-                f"{score.std['mauve']:.4f}",
-                corrected,
-                score.interval_text("mauve"),
-                floor,
-            ]
-            rows.append([name, *numbers, self._rank_text(name)])
-        return TableData(["", "MAUVE", "std", "bias-corrected", "95 % interval of it", "noise floor", "rank"], rows)
+            span = score.interval.get("mauve")
+            rows.append(
+                [
+                    name,
+                    _certified_text(score),
+                    at_most(score.certified["mauve"].high) if score.certified else "–",
+                    p_number(score.p_value),
+                    f"{score.mauve:.3f}",
+                    "–" if span is None else f"{span[0]:.3f} to {span[1]:.3f}",
+                    self._rank_text(name),
+                ]
+            )
+        titles = [
+            "",
+            "certified\nMAUVE",
+            "at most,\n95 % sure",
+            "p of\nno gap",
+            "published\nMAUVE",
+            "95 % of\nother draws",
+        ]
+        itself = [[name, "", "", "", f"{value:.3f}", "", ""] for name, value in self._self_scores().items()]
+        return TableData([*titles, "rank"], [*rows, *itself], breaks=[len(rows)])
+
+    def _self_scores(self) -> dict[str, float]:
+        """What the reference scores against itself; by size where the systems differ in theirs."""
+        by_size = {score.n[1]: score.self_score["mauve"] for score in self.scores.values()}
+        if len(set(by_size.values())) == 1:
+            return {"self-score": next(iter(by_size.values()))}
+        return {f"self-score, m = {size:,}": value for size, value in sorted(by_size.items(), reverse=True)}
+
+    def ordered_differences(self) -> tuple[Difference, ...]:
+        """The differences in the order of the scores, the system of the higher certified area first.
+
+        With a baseline each other system minus the baseline.
+        """
+        if self.baseline is not None:
+            oriented = [one if one.second == self.baseline else one.reverse() for one in self.differences]
+        else:
+            place = {name: i for i, name in enumerate(self.scores)}
+            oriented = [one if place[one.first] < place[one.second] else one.reverse() for one in self.differences]
+        names = list(self.scores)
+        return tuple(sorted(oriented, key=lambda one: (names.index(one.first), names.index(one.second))))
+
+    def difference_table(self, form: str = "text", *, width: int | None = None) -> str:
+        """The differences of the certified area as a table; of more than 10 pairs only those of neighbours. "" for none."""
+        every = self.ordered_differences()
+        if not every:
+            return ""
+        neighbours = set(pairwise(self.scores))
+        shown = [one for one in every if len(every) <= _MOST_PAIRS or (one.first, one.second) in neighbours]
+        rows = []
+        for one in shown:
+            low, high = one.interval["mauve"]
+            value = f"{one.difference['mauve']:+.4f}"
+            rows.append(
+                [f"{one.first} − {one.second}", value, f"{low:+.4f} to {high:+.4f}", p_number(one.adjusted["mauve"])]
+            )
+        title = "difference" if len(shown) == len(every) else f"difference\n(neighbours, of {len(every)} pairs)"
+        head = [title, "certified\nMAUVE", "95 % interval\nof the difference", "p, corrected\nfor all pairs"]
+        return render(form, TableData(head, rows), width=width)
 
     def _records(self) -> list[dict[str, Any]]:
         records = []
@@ -177,13 +262,17 @@ class Comparison(Result):
         return records
 
     def _also(self) -> dict[str, Any]:
-        return {"winner": self.winner, "verdict": self.verdict}
+        return {"winner": self.winner, "last": self.last, "verdict": self.verdict}
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw each system's score with its spread, its interval and the noise floor; returns the axes."""
+        """Draw each system's published score with its interval, and what is certified; returns the axes."""
         ax = draw.axes(ax)
         draw.scores(ax, self.scores)
         return ax
+
+
+def _certified_text(score: Score) -> str:
+    return f"{score.certified['mauve'].value:.4f}" if score.certified else "–"
 
 
 def rank_systems(

@@ -1,4 +1,4 @@
-"""What is measured: an estimator, a divergence and a scale."""
+"""What is measured: an estimator, a divergence, a scale, and the witness of the evidence beside it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from mallow._checks import positive
 from mallow.errors import InputError
 from mallow.estimate import Estimator, Quantize
+from mallow.inference import Witness
 from mallow.theory import KL, Array, Divergence, Masses, area, closed_integral, compute_frontier, integral, midpoint
 from mallow.theory.smoothing import empirical
 
@@ -26,6 +27,8 @@ class Measure:
     divergence : Divergence
     scale : float or None
         The constant c of the area. None: the estimator's own, as in the paper (5 for `Quantize`).
+    witness : Witness
+        How held-out evidence is learned: certificates, tests and differences depend on it, and not on the estimator.
 
     Examples
     --------
@@ -36,6 +39,7 @@ class Measure:
     estimator: Estimator = field(default_factory=Quantize)
     divergence: Divergence = KL
     scale: float | None = None
+    witness: Witness = field(default_factory=Witness)
 
     def __post_init__(self) -> None:
         if self.scale is not None:
@@ -47,7 +51,8 @@ class Measure:
         return self.estimator.scale if self.scale is None else self.scale
 
     def __repr__(self) -> str:
-        return f"Measure({self.estimator!r}, {self.divergence!r}, scale={self.area_scale:g})"
+        witness = "" if self.witness == Witness() else f", {self.witness!r}"
+        return f"Measure({self.estimator!r}, {self.divergence!r}, scale={self.area_scale:g}{witness})"
 
     def summarise(self, masses: Masses) -> dict[str, float | Array]:
         """Area, integral and mid-point of masses, which may have leading axes."""

@@ -10,11 +10,13 @@ from numpy.typing import NDArray
 
 from mallow._checks import seed_from
 from mallow.embed import AnyEmbedder, JointEmbedder, embed_samples, embedder_name, find_embedder
+from mallow.engine import single_threaded_blas
 from mallow.errors import InputError, warn_about
-from mallow.estimate import Codebook, Features, Quantize, as_features
+from mallow.estimate import Codebook, Features, Quantize, as_features, row_keys
 from mallow.evaluate._measure import MAUVE_STAR, SUMMARIES, Measure
-from mallow.evaluate._run import Run, bin_evidence, generator_for
+from mallow.evaluate._run import Run, generator_for
 from mallow.evaluate._score import Score, build_score
+from mallow.inference import Units, find_units, fit_sequential_test
 from mallow.samples import Samples, read
 from mallow.theory import Partition
 from mallow.theory.smoothing import krichevsky_trofimov
@@ -25,7 +27,9 @@ _FITTING = 0.25  # share of the reference that fits the bins; half left fewer sa
 _FEWEST = 20  # reference samples; chosen: with fewer, not even one bin can be fitted and counted
 _DRAWS = 20  # of the noise floor; chosen
 
-Counts = NDArray[np.int64]
+_LEVEL = 0.05  # of an alarm: the usual one
+
+Indices = NDArray[np.int64]
 
 
 class Monitor:
@@ -81,7 +85,7 @@ class Monitor:
     >>> for step in range(10):
     ...     monitor.update(rng.normal(0.5, 1.0, size=(100, 4)))
     >>> result = monitor.compute()
-    >>> result.n, result.mauve < result.noise_floor["mauve"]
+    >>> result.n, result.mauve < result.self_score["mauve"]
     ((1500, 1000), True)
     """
 
@@ -104,11 +108,22 @@ class Monitor:
             raise InputError(f"`reference` must hold at least {_FEWEST} samples, better thousands; got {len(samples)}.")
         rows = as_features("reference", samples.require_features())
         self._made_by, self._width = samples.embedder, rows.shape[1]
-        self._codebook, counted = _fit_codebook(rows, measure.estimator, self._seed)
+        order, units, fitting = _split_reference(samples, rows, self._seed)
+        self._codebook = _fit_codebook(rows[order[:fitting]], len(rows), measure.estimator, self._seed)
         self._estimator = replace(measure.estimator, codebook=self._codebook)
         self.measure = replace(measure, estimator=self._estimator)
-        self.reference_counts = self._codebook.count(counted)
+        kept = isinstance(measure.estimator.codebook, Codebook)
+        self.reference_counts = self._codebook.count(rows if kept else rows[order[fitting:]])
         self.counts = np.zeros_like(self.reference_counts)
+        names = samples.ids or samples.prompts
+        self._test = fit_sequential_test(
+            self._codebook,
+            rows[order[:fitting]],
+            rows[order[fitting:]],
+            units[order[fitting:]],
+            () if names is None else {names[place] for place in order[:fitting]},
+        )
+        self._looks = self._test.start()
 
     def __repr__(self) -> str:
         n, m = self.n
@@ -119,15 +134,38 @@ class Monitor:
         """Samples counted so far, of the reference and of the model."""
         return int(self.reference_counts.sum()), int(self.counts.sum())
 
+    @property
+    def p_value(self) -> float:
+        """Of the hypothesis that the model's samples come from the reference's distribution, over all looks so far.
+
+        Valid however often, and whenever, it is looked at: where there is no gap, it ever falls below 0.05 with a
+        probability of at most 5 %. It never rises between resets, is 1 before ten samples, and at least 1e-6.
+        """
+        return min(self.p_values.values())
+
+    @property
+    def p_values(self) -> dict[str, float]:
+        """What `p_value` is the least of: "mean", "fine mean", "spread" and "bins", already corrected for being four."""
+        return self._test.p_values(self._looks)
+
+    @property
+    def alarm(self) -> bool:
+        """Whether the gap is real: `p_value` is below 0.05."""
+        return self.p_value < _LEVEL
+
     def update(self, batch: object) -> None:
-        """Count more samples of the model, one or many, of the reference's kind."""
+        """Count more samples of the model, one or many, of the reference's kind, and test all of them so far."""
         samples = self._embed("batch", batch)
         other = samples.embedder
         if other is not None and self._made_by is not None and other != self._made_by:
             raise InputError(
                 f"`batch` must be embedded as the reference was, by {self._made_by}; got features by {other}."
             )
-        self.counts = self.counts + self._codebook.count(as_features("batch", samples.require_features(), least=1))
+        rows = as_features("batch", samples.require_features(), least=1)
+        with single_threaded_blas():
+            counts = self._codebook.count(rows)
+            self._test.update(self._looks, rows, counts, samples.ids or samples.prompts)
+        self.counts = self.counts + counts
 
     def compute(self) -> Score:
         """The score of all samples since the last reset, with interval and noise floor; it changes nothing.
@@ -147,15 +185,17 @@ class Monitor:
         masses = self._estimator.count(partition)
         # The samples are gone; their numbers and their embedder are all that a score needs of them.
         reference, model = (self._counted_samples(size) for size in (n, m))
-        run = Run(reference, model, [masses], None, bin_evidence(self.measure, [masses], self._seed))
+        units = Units((np.arange(n), n + np.arange(m)), np.zeros(n + m, np.uint64))  # every sample is one
+        run = Run(reference, model, [masses], None, units)
         result = build_score(self.measure, run, self._noise_floor(), self._seed)
         warn_about(result.caveats)
         signature = replace(result.signature, codebook=self.key[:12])
-        return replace(result, masses=replace(masses, partition=None), signature=signature)
+        return replace(result, masses=replace(masses, partition=None), signature=signature, p_value=self.p_value)
 
     def reset(self) -> None:
-        """Forget the model's samples; bins and reference stay."""
+        """Forget the model's samples and the looks at them; bins and reference stay. The next 5 % begin."""
         self.counts = np.zeros_like(self.counts)
+        self._looks = self._test.start()
 
     def merge(self, other: Monitor) -> Monitor:
         """Add what another copy of this monitor has counted; returns this one. The other stays as it is."""
@@ -169,6 +209,7 @@ class Monitor:
                 "copy of it (copy.deepcopy, or pickle)."
             )
         self.counts = self.counts + other.counts
+        self._test.merge(self._looks, other._looks)
         return self
 
     @property
@@ -177,7 +218,13 @@ class Monitor:
         book = self._codebook
         about = f"{self._made_by or 'features'}, width={self._width}"
         total = hashlib.sha256(repr((self.measure, about, book.normalise, book.exponent)).encode())
-        for part in (book.centres, book.axes, book.mean, self.reference_counts):
+        for part in (
+            book.centres,
+            book.axes,
+            book.mean,
+            self.reference_counts,
+            *(test.mean for test in self._test.tests),
+        ):
             if part is not None:
                 total.update(repr((part.shape, part.dtype.str)).encode() + np.ascontiguousarray(part).tobytes())
         return total.hexdigest()
@@ -222,17 +269,34 @@ def _resolve(reference: object, embedder: AnyEmbedder | str | None) -> tuple[obj
     return reference, embedder
 
 
-def _fit_codebook(rows: Features, estimator: Quantize, seed: int) -> tuple[Codebook, Features]:
-    """The bins, and the rows that are to be counted in them."""
-    if isinstance(estimator.codebook, Codebook):
-        return estimator.codebook, rows
-    fitting = round(_FITTING * len(rows))
-    order = generator_for(seed, "split of the reference").permutation(len(rows))
-    bins = max(2, (len(rows) - fitting) // 10) if estimator.bins == "auto" else estimator.bins
-    if bins > fitting:
+def _split_reference(samples: Samples, rows: Features, seed: int) -> tuple[Indices, Indices, int]:
+    """An order of the rows, the unit of each row, and how many of the first rows fit the bins; no unit is cut.
+
+    The order is random, and does not depend on the order in which the rows are given.
+    """
+    units = find_units(samples)
+    if units.count < 2:
         raise InputError(
-            f"`bins` must be at most the {fitting} of {len(rows)} reference samples that fit the codebook; got {bins}. Pass "
+            f"`reference` must hold samples of at least 2 units; all {len(rows)} have the same id or prompt. Pass ids that "
+            "differ, or neither ids nor prompts."
+        )
+    rng = generator_for(seed, "split of the reference")
+    permuted = np.argsort(units.keys, kind="stable")[rng.permutation(units.count)]
+    place = np.empty_like(permuted)
+    place[permuted] = np.arange(units.count)
+    ends = np.cumsum(units.sizes(0)[permuted])[:-1]  # at least one unit is counted
+    fitting = int(ends[min(int(np.searchsorted(ends, round(_FITTING * len(rows)))), len(ends) - 1)])
+    return np.lexsort((row_keys(rows), place[units.sets[0]])), units.sets[0], fitting
+
+
+def _fit_codebook(fitting: Features, size: int, estimator: Quantize, seed: int) -> Codebook:
+    """The bins, fitted on these of `size` rows of the reference."""
+    if isinstance(estimator.codebook, Codebook):
+        return estimator.codebook
+    bins = max(2, (size - len(fitting)) // 10) if estimator.bins == "auto" else estimator.bins
+    if bins > len(fitting):
+        raise InputError(
+            f"`bins` must be at most the {len(fitting)} of {size} reference samples that fit the codebook; got {bins}. Pass "
             "bins='auto' or a larger reference."
         )
-    codebook = replace(estimator, bins=bins).fit(rows[order[:fitting]], rng=generator_for(seed, "clustering"))
-    return codebook, rows[order[fitting:]]
+    return replace(estimator, bins=bins).fit(fitting, rng=generator_for(seed, "clustering"))

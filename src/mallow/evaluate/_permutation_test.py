@@ -1,4 +1,4 @@
-"""A permutation test on the bins: is there any gap at all?"""
+"""The test of identity alone: is there any gap at all?"""
 
 from __future__ import annotations
 
@@ -6,41 +6,50 @@ from typing import Any
 
 import numpy as np
 
-from mallow._checks import seed_from
+from mallow._checks import seed_from, whole
 from mallow.embed import AnyEmbedder, embed_all
-from mallow.errors import InputError, warn_about
-from mallow.evaluate._measure import MAUVE_STAR, Measure
-from mallow.evaluate._run import generator_for, pair_points
-from mallow.inference import permutation_p_value
+from mallow.evaluate._run import pair_points
+from mallow.inference import IdentityTest, find_space, find_units, run_identity_test
 
-__all__ = ["permutation_test"]
+__all__ = ["permutation_test", "run_permutations"]
 
 
 def permutation_test(
     reference: Any,
     model: Any,
     *,
-    measure: Measure = MAUVE_STAR,
     embedder: AnyEmbedder | str | None = None,
     permutations: int = 999,
     rng: int | np.random.Generator | None = 0,
 ) -> float:
-    """The p-value of the hypothesis that model and reference are one distribution, by exchanging samples.
+    """The p-value of the hypothesis that model and reference are one distribution, by exchanging units between them.
 
-    Small means that the gap is real, however close to 1 the score is. Exact where all samples are independent. The
-    estimator must be `Quantize`.
+    Small means that the gap is real, however close to 1 the score is. It is the test behind `Score.p_value`: several
+    statistics of the features at once, exact where units are exchangeable. Samples that share an id, and row i of equally
+    long arrays, are one unit, so that shared prompts and several samples per prompt are no problem. Below
+    1/(permutations + 1) the p-value is that of a normal tail, an approximation.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> permutation_test(rng.normal(size=(200, 3)), rng.normal(0.5, 1.0, size=(200, 3))) < 0.001
+    True
     """
+    return run_permutations(reference, model, embedder=embedder, permutations=permutations, rng=rng).p_value
+
+
+def run_permutations(
+    reference: Any,
+    model: Any,
+    *,
+    embedder: AnyEmbedder | str | None = None,
+    permutations: int = 999,
+    rng: int | np.random.Generator | None = 0,
+) -> IdentityTest:
+    """The whole test: its p-value, whether it is exact, and what each statistic says."""
     seed = seed_from(rng)
+    whole("permutations", permutations, least=1)
     sides = embed_all({"reference": reference, "model": model}, embedder)
-    x, y = pair_points(sides["reference"], sides["model"])
-    estimator = measure.estimator
-    masses = estimator.masses(estimator.prepare(x, y), generator_for(seed, "clustering"))
-    if masses.partition is None:
-        raise InputError(f"`measure` must quantise for a permutation test; its estimator is {estimator!r}.")
-    warn_about(masses.caveats)
-    return permutation_p_value(
-        masses.partition,
-        measure.summarise_counts,
-        permutations=permutations,
-        rng=generator_for(seed, "permutations"),
-    )
+    points = pair_points(sides["reference"], sides["model"])
+    units = find_units(sides["reference"], sides["model"])
+    return run_identity_test(find_space(points, seed), units, 1, permutations=permutations, seed=seed)

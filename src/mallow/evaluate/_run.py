@@ -1,4 +1,4 @@
-"""The engine room that all evaluations share: repeats of an estimator, their summaries, the noise floor."""
+"""The engine room that all evaluations share: repeats of an estimator and their summaries."""
 
 from __future__ import annotations
 
@@ -9,18 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mallow.estimate import Quantize, as_features, same_width, split_size
+from mallow.estimate import as_features, same_width
 from mallow.evaluate._measure import SUMMARIES, Measure
-from mallow.inference import BinEvidence, collect_evidence
+from mallow.inference import Units
 from mallow.samples import Samples
 from mallow.theory import Frontier, Masses
 
 __all__ = [
     "Run",
-    "bin_evidence",
     "generator_for",
     "mean_frontier",
-    "noise_floor",
     "pair_points",
     "run_repeats",
     "summary_values",
@@ -39,15 +37,15 @@ class Run:
         One per repeat.
     prepared : object
         What the estimator's `prepare` returned.
-    evidence : BinEvidence or None
-        None for estimators without bins.
+    units : Units
+        Of the reference and the model.
     """
 
     reference: Samples
     model: Samples
     masses: list[Masses]
     prepared: Any
-    evidence: BinEvidence | None
+    units: Units
 
 
 def generator_for(seed: int, purpose: str) -> np.random.Generator:
@@ -73,38 +71,6 @@ def summary_values(measure: Measure, runs: Sequence[Masses]) -> dict[str, tuple[
     """Each summary in every repeat."""
     summaries = [measure.summarise(masses) for masses in runs]
     return {name: tuple(float(one[name]) for one in summaries) for name in SUMMARIES}
-
-
-def bin_evidence(measure: Measure, runs: Sequence[Masses], seed: int) -> BinEvidence | None:
-    """What intervals and differences are made from; None for estimators without bins."""
-    partitions = [masses.partition for masses in runs if masses.partition is not None]
-    if not partitions:
-        return None
-    return collect_evidence(
-        partitions,
-        summary_values(measure, runs),
-        divergence=measure.divergence,
-        scale=measure.area_scale,
-        rng=generator_for(seed, "intervals"),
-    )
-
-
-def noise_floor(
-    measure: Measure, reference: Samples, m: int, prepared: Any, repeats: int, seed: int
-) -> dict[str, float]:
-    """What the reference scores against itself, split in the proportion of n and m: the mean over one split per repeat."""
-    estimator = measure.estimator
-    x = as_features("reference", reference.require_features())
-    cut = split_size(len(x), m)
-    summaries = []
-    for child in generator_for(seed, "noise floor").spawn(repeats):
-        if isinstance(estimator, Quantize):
-            masses = estimator.against_itself(prepared, child)
-        else:
-            order = child.permutation(len(x))
-            masses = estimator.masses(estimator.prepare(x[order[:cut]], x[order[cut:]]), child)
-        summaries.append(measure.summarise(masses))
-    return {name: float(np.mean([one[name] for one in summaries])) for name in SUMMARIES}
 
 
 def mean_frontier(curves: Sequence[Frontier]) -> tuple[Frontier, tuple[Frontier, Frontier] | None]:

@@ -1,4 +1,4 @@
-"""One model against the reference: the score, and what is needed to trust it."""
+"""One model against the reference: what is certain about the gap, and the published score beside it."""
 
 from __future__ import annotations
 
@@ -9,15 +9,19 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from mallow._checks import seed_from, whole
-from mallow.confounds import find_confounds
 from mallow.embed import AnyEmbedder, embed_all
 from mallow.errors import Caveat, warn_about
-from mallow.evaluate._caveats import bin_caveats, size_caveats, unique_caveats
+from mallow.evaluate._caveats import bin_caveats, unique_caveats
+from mallow.evaluate._estimate_checks import blindness_caveats, check_estimate
+from mallow.evaluate._held_out import evidence_caveats, hold_out
 from mallow.evaluate._measure import MAUVE_STAR, SUMMARIES, Measure
-from mallow.evaluate._run import Run, bin_evidence, mean_frontier, noise_floor, pair_points, run_repeats, summary_values
+from mallow.evaluate._run import Run, mean_frontier, pair_points, run_repeats, summary_values
+from mallow.evaluate._sample_checks import check_samples
+from mallow.evaluate._self_score import self_score
 from mallow.evaluate._signature import Signature, make_signature
-from mallow.inference import score_interval
-from mallow.results import Result, TableData, draw
+from mallow.inference import Certificate, Evidence, Units, debiased_estimate, published_interval
+from mallow.reasons import Reason, find_reasons
+from mallow.results import Estimate, Result, TableData, at_least, at_most, draw, p_text, render
 from mallow.samples import Samples
 from mallow.theory import Frontier, Masses, compute_frontier
 
@@ -26,36 +30,45 @@ if TYPE_CHECKING:
 
 __all__ = ["Score", "build_score", "score", "score_embedded"]
 
-_TITLES = {"mauve": "MAUVE", "frontier_integral": "integral", "midpoint": "mid-point"}  # fits 80 columns
+_TITLES = {"mauve": "MAUVE", "frontier_integral": "integral", "midpoint": "mid-point"}
+_LEVEL = 0.05  # the usual level of significance
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Score(Result):
-    """A score and what is needed to trust it.
+    """How far a model is from the reference: evidence about the distributions, and the published score.
 
     Attributes
     ----------
     mauve : float
-        Area summary, mean over repeats: 1 = indistinguishable.
+        Area summary of the published estimator, mean over repeats: 1 = indistinguishable to it.
     frontier_integral, midpoint : float
         Integral and mid-point summary, means over repeats: 0 = indistinguishable.
     std : dict
         Standard deviation of each summary over repeats: the noise of clustering, not that of sampling.
     interval : dict
-        A 95 % interval for the population value of each summary, bias-corrected, so that it need not contain the score
-        itself. None where the model is too close to the reference for one, or the estimator has no bins to resample.
+        Where each summary of another draw of so many samples would be, with 95 % probability; around the score. Empty for
+        estimators without bins.
     debiased : dict
-        Each summary, bias-corrected; empty for estimators without bins.
-    noise_floor : dict
-        What the reference scores against itself: the best that a perfect model could get with so few samples.
+        The value of each summary behind the samples, in these bins, with a 95 % interval of it; empty for estimators
+        without bins.
+    certified : dict
+        What held-out evidence proves about the distributions: with 95 % confidence the area is at most its `high`, the
+        other summaries are at least their `low`. Empty for a `Monitor`.
+    p_value : float
+        Of the hypothesis that there is no gap at all; valid for shared prompts and for several samples per prompt.
+    self_score : dict
+        What the reference scores against itself at these sizes: about what a perfect model gets.
     frontier : Frontier
-        Mean curve over repeats.
+        Mean curve of the published estimator over repeats.
+    certified_frontier : Frontier or None
+        Costs that are certified, up to the noise of sampling: the true curve lies farther out.
     masses : Masses
         Of the first repeat, with its partition.
     signature : Signature
-        Everything that the number depends on.
+        Everything that the numbers depend on.
     caveats : tuple of Caveat
-        Reasons to doubt the number.
+        Reasons to doubt the numbers.
     n : tuple of int
         Samples of the reference and of the model.
     scale : float
@@ -63,8 +76,11 @@ class Score(Result):
     values : dict
         Each summary in every repeat.
     band : two Frontiers or None
-        The least and the greatest cost over the repeats at each λ: the curves of all repeats lie between them. None for a
-        single repeat.
+        The least and the greatest cost over the repeats at each λ. None for a single repeat.
+    evidence : Evidence or None
+        The held-out score of each sample, its unit, and the test. None for a `Monitor`.
+    reasons : tuple of Reason
+        What gives the model away, the clearest first.
     """
 
     KIND: ClassVar[str] = "score"
@@ -73,10 +89,13 @@ class Score(Result):
     frontier_integral: float
     midpoint: float
     std: dict[str, float]
-    interval: dict[str, tuple[float, float] | None]
-    debiased: dict[str, float]
-    noise_floor: dict[str, float]
+    interval: dict[str, tuple[float, float]]
+    debiased: dict[str, Estimate]
+    certified: dict[str, Estimate]
+    p_value: float
+    self_score: dict[str, float]
     frontier: Frontier
+    certified_frontier: Frontier | None
     masses: Masses
     signature: Signature
     caveats: tuple[Caveat, ...]
@@ -84,71 +103,121 @@ class Score(Result):
     scale: float
     values: dict[str, tuple[float, ...]]
     band: tuple[Frontier, Frontier] | None = None
+    evidence: Evidence | None = None
+    reasons: tuple[Reason, ...] = ()
 
     def __repr__(self) -> str:
-        interval = self.interval["mauve"]
-        span = "" if interval is None else f", interval {interval[0]:.4f} to {interval[1]:.4f}"
-        floor = self.noise_floor["mauve"]
-        return f"Score(mauve={self.mauve:.4f}, std {self.std['mauve']:.4f}{span}, noise floor {floor:.4f}, n={self.n})"
+        certified = f"certified at most {self.certified['mauve'].high:.4f}, " if self.certified else ""
+        return f"Score(mauve={self.mauve:.4f}, {certified}{p_text(self.p_value)}, n={self.n})"
 
     def __str__(self) -> str:
-        lines = [
-            f"MAUVE {self.mauve:.4f} (1 = indistinguishable), standard deviation {self.std['mauve']:.4f} over "
-            f"{len(self.values['mauve'])} clusterings",
-            f"{self.interval_label} {self.interval_text('mauve')}",
-            f"noise floor {self.noise_floor['mauve']:.4f}: what the reference scores against itself",
-        ]
-        return "\n".join([*lines, *(f"caveat: {line}" for line in self.caveat_lines())])
+        lines = [self.verdict, "", self.mauve_table(), ""]
+        return "\n".join([*lines, *(f"caveat: {line}" for line in self.caveat_lines())]).rstrip()
 
     def __format__(self, spec: str) -> str:
         return format(self.mauve, spec) if spec else str(self)
 
     @property
-    def interval_label(self) -> str:
-        """What `interval` is about, in words."""
-        return "95 % interval of the bias-corrected value:"
+    def verdict(self) -> str:
+        """What is certain about the gap, in one or two sentences."""
+        p, limit = p_text(self.p_value), _limit_text(self.certified["mauve"].high if self.certified else 1.0)
+        if self.p_value >= _LEVEL and limit is None:
+            return f"No gap was found ({p}): these {self.n[0]:,} and {self.n[1]:,} samples cannot be told apart."
+        if self.p_value >= _LEVEL:
+            return (
+                f"The evidence is mixed: the test finds no gap ({p}), but held-out samples put MAUVE at {limit} at most, "
+                "with 95 % confidence. More samples would decide."
+            )
+        if limit is None:
+            text = f"The gap is real ({p}), but too small to be measured with so few samples."
+        else:
+            text = f"The gap is real: with 95 % confidence MAUVE is at most {limit} ({p})."
+        if self.reasons:
+            text += f" What gives it away: {'; '.join(reason.text for reason in self.reasons[:3])}."
+        return text
 
-    def interval_text(self, name: str) -> str:
-        """The interval of a summary, or in words why there is none."""
-        pair = self.interval[name]
-        if pair is not None:
-            return f"{pair[0]:.4f} to {pair[1]:.4f}"
-        return "none so close to the reference" if self.debiased else "not available without bins"
+    def _rows(self, name: str) -> list[list[str]]:
+        """What is known of a summary: the row's name, its value, an interval, and what the interval is about."""
+        rows = []
+        if self.certified:
+            one = self.certified[name]
+            limit = f"at most {at_most(one.high)}" if name == "mauve" else f"at least {at_least(one.low)}"
+            rows.append(["certified", f"{one.value:.4f}", limit, "95 % confidence: the true value"])
+        span = self.interval.get(name)
+        text = "–" if span is None else f"{span[0]:.4f} to {span[1]:.4f}"
+        about = "no interval without bins" if span is None else "95 % of other draws of this size"
+        rows.append(["published", f"{getattr(self, name):.4f}", text, about])
+        if self.debiased:
+            one = self.debiased[name]
+            about = "95 % confidence: value in these bins"
+            rows.append(["bias-corrected", f"{one.value:.4f}", f"{one.low:.4f} to {one.high:.4f}", about])
+        rows.append(["self-score", f"{self.self_score[name]:.4f}", "–", "about what a perfect model gets"])
+        return rows
+
+    def mauve_table(self, form: str = "text", *, width: int | None = None) -> str:
+        """What is known of MAUVE alone, as a table like that of `table`, which has all summaries."""
+        data = TableData(["", _TITLES["mauve"], "range", "of what"], self._rows("mauve"), left=(0, 3))
+        return render(form, data, width=width)
 
     def _table(self) -> TableData:
-        rows = []
-        for name in SUMMARIES:
-            corrected = f"{self.debiased[name]:.4f}" if self.debiased else "–"
-            numbers = [f"{getattr(self, name):.4f}", f"{self.std[name]:.4f}", corrected, self.interval_text(name)]
-            rows.append([_TITLES[name], *numbers, f"{self.noise_floor[name]:.4f}"])
-        return TableData(["", "score", "std", "bias-corrected", "95 % interval of it", "noise floor"], rows)
+        each = [self._rows(name) for name in SUMMARIES]
+        rows = [
+            [f"{_TITLES[name]}, {row[0]}", *row[1:]] for name, own in zip(SUMMARIES, each, strict=True) for row in own
+        ]
+        breaks = [place * len(each[0]) for place in range(1, len(SUMMARIES))]
+        return TableData(["", "value", "range", "of what"], rows, breaks=breaks, left=(0, 3))
 
     def _records(self) -> list[dict[str, Any]]:
         records = []
+        nothing = Estimate(float("nan"), float("nan"), float("nan"))
         for name in SUMMARIES:
-            low, high = self.interval[name] or (float("nan"), float("nan"))
+            low, high = self.interval.get(name, (float("nan"), float("nan")))
+            corrected, certified = self.debiased.get(name, nothing), self.certified.get(name, nothing)
             records.append(
                 {
                     "summary": name,
                     "score": getattr(self, name),
-                    "std": self.std[name],
-                    "debiased": self.debiased.get(name, float("nan")),
                     "low": low,
                     "high": high,
-                    "noise_floor": self.noise_floor[name],
+                    "std": self.std[name],
+                    "debiased": corrected.value,
+                    "debiased_low": corrected.low,
+                    "debiased_high": corrected.high,
+                    "certified": certified.value,
+                    "certified_low": certified.low,
+                    "certified_high": certified.high,
+                    "self_score": self.self_score[name],
+                    "p_value": self.p_value,
                 }
             )
         return records
 
-    def plot(self, ax: Axes | None = None, label: str | None = None) -> Axes:
-        """Draw the exponentiated frontier with the area below it shaded; returns the axes.
+    def _also(self) -> dict[str, Any]:
+        return {"verdict": self.verdict}
 
-        With several repeats the curve has a band: the curves of all repeats lie between its edges.
+    def _headline(self) -> str:
+        return self.verdict
+
+    def plot(self, ax: Axes | None = None, label: str | None = None) -> Axes:
+        """Draw the published frontier, exponentiated, with the area below it shaded, and the certified one; returns the axes.
+
+        With several repeats the curve has a band: the curves of all repeats lie between its edges. The true curve lies
+        below the dashed one, up to the noise of sampling.
         """
         ax = draw.axes(ax)
-        draw.exponentiated(ax, self, label=label or f"MAUVE = {self.mauve:.3f}")
+        draw.exponentiated(ax, self, label=label or f"published: {self.mauve:.3f}")
+        draw.certified_line(ax, self)
         draw.legend(ax)
         return ax
+
+
+def _limit_text(high: float) -> str | None:
+    """What the area is at most, with two digits that count; None where that is 1."""
+    for digits in (2, 3, 4):
+        text = at_most(high, digits)
+        if float(text) < 1.0 and high >= 10.0 ** (1 - digits):
+            return text
+    return text if float(text) < 1.0 else None
 
 
 def score(
@@ -160,19 +229,20 @@ def score(
     repeats: int = 5,
     rng: int | np.random.Generator | None = 0,
 ) -> Score:
-    """How close the model's samples are to the reference: a number, its spread, an interval and a noise floor.
+    """How far the model's samples are from the reference: what is certain about the gap, and the published score.
 
     Parameters
     ----------
     reference, model : list of texts, path to a file or folder, table, `Samples`, or array (n, d)
-        The real data and the model's samples, of one kind: texts, images, or features with one row per sample.
+        The real data and the model's samples, of one kind: texts, images, or features with one row per sample. Samples
+        with the same id, or row i of equally long arrays, belong together.
     measure : Measure
         MAUVE* of the paper by default.
     embedder : Embedder, callable, name or None
         Turns samples into features; `mallow.embed` has them, and a function from a list of samples to an array is one. A
         name is looked up as on the command line. None: the default for texts or images; features need none.
     repeats : int
-        Runs with different seeds, whose mean is the score. They share embedding and reduction.
+        Clusterings with different seeds, whose mean is the published score. They share embedding and reduction.
     rng : int, numpy Generator or None
         Seed: the same seed gives the same numbers, on any number of threads. A generator draws one, None takes a fresh
         one; the signature names the seed in use.
@@ -182,8 +252,10 @@ def score(
     >>> rng = np.random.default_rng(0)
     >>> human, machine = rng.normal(size=(1000, 8)), rng.normal(0.5, 1.0, size=(1000, 8))
     >>> result = score(human, machine)
-    >>> 0.4 < result.mauve < 0.55 < 0.95 < result.noise_floor["mauve"]
+    >>> 0.4 < result.mauve < 0.55 < 0.95 < result.self_score["mauve"]
     True
+    >>> result.p_value < 1e-6, result.certified["mauve"].high < 0.6
+    (True, True)
     """
     whole("repeats", repeats, least=1)
     seed = seed_from(rng)
@@ -196,23 +268,33 @@ def score(
 def score_embedded(reference: Samples, model: Samples, *, measure: Measure, repeats: int, seed: int) -> Score:
     """The score of samples that have features; caveats are in the result, and nothing is warned about."""
     x, y = pair_points(reference, model)
-    caveats = [
-        *find_confounds(reference, {"model": model}),
-        *reference.caveats,
-        *model.caveats,
-        *size_caveats(len(x), len(y)),
-    ]
+    caveats = check_samples({"model": (reference, model)})["model"]
+    held_out = hold_out(measure, {"model": (reference, model)}, seed)
+    evidence, certificate = held_out.evidence["model"], held_out.certificates["model"]
     prepared = measure.estimator.prepare(x, y)
-    masses = run_repeats(measure, prepared, repeats, seed)
-    run = Run(reference, model, masses, prepared, bin_evidence(measure, masses, seed))
-    floor = noise_floor(measure, reference, len(y), prepared, repeats, seed)
-    return build_score(measure, run, floor, seed, caveats=caveats)
+    run = Run(reference, model, run_repeats(measure, prepared, repeats, seed), prepared, held_out.units)
+    itself = self_score(measure, reference, len(y), repeats=repeats, seed=seed)
+    reasons = find_reasons(reference, model, evidence)
+    return build_score(
+        measure, run, itself, seed, evidence=evidence, certificate=certificate, reasons=reasons, caveats=caveats
+    )
 
 
 def build_score(
-    measure: Measure, run: Run, floor: dict[str, float], seed: int, *, caveats: Sequence[Caveat] = ()
+    measure: Measure,
+    run: Run,
+    itself: dict[str, float],
+    seed: int,
+    *,
+    evidence: Evidence | None = None,
+    certificate: Certificate | None = None,
+    reasons: tuple[Reason, ...] = (),
+    caveats: Sequence[Caveat] = (),
 ) -> Score:
-    """The score of all repeats of a run, with the caveats of its masses and bins after those given."""
+    """The score of all repeats of a run, with the caveats of its masses and bins after those given.
+
+    Without evidence the p-value is 1: the caller has to say what it knows.
+    """
     values = summary_values(measure, run.masses)
     curves = [compute_frontier(masses, measure.divergence) for masses in run.masses]
     mean, band = mean_frontier(curves)
@@ -221,15 +303,19 @@ def build_score(
         *caveats,
         *(caveat for masses in run.masses for caveat in masses.caveats),
         *(caveat for curve in curves for caveat in curve.caveats),
-        *bin_caveats(first.partition),
+        *_doubts(measure, run, float(np.mean(values["mauve"])), itself, evidence, certificate),
     ]
+    interval, debiased = published_errors(measure, run, values)
     return Score(
         **{name: float(np.mean(each)) for name, each in values.items()},
         std={name: float(np.std(each, ddof=1)) if len(each) > 1 else 0.0 for name, each in values.items()},
-        interval=dict.fromkeys(SUMMARIES) if run.evidence is None else score_interval(run.evidence),
-        debiased={} if run.evidence is None else run.evidence.score,
-        noise_floor=floor,
+        interval=interval,
+        debiased=debiased,
+        certified={} if certificate is None else certificate.estimates,
+        p_value=1.0 if evidence is None else evidence.test.p_value,
+        self_score=itself,
         frontier=mean,
+        certified_frontier=None if certificate is None else certificate.frontier,
         masses=first,
         signature=make_signature(measure, run.reference, len(run.model), first, len(run.masses), seed),
         caveats=unique_caveats(every),
@@ -237,4 +323,39 @@ def build_score(
         scale=measure.area_scale,
         values=values,
         band=band,
+        evidence=evidence,
+        reasons=reasons,
     )
+
+
+def _doubts(
+    measure: Measure,
+    run: Run,
+    mauve: float,
+    itself: dict[str, float],
+    evidence: Evidence | None,
+    certificate: Certificate | None,
+) -> list[Caveat]:
+    """What the estimate and the evidence give reason to doubt."""
+    partition = run.masses[0].partition
+    if evidence is None or certificate is None:
+        return bin_caveats(partition)
+    high = certificate.estimates["mauve"].high
+    return [
+        *check_estimate(measure, run.reference, run.model, prepared=run.prepared, partition=partition, mauve=mauve),
+        *blindness_caveats(mauve, itself["mauve"], evidence.test.p_value, high),
+        *evidence_caveats(evidence),
+    ]
+
+
+def published_errors(
+    measure: Measure, run: Run, values: dict[str, tuple[float, ...]]
+) -> tuple[dict[str, tuple[float, float]], dict[str, Estimate]]:
+    """The interval of each summary for another draw, and its value behind the samples; nothing without bins."""
+    partitions = [masses.partition for masses in run.masses if masses.partition is not None]
+    if not partitions:
+        return {}, {}
+    units: Units = run.units
+    smooth, divergence, scale = measure.estimator.smooth, measure.divergence, measure.area_scale  # type: ignore[attr-defined]
+    interval = published_interval(partitions, units, values, smooth=smooth, divergence=divergence, scale=scale)
+    return interval, debiased_estimate(partitions, units, divergence=divergence, scale=scale)

@@ -29,7 +29,17 @@ from mallow.inference._intervals import (
     score_interval,
 )
 from mallow.inference._multiplicity import holm
+from mallow.inference._published import debiased_estimate, published_interval
 from mallow.inference._resampling import permutation_p_value, resample_counts, resample_summaries
+from mallow.inference._sequential import (
+    Looks,
+    MeanTest,
+    SequentialTest,
+    crossing_probability,
+    fit_mean_test,
+    fit_sequential_test,
+)
+from mallow.inference._space import Space, find_space
 from mallow.inference._units import Units, find_units
 from mallow.inference._witness import Learner, View, Witness, pooled_masses
 
@@ -46,7 +56,11 @@ __all__ = [
     "IdentityTest",
     "Influence",
     "Learner",
+    "Looks",
+    "MeanTest",
     "PairDifference",
+    "SequentialTest",
+    "Space",
     "Units",
     "View",
     "Witness",
@@ -54,16 +68,22 @@ __all__ = [
     "certify",
     "collect_evidence",
     "correlate_errors",
+    "crossing_probability",
+    "debiased_estimate",
     "difference_between",
     "find_influence",
+    "find_space",
     "find_units",
+    "fit_mean_test",
     "fit_population",
+    "fit_sequential_test",
     "gather_evidence",
     "holm",
     "join_arms",
     "pair_difference",
     "permutation_p_value",
     "pooled_masses",
+    "published_interval",
     "resample_counts",
     "resample_summaries",
     "run_identity_test",

@@ -19,38 +19,45 @@ _WIDTH = 7.0  # inches; chosen: the text width of most papers
 
 
 def frontier_figure(comparison: Scored) -> Figure:
-    """The frontiers of all systems, in their two costs and exponentiated, with the area shaded.
+    """The frontiers of all systems: published, in their two costs and exponentiated, and certified.
 
-    Each curve is the mean over the repeats. The curves of all repeats lie in the band around it, which shows the noise of
-    clustering, not that of sampling.
+    Each published curve is the mean over the repeats. The curves of all repeats lie in the band around it, which shows the
+    noise of clustering, not that of sampling. The true curves lie below the certified ones, up to the noise of sampling.
 
     Parameters
     ----------
     comparison : Comparison, Score, or mapping name → Score
     """
     shown = as_comparison(comparison)
-    figure = _figure(1.5 * _WIDTH, 5.2)
-    left, right = figure.subplots(1, 2)
+    certified = all(score.certified_frontier is not None for score in shown.scores.values())
+    figure = _figure((2.15 if certified else 1.5) * _WIDTH, 5.2)
+    left, middle, *more = figure.subplots(1, 3 if certified else 2)
     shade = 0.15 if len(shown.scores) == 1 else 0.06  # the areas overlap
     for place, (name, score) in enumerate(shown.scores.items()):
         label = f"{name}: {score.mauve:.3f}"
         draw.costs(left, score, label=label, place=place)
-        draw.exponentiated(right, score, label=label, place=place, shade=shade)
-    left.set_title("Frontier")
-    right.set_title("Exponentiated: its area is MAUVE")
+        draw.exponentiated(middle, score, label=label, place=place, shade=shade)
+        for right in more:
+            label = f"{name}: {score.certified['mauve'].value:.3f}"
+            draw.exponentiated(right, score, label=label, place=place, shade=shade, certified=True)
+    left.set_title("Published frontier")
+    middle.set_title("Exponentiated: its area is the published MAUVE")
     draw.legend(left)  # there is room away from the axes, towards which the curves bend
+    for right in more:
+        right.set_title("Certified: the true area is no larger")
+        draw.legend(right)
     return figure
 
 
 def score_figure(comparison: Scored) -> Figure:
-    """The scores of all systems with their spread, the 95 % interval of the bias-corrected value, and the noise floor.
+    """The published scores of all systems with the interval of other draws, what is certified, and the self-score.
 
     Parameters
     ----------
     comparison : Comparison, Score, or mapping name → Score
     """
     shown = as_comparison(comparison)
-    figure = _figure(_WIDTH, 1.6 + 0.35 * len(shown.scores))
+    figure = _figure(_WIDTH, 1.8 + 0.35 * len(shown.scores))
     draw.scores(figure.subplots(), shown.scores)
     return figure
 
@@ -61,13 +68,12 @@ def rank_figure(comparison: Comparison) -> Figure:
     Parameters
     ----------
     comparison : Comparison
-        Of all pairs, by a measure whose differences are tested.
+        Of all pairs.
     """
     shown = as_comparison(comparison)
     if not shown.ranks:
         raise InputError(
-            "`comparison` must have ranks; it has none. Compare all pairs (baseline=None) by a measure with bins, such as "
-            "MAUVE_STAR."
+            "`comparison` must have ranks; it has none. Compare all pairs: mallow.compare with baseline=None."
         )
     figure = _figure(_WIDTH, 1.2 + 0.35 * len(shown.ranks))
     draw.ranks(figure.subplots(), shown.ranks)

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from mallow._optional import optional
+from mallow.results._estimate import Estimate
 from mallow.theory import Array, Frontier
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Drawable", "axes", "band_outline", "cost_points", "costs", "curve", "exponentiated", "exponentiated_points"]
-__all__ += ["intervals", "legend", "look", "power", "rank_map", "ranks", "scores"]
+__all__ = ["Drawable", "axes", "band_outline", "certified_line", "cost_points", "costs", "curve", "exponentiated"]
+__all__ += ["exponentiated_points", "intervals", "legend", "look", "power", "rank_map", "ranks", "scores"]
 
 # Colours of Okabe and Ito, which differ for every kind of colour vision; black is kept for everything that is not a system.
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
@@ -37,20 +38,24 @@ class Drawable(Protocol):
         """Area summary."""
 
     @property
-    def std(self) -> dict[str, float]:
-        """Spread of each summary over repeats."""
+    def interval(self) -> dict[str, tuple[float, float]]:
+        """Where each summary of another draw would be; empty where that is not known."""
 
     @property
-    def interval(self) -> dict[str, tuple[float, float] | None]:
-        """Interval of each summary; None where there is none."""
+    def certified(self) -> dict[str, Estimate]:
+        """What each summary is at most or at least; empty where nothing was certified."""
 
     @property
-    def noise_floor(self) -> dict[str, float]:
+    def self_score(self) -> dict[str, float]:
         """What the reference scores against itself."""
 
     @property
     def frontier(self) -> Frontier:
         """Mean curve."""
+
+    @property
+    def certified_frontier(self) -> Frontier | None:
+        """The certified curve."""
 
     @property
     def band(self) -> tuple[Frontier, Frontier] | None:
@@ -102,19 +107,32 @@ def look(place: int) -> dict[str, Any]:
     }
 
 
-def exponentiated(ax: Axes, score: Drawable, *, label: str, place: int = 0, shade: float = 0.15) -> None:
-    """The exponentiated frontier, the area below it shaded, with the band over the repeats."""
-    x, y = exponentiated_points(score.frontier, score.scale)
+def exponentiated(
+    ax: Axes, score: Drawable, *, label: str, place: int = 0, shade: float = 0.15, certified: bool = False
+) -> None:
+    """The exponentiated frontier, the area below it shaded, with the band over the repeats; or the certified one."""
+    frontier, band = (score.certified_frontier, None) if certified else (score.frontier, score.band)
+    if frontier is None:
+        return
+    x, y = exponentiated_points(frontier, score.scale)
     _line(ax, x, y, label, place)
     ax.fill_between(x, y, alpha=shade, color=look(place)["color"], linewidth=0)
-    if score.band is not None:
-        low, high = (exponentiated_points(edge, score.scale) for edge in score.band)
+    if band is not None:
+        low, high = (exponentiated_points(edge, score.scale) for edge in band)
         _band(ax, low, high, place)
     ax.set_xlabel(rf"$\exp(-{score.scale:g}\,D(P\|R_\lambda))$: low where the model misses")
     ax.set_ylabel(rf"$\exp(-{score.scale:g}\,D(Q\|R_\lambda))$: low where the model invents")
     ax.set(xlim=(0.0, 1.02), ylim=(0.0, 1.02))
     ax.set_aspect("equal")
     _open_frame(ax)
+
+
+def certified_line(ax: Axes, score: Drawable) -> None:
+    """The certified frontier, exponentiated, as a dashed line; nothing where there is none."""
+    if score.certified_frontier is None:
+        return
+    x, y = exponentiated_points(score.certified_frontier, score.scale)
+    ax.plot(x, y, color="k", linestyle="--", linewidth=1.5, label=f"certified: {score.certified['mauve'].value:.3f}")
 
 
 def costs(ax: Axes, score: Drawable, *, label: str, place: int = 0) -> None:
@@ -132,24 +150,17 @@ def costs(ax: Axes, score: Drawable, *, label: str, place: int = 0) -> None:
 
 
 def scores(ax: Axes, systems: Mapping[str, Drawable]) -> None:
-    """The scores in rows, each with its spread, interval and noise floor."""
+    """The published scores in rows, each with the interval of other draws, what is certified, and the self-score."""
     names = list(systems)[::-1]  # the first on top
     for place, one in enumerate(systems[name] for name in names):
-        interval = one.interval["mauve"]
-        if interval is not None:
-            ax.plot(
-                interval,
-                [place, place],
-                color="0.75",
-                linewidth=7,
-                solid_capstyle="butt",
-                label="95 % interval, bias-corrected",
-            )
-        floor = one.noise_floor["mauve"]
-        ax.plot(floor, place, "k|", markersize=14, markeredgewidth=1.5, label="noise floor")
-        ax.errorbar(
-            one.mauve, place, xerr=one.std["mauve"], fmt="ko", markersize=5, capsize=3, label="score, spread over seeds"
-        )
+        if "mauve" in one.interval:
+            style: dict[str, Any] = {"color": "0.75", "linewidth": 7, "solid_capstyle": "butt"}
+            ax.plot(one.interval["mauve"], [place, place], label="95 % of other draws", **style)
+        itself = one.self_score["mauve"]
+        ax.plot(itself, place, "k|", markersize=14, markeredgewidth=1.5, label="self-score")
+        ax.plot(one.mauve, place, "ko", markersize=5, label="published score")
+        if "mauve" in one.certified:
+            _certified_points(ax, [one.certified["mauve"]], [place], upright=False)
     _name_rows(ax, names)
     ax.set_xlabel("MAUVE (1 = indistinguishable from the reference)")
     legend(ax, above=True)
@@ -158,22 +169,43 @@ def scores(ax: Axes, systems: Mapping[str, Drawable]) -> None:
 def curve(
     ax: Axes, family: str, values: Sequence[float], inside: Sequence[Drawable], outside: Mapping[str, Drawable]
 ) -> None:
-    """Scores against the number in which a family of systems differs, with their band; other systems as horizontal lines."""
-    ends = np.array([one.interval["mauve"] or (np.nan, np.nan) for one in inside])
+    """Scores against the number in which a family of systems differs, published and certified; others as horizontal lines.
+
+    The band is where the published scores of other draws would be; it has a gap where that is not known.
+    """
+    ends = np.array([one.interval.get("mauve", (np.nan, np.nan)) for one in inside])
     own = look(0)
-    ax.fill_between(values, ends[:, 0], ends[:, 1], color=own["color"], alpha=0.25, linewidth=0, label="95 % interval")
-    spread = [one.std["mauve"] for one in inside]
-    ax.errorbar(values, [one.mauve for one in inside], yerr=spread, capsize=3, label=_plain(family), **own)
+    if np.isfinite(ends).any():
+        ax.fill_between(
+            values, ends[:, 0], ends[:, 1], color=own["color"], alpha=0.25, linewidth=0, label="95 % of other draws"
+        )
+    ax.plot(values, [one.mauve for one in inside], label=f"{_plain(family)}, published", **own)
+    certified = [(value, one.certified["mauve"]) for value, one in zip(values, inside, strict=True) if one.certified]
+    if certified:
+        places, estimates = zip(*certified, strict=True)
+        _certified_points(ax, estimates, places, upright=True)
     for place, (name, one) in enumerate(outside.items(), start=1):
         style = {key: value for key, value in look(place).items() if key != "marker"}
-        ax.axhline(one.mauve, label=_plain(name), **style)
-    ax.axhline(inside[0].noise_floor["mauve"], color="k", linewidth=1, linestyle=":", label="noise floor")
+        ax.axhline(one.mauve, label=f"{_plain(name)}, published", **style)
+    ax.axhline(inside[0].self_score["mauve"], color="k", linewidth=1, linestyle=":", label="self-score")
     if max(values) > 20 * min(values) > 0:
         ax.set_xscale("log")
     ax.set_xlabel(_plain(family))
     ax.set_ylabel("MAUVE")
     _open_frame(ax)
     legend(ax)
+
+
+def _certified_points(ax: Axes, estimates: Sequence[Estimate], places: Sequence[float], *, upright: bool) -> None:
+    """What is certified, open diamonds, each with a line up to what the area is at most with 95 % confidence."""
+    values = [one.value for one in estimates]
+    reach = np.array([[0.0] * len(values), [one.high - one.value for one in estimates]])
+    style: dict[str, Any] = {"fmt": "D", "color": "k", "markerfacecolor": "white", "markersize": 6, "capsize": 3}
+    label = "certified, with its 95 % confidence limit"
+    if upright:
+        ax.errorbar(places, values, yerr=reach, label=label, **style)
+    else:
+        ax.errorbar(values, places, xerr=reach, label=label, **style)
 
 
 def ranks(ax: Axes, ranges: Mapping[str, tuple[int, int]]) -> None:
@@ -236,7 +268,7 @@ def legend(ax: Axes, *, above: bool = False) -> None:
     handles, labels = ax.get_legend_handles_labels()
     once = dict(zip(labels, handles, strict=True))
     if above:
-        place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "ncols": 3, "columnspacing": 1.2}
+        place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "ncols": 2, "columnspacing": 1.2}
     elif len(once) > _MANY:
         place = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
     else:

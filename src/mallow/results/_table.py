@@ -33,17 +33,20 @@ class TableData:
     Attributes
     ----------
     head, rows : sequence of str, sequence of such
-        Plain text; every row is as long as the head. The first column is aligned left, the others right.
+        Plain text; every row is as long as the head. A heading may have several lines, which only text keeps apart.
     marked : collection of (row, column)
         Cells to highlight: with * in text, in bold otherwise.
     breaks : collection of int
         Rows before which a group begins.
+    left : collection of int
+        Columns aligned to the left, as words are; the others are aligned to the right.
     """
 
     head: Row
     rows: Sequence[Row]
     marked: Collection[tuple[int, int]] = ()
     breaks: Collection[int] = ()
+    left: Collection[int] = (0,)
 
 
 def render(form: str, table: TableData, *, width: int | None = None) -> str:
@@ -65,7 +68,8 @@ def render(form: str, table: TableData, *, width: int | None = None) -> str:
     text = FORMS[form](table)
     if form != "text" or width is None or max(map(len, text.splitlines())) <= width:
         return text
-    pairs = ([*zip(table.head[1:], row[1:], strict=True)] for row in table.rows)
+    head = _one_line(table.head)
+    pairs = ([*zip(head[1:], row[1:], strict=True)] for row in table.rows)
     return "\n\n".join(_text(TableData([row[0], ""], pair)) for row, pair in zip(table.rows, pairs, strict=True))
 
 
@@ -78,20 +82,25 @@ def _text(table: TableData) -> str:
             return cell + "*"
         return cell + " " if column in starred else cell  # numbers stay aligned, marked or not
 
-    every = enumerate((table.head, *table.rows), start=-1)
+    titles = [title.split("\n") for title in table.head]
+    height = max(map(len, titles))
+    head = list(zip(*([""] * (height - len(title)) + title for title in titles), strict=True))
+    every = enumerate((*head, *table.rows), start=-height)
     cells = [[cell_text(i, j, cell) for j, cell in enumerate(row)] for i, row in every]
     widths = [max(len(row[place]) for row in cells) for place in range(len(table.head))]
+    aligns = ["<" if place in table.left else ">" for place in range(len(table.head))]
     lines = []
-    for place, row in enumerate(cells, start=-1):
+    for place, row in enumerate(cells, start=-height):
         lines += [""] if place in table.breaks else []
-        rest = "".join(f"  {cell:>{width}}" for cell, width in zip(row[1:], widths[1:], strict=True))
-        lines.append(f"{row[0]:<{widths[0]}}{rest}".rstrip())
+        shown = (f"{cell:{align}{width}}" for cell, align, width in zip(row, aligns, widths, strict=True))
+        lines.append("  ".join(shown).rstrip())
     return "\n".join(lines)
 
 
 def _markdown(table: TableData) -> str:
     """For a README; Markdown has no groups of rows."""
-    lines = [[_piped(cell) for cell in table.head], ["---", *["---:"] * (len(table.head) - 1)]]
+    aligns = ["---" if place in table.left else "---:" for place in range(len(table.head))]
+    lines = [[_piped(cell) for cell in table.head], aligns]
     for i, row in enumerate(table.rows):
         lines.append([f"**{_piped(cell)}**" if (i, j) in table.marked else _piped(cell) for j, cell in enumerate(row)])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
@@ -99,8 +108,9 @@ def _markdown(table: TableData) -> str:
 
 def _latex(table: TableData) -> str:
     """A tabular that needs the package booktabs."""
-    lines = [rf"\begin{{tabular}}{{l{'r' * (len(table.head) - 1)}}}", r"\toprule"]
-    lines += [rf"{' & '.join(map(_escaped, table.head))} \\", r"\midrule"]
+    aligns = "".join("l" if place in table.left else "r" for place in range(len(table.head)))
+    lines = [rf"\begin{{tabular}}{{{aligns}}}", r"\toprule"]
+    lines += [rf"{' & '.join(map(_escaped, _one_line(table.head)))} \\", r"\midrule"]
     for i, row in enumerate(table.rows):
         lines += [r"\addlinespace"] if i in table.breaks and i else []
         cells = [rf"\textbf{{{_escaped(c)}}}" if (i, j) in table.marked else _escaped(c) for j, c in enumerate(row)]
@@ -118,12 +128,16 @@ def _html(table: TableData) -> str:
     for i, row in enumerate(table.rows):
         cells = [html.escape(cell) for cell in row]
         rows.append(line([f"<b>{cell}</b>" if (i, j) in table.marked else cell for j, cell in enumerate(cells)], "td"))
-    head = line([html.escape(cell) for cell in table.head], "th")
+    head = line([html.escape(cell) for cell in _one_line(table.head)], "th")
     return f"<table><thead>{head}</thead><tbody>{''.join(rows)}</tbody></table>"
 
 
 FORMS = {"text": _text, "markdown": _markdown, "latex": _latex, "html": _html}
 """The forms of a table, by name."""
+
+
+def _one_line(head: Row) -> list[str]:
+    return [title.replace("\n", " ") for title in head]
 
 
 def _piped(cell: str) -> str:

@@ -102,6 +102,8 @@ def gather_texts(rows: Iterable[Row], name_place: Callable[[int], str], name: st
     ids: list[str] = []
     prompts: list[str] = []
     entries = array("q")  # the number of the row that each text comes from
+    counted: set[object] = set()  # the prompts so far, which the limit counts
+    beyond: list[tuple[str, BadEntryError]] = []  # bad rows after the last prompt: they may belong to it or to the next
     skips, grouped = Skips(options), False
     for entry, (place, row) in enumerate(rows, start=1):
         try:
@@ -110,30 +112,41 @@ def gather_texts(rows: Iterable[Row], name_place: Callable[[int], str], name: st
                 _check_consistent("id", id_, ids)
                 _check_consistent("prompt", prompt, prompts)
         except BadEntryError as reason:
-            skips.add(name_place(place), reason)
+            if len(counted) == options.limit:
+                beyond.append((name_place(place), reason))
+            else:
+                skips.add(name_place(place), reason)
             continue
         several = isinstance(value, list | tuple | np.ndarray)
         grouped |= several
+        alone = id_ is None and (grouped or prompt is None)  # the row is a prompt of its own
+        unit = entry if alone else prompt if id_ is None else id_
+        if len(counted) == options.limit and unit not in counted:
+            break
+        for bad in beyond:
+            skips.add(*bad)
+        beyond.clear()
         for generation, text in enumerate(value, start=1) if several else ((0, value),):
             if (fault := _text_fault(text)) is not None:
                 skips.add(name_place(place), f"{fault} (generation {generation} of {len(value)})" if several else fault)
                 continue
             texts.append(str(text))
             entries.append(entry)
+            if options.limit is not None:
+                counted.add(unit)
             if id_ is not None:
                 ids.append(id_)
             if prompt is not None:
                 prompts.append(prompt)
-            if len(texts) == options.limit:
-                break
-        if len(texts) == options.limit:
-            break
+        if len(counted) == options.limit and alone:
+            break  # not even the next row is read
     if not texts:
         raise skips.nothing_left(name)
     units = tuple(ids) or (tuple(map(str, entries)) if grouped else None)
-    return Samples.trusted(
+    samples = Samples.trusted(
         texts=tuple(texts), ids=units, prompts=tuple(prompts) or None, source=name, skipped=tuple(skips)
     )
+    return samples.first(options.limit)  # where all have the same prompt, samples are counted
 
 
 def _split_row(row: object, field: str) -> tuple[Any, str | None, str | None]:

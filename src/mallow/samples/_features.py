@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from mallow.errors import InputError
 from mallow.samples._entries import Options, Skips, list_names, message_of
 from mallow.samples._finite import feature_array, finite_rows
-from mallow.samples._samples import Samples
+from mallow.samples._samples import Samples, first_places
 from mallow.samples._streams import open_file
 
 __all__ = ["read_features", "read_numpy"]
@@ -111,10 +111,15 @@ def _keep_finite(
     provenance: dict[str, object] | None = None,
 ) -> Samples:
     """The samples whose features are finite, up to the limit; the others are skipped, or refused."""
-    skips = Skips(options)
-    finite = finite_rows(rows, options.limit)
-    good = np.flatnonzero(finite)[: options.limit]
-    stop = int(good[-1]) + 1 if len(good) == options.limit else len(finite)
+    skips, labels, limit = Skips(options), ids or prompts, options.limit
+    finite = finite_rows(rows, limit if labels is None else None)
+    good, stop = np.flatnonzero(finite), len(finite)
+    if limit is not None:
+        own = [row if labels is None else labels[row] for row in good.tolist()]
+        places = first_places(own, limit)
+        if len(places) < len(good) or len(set(own)) == limit:  # what comes after the last prompt is not looked at
+            stop = int(good[places[-1]]) + 1
+        good = good[places]
     for row in np.flatnonzero(~finite[:stop]):
         column = int(np.argmin(np.isfinite(rows[row])))
         skips.add(f"{name}[{row}]", f"features must be finite; got {rows[row, column]} in column {column}")
@@ -122,7 +127,7 @@ def _keep_finite(
         raise skips.nothing_left(name)
     kept_ids, kept_prompts = (labels and tuple(labels[row] for row in good) for labels in (ids, prompts))
     return Samples.trusted(
-        features=rows[good] if skips else rows[:stop],  # a slice of a mapped file stays mapped
+        features=rows[:stop] if len(good) == stop else rows[good],  # a slice of a mapped file stays mapped
         ids=kept_ids,
         prompts=kept_prompts,
         source=name,

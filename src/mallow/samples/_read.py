@@ -56,7 +56,10 @@ def read(source: object, *, field: str | None = None, skip_bad: bool = False, li
         valid JSON, not UTF-8, not a string, or empty; if it lacks the field; if it is an image that cannot be opened; or
         if its features are not finite. White space alone does not count as empty: models do generate it.
     limit : int or None
-        Read only the first `limit` valid samples and nothing after them; None means all.
+        Read only the first `limit` prompts with all of their samples, and nothing after them; None means all. Samples
+        with the same id (the same prompt, if there are no ids) belong to one prompt, and in a file they follow one
+        another: reading ends where the next prompt begins. Without ids and prompts, or if all samples have the same
+        one, valid samples are counted.
 
     Notes
     -----

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -16,7 +17,7 @@ from mallow.errors import Caveat, InputError
 from mallow.samples._finite import finite_features
 from mallow.samples._items import checked_labels, checked_paths, checked_texts
 
-__all__ = ["Samples"]
+__all__ = ["Samples", "first_places"]
 
 Kind = Literal["text", "image", "features"]
 
@@ -189,9 +190,23 @@ class Samples:
         return Samples.trusted(**self._values() | changes)
 
     def first(self, count: int | None) -> Samples:
-        """The first `count` samples; all of them if `count` is None or larger than their number."""
+        """The samples of the first `count` prompts; all samples if `count` is None or larger than the number of prompts.
+
+        Samples with the same id (the same prompt, if there are no ids) belong to one prompt, and a prompt keeps all of
+        its samples, wherever they are. Without ids and prompts, or if all samples have the same one, samples are counted.
+
+        Examples
+        --------
+        >>> Samples(texts=["a", "b", "c", "d"], ids=["1", "1", "2", "2"]).first(1).texts
+        ('a', 'b')
+        """
         if count is None or whole("count", count, least=1) >= len(self):
             return self
+        places = first_places(self.ids or self.prompts or range(len(self)), count)
+        if len(places) == len(self):
+            return self
+        if isinstance(places, list):
+            return self.take(places)
         names = ("texts", "images", "features", "ids", "prompts")
         values = ((name, getattr(self, name)) for name in names)
         return Samples.trusted(
@@ -200,3 +215,15 @@ class Samples:
 
     def _values(self) -> dict[str, object]:
         return {field.name: getattr(self, field.name) for field in fields(self)}
+
+
+def first_places(labels: Sequence[object], count: int) -> range | list[int]:
+    """The places of the samples of the first `count` prompts, where samples with equal labels have the same prompt.
+
+    If all samples have the same label, each of them counts; see `Samples.first`.
+    """
+    prompts = dict.fromkeys(labels)
+    if len(prompts) == len(labels) or len(prompts) == 1 < count:
+        return range(min(len(labels), count))
+    kept = set(itertools.islice(prompts, count))
+    return [place for place, label in enumerate(labels) if label in kept]

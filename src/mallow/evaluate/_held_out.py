@@ -1,0 +1,92 @@
+"""Held-out evidence about one or more systems: what is claimed about them rests on it, whatever the estimator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from mallow.errors import Caveat
+from mallow.evaluate._measure import Measure
+from mallow.evaluate._run import pair_points
+from mallow.inference import (
+    Certificate,
+    Evidence,
+    EvidenceDifference,
+    Learner,
+    Units,
+    difference_between,
+    find_units,
+    gather_evidence,
+    subtract_certificates,
+)
+from mallow.samples import Samples
+
+__all__ = ["PERMUTATIONS", "HeldOut", "Pairs", "evidence_caveats", "hold_out"]
+
+PERMUTATIONS = 499  # of a score's test; chosen: a p-value of 0.002 at least, below that the tail is approximated
+_FEW_UNITS = 20  # chosen: with fewer units, errors of means over them are little more than guesses
+
+Pairs = Mapping[str, tuple[Samples, Samples]]  # system → the reference and the system's samples, both with features
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """The evidence about each system, and a learner for their differences where all are in one space."""
+
+    measure: Measure
+    samples: Pairs
+    units: Units  # of the reference and all systems, in their order
+    evidence: dict[str, Evidence]
+    certificates: dict[str, Certificate]
+    learner: Learner | None
+
+    def difference(self, first: str, second: str) -> EvidenceDifference:
+        """The certified summaries of one system minus those of another, with what can be said about them."""
+        certificates = self.certificates[first], self.certificates[second]
+        if self.learner is None:
+            return subtract_certificates(*certificates)
+        names = list(self.evidence)
+        places = names.index(first) + 1, names.index(second) + 1
+        return difference_between(self.learner, places, certificates, self.measure.divergence)
+
+
+def hold_out(measure: Measure, pairs: Pairs, seed: int, *, permutations: int = PERMUTATIONS) -> HeldOut:
+    """The evidence about each system against its reference.
+
+    Where all systems have the same reference, they share one space. A joint embedder, such as a string kernel, gives each
+    pair a space of its own.
+    """
+    references = [reference for reference, _ in pairs.values()]
+    units = find_units(references[0], *(model for _, model in pairs.values()))
+    points = [pair_points(reference, model) for reference, model in pairs.values()]
+    learner: Learner | None = None
+    evidence = {}
+    if all(reference is references[0] for reference in references):
+        learner = Learner(measure.witness, [points[0][0], *(y for _, y in points)], units, seed)
+        for place, name in enumerate(pairs):
+            evidence[name] = gather_evidence(learner, place + 1, permutations=permutations, seed=seed)
+    else:
+        for place, (name, both) in enumerate(zip(pairs, points, strict=True)):
+            alone = Learner(measure.witness, both, units.pair(place + 1), seed)
+            evidence[name] = gather_evidence(alone, 1, permutations=permutations, seed=seed)
+    certificates = {name: one.certify(measure.divergence, measure.area_scale) for name, one in evidence.items()}
+    return HeldOut(measure, pairs, units, evidence, certificates, learner)
+
+
+def evidence_caveats(evidence: Evidence) -> Sequence[Caveat]:
+    """What makes the evidence doubtful."""
+    caveats = []
+    count = len(set(evidence.reference_units.tolist()) | set(evidence.model_units.tolist()))
+    if count < _FEW_UNITS:
+        text = (
+            f"only {count} independent units (samples that share an id or a prompt count as one): little can be certified. "
+            "Use more prompts."
+        )
+        caveats.append(Caveat("few units", text, values={"units": count}))
+    if not evidence.test.exact:
+        text = (
+            "the samples of one side come in groups and those of the other do not: the p-value is approximate. "
+            "Give both sides the same prompts, or one sample per prompt."
+        )
+        caveats.append(Caveat("approximate test", text))
+    return caveats

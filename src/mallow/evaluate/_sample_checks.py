@@ -1,0 +1,209 @@
+"""What the samples of a score give reason to doubt, before anything is estimated.
+
+Besides differences that are unrelated to the model (`mallow.confounds`): texts that are too short, features that do not tell
+the samples apart, several samples per prompt, and prompts that only one side has.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mallow.confounds import find_confounds
+from mallow.errors import Caveat
+from mallow.evaluate._caveats import rename_system, size_caveats
+from mallow.models import words
+from mallow.samples import Samples
+
+__all__ = ["check_samples"]
+
+_TOKENS = 256  # paper: sec:best-practices, in tokens of GPT-2
+_TOKENS_PER_WORD = (
+    1.11  # measured: tokens of GPT-2 per word or mark of `words` are 1.10 to 1.13 in 12 sets of English texts
+)
+_MARGIN = 0.9  # chosen: the number of tokens is an estimate, and texts cut at 256 tokens are not to blame
+_COUNTED = 31  # texts around the median length whose words are counted; chosen: words of all texts would take seconds
+_SAME_FEATURES = 0.05  # share of samples; measured: 1 % where MiniLM cuts texts that begin alike (Reuters)
+_LEAST_SPREAD = (
+    1e-3  # of the length of features; chosen: half precision rounds by 5e-4. Measured: 0.13 and more in real text
+)
+_UNEVEN = (
+    0.1  # share of prompts with another number of samples than most; chosen: a few samples are missing in most files
+)
+_UNMATCHED = 0.05  # share of prompts without a partner; chosen: for the same reason
+_ROWS = 4096  # rows that are converted to double precision together
+
+
+def check_samples(pairs: Mapping[str, tuple[Samples, Samples]]) -> dict[str, list[Caveat]]:
+    """What gives reason to doubt the score of each system, as far as the samples show it.
+
+    Confounds, what the embedder says about the samples, few samples or unequal sizes, short texts, features that do not tell
+    samples apart, several samples per prompt, prompts without a partner.
+
+    Parameters
+    ----------
+    pairs : mapping
+        Name of a system → the reference and the samples of the system, both with features. The reference is the same for
+        all of them, except that a joint embedder gives it other features for each.
+
+    Returns
+    -------
+    dict
+        Name of a system → its caveats; those of the reference (``system="reference"``) are with every system.
+    """
+    reference = next(iter(pairs.values()))[0]
+    confounds = find_confounds(reference, {name: samples for name, (_, samples) in pairs.items()})
+    caveats = {}
+    for name, (own_reference, samples) in pairs.items():
+        own = [caveat for caveat in confounds if caveat.system in (name, "reference")]
+        own += [*rename_system(own_reference.caveats, "reference"), *rename_system(samples.caveats, name)]
+        own += _size_caveats(own_reference, samples)
+        own += _short_text_caveats(own_reference, samples, name)
+        own += _feature_caveats(own_reference, samples, name, own)
+        own += [*_generation_caveats(own_reference, "reference"), *_generation_caveats(samples, name)]
+        own += _prompt_caveats(own_reference, samples, name)
+        caveats[name] = own
+    return caveats
+
+
+def _labels(samples: Samples) -> tuple[str, ...] | None:
+    """What tells which samples belong together: ids or, without them, prompts."""
+    return samples.ids or samples.prompts
+
+
+def _count_prompts(samples: Samples) -> int:
+    labels = _labels(samples)
+    return len(samples) if labels is None else len(set(labels))
+
+
+def _size_caveats(reference: Samples, samples: Samples) -> list[Caveat]:
+    """Caveats about sizes; several samples for each of the same number of prompts are told elsewhere."""
+    caveats = size_caveats(len(reference), len(samples))
+    same = _count_prompts(reference) == _count_prompts(samples)
+    return [caveat for caveat in caveats if not (same and caveat.kind == "unequal sizes")]
+
+
+def _short_text_caveats(reference: Samples, samples: Samples, name: str) -> Iterator[Caveat]:
+    """A caveat about short texts, once: of the reference or, if its texts are long, of the system.
+
+    That the lengths of the two sides differ is a confound.
+    """
+    if reference.texts is None or samples.texts is None:
+        return
+    for system, texts in (("reference", reference.texts), (name, samples.texts)):
+        count = _median_words(texts)
+        tokens = _TOKENS_PER_WORD * count
+        if tokens < _MARGIN * _TOKENS:
+            yield Caveat(
+                "short texts",
+                f"the median text has {count:.0f} words and punctuation marks, about {tokens:.0f} tokens. The paper advises at "
+                f"least {_TOKENS}, because differences between shorter texts may go unnoticed. Use longer texts, or compare "
+                "this score only with scores of texts as short as these.",
+                system,
+                {"words": count, "tokens": tokens},
+            )
+            return
+
+
+def _median_words(texts: tuple[str, ...]) -> float:
+    """The number of words and punctuation marks in the median text: of texts around the median length in characters."""
+    places = sorted(range(len(texts)), key=lambda place: (len(texts[place]), texts[place]))
+    low = max(0, (len(texts) - _COUNTED) // 2)
+    return float(np.median([len(words(texts[place])) for place in places[low : low + _COUNTED]]))
+
+
+def _feature_caveats(reference: Samples, samples: Samples, name: str, known: list[Caveat]) -> Iterator[Caveat]:
+    """Caveats about an embedder that gives different samples the same features, or all samples nearly the same."""
+    if reference.kind == "features":  # without the samples themselves, equal rows are duplicates
+        return
+    merged = False
+    for system, side in (("reference", reference), (name, samples)):
+        repeats = sum(int(one.values["repeats"]) for one in known if (one.system, one.kind) == (system, "duplicates"))
+        items, distinct = len(side) - repeats, _count_distinct(side.require_features())
+        if (items - distinct) / len(side) > _SAME_FEATURES:
+            merged = True
+            yield Caveat(
+                "same features",
+                f"{items} different {side.kind}s have only {distinct} different rows of features: the embedder cannot tell the "
+                "others apart, and neither can a score. It may cut them, or not know their language. See what it notices "
+                "with `mallow audit`, or use another embedder.",
+                system,
+                {"distinct": distinct, "items": items, "n": len(side)},
+            )
+    x, y = reference.require_features(), samples.require_features()
+    if merged or x.shape[1] != y.shape[1]:  # features of different widths are an error of the score
+        return
+    spread = _relative_spread(x, y)
+    if spread < _LEAST_SPREAD:
+        yield Caveat(
+            "same features",
+            f"the features of all {reference.kind}s are nearly the same: they differ by {spread:.1e} of their length, so that "
+            "rounding errors decide the score. Use another embedder, or another layer or pooling of this one.",
+            name,
+            {"spread": spread},
+        )
+
+
+def _count_distinct(features: NDArray[Any]) -> int:
+    """The number of different rows."""
+    return len({hash(row.tobytes()) for row in np.ascontiguousarray(features)})
+
+
+def _relative_spread(x: NDArray[Any], y: NDArray[Any]) -> float:
+    """Root mean squares: the distance of the rows of both samples from their mean, as a share of their length."""
+    blocks = [part[low : low + _ROWS] for part in (x, y) for low in range(0, len(part), _ROWS)]
+    rows = len(x) + len(y)
+    largest = max(float(np.abs(block).max()) for block in blocks) or 1.0  # squares must neither overflow nor vanish
+    mean = sum(block.sum(axis=0, dtype=np.float64) for block in blocks) / (rows * largest)
+    around, length = 0.0, float(np.sum(mean**2))
+    for block in blocks:
+        apart = block.astype(np.float64) / largest - mean
+        around += float(np.einsum("ij,ij", apart, apart)) / rows
+    return float(np.sqrt(around / (around + length))) if around + length > 0 else 0.0
+
+
+def _generation_caveats(samples: Samples, name: str) -> Iterator[Caveat]:
+    """A caveat about several samples per prompt."""
+    labels = _labels(samples)
+    counts = [] if labels is None else list(Counter(labels).values())
+    n, prompts = len(samples), len(counts)
+    if prompts in (0, n):
+        return
+    least, most = min(counts), max(counts)
+    usual = Counter(counts).most_common(1)[0][1]
+    values: dict[str, float] = {"samples": n, "prompts": prompts, "least": least, "most": most}
+    many = f"{n} samples for {prompts} {'prompt' if prompts == 1 else 'prompts'}"
+    if prompts - usual > _UNEVEN * prompts:
+        text = (
+            f"{many}, from {least} to {most} each: prompts with more samples count for more. Use the same number of samples "
+            "for each prompt."
+        )
+        yield Caveat("uneven generations", text, name, values)
+    else:
+        text = (
+            f"{many}: samples for one prompt are alike, so that certificates and tests count prompts, not samples. For a surer "
+            "result use more prompts; more samples per prompt help little."
+        )
+        yield Caveat("generations", text, name, values)
+
+
+def _prompt_caveats(reference: Samples, samples: Samples, name: str) -> Iterator[Caveat]:
+    """A caveat about prompts of one side that the other lacks, if the two have some in common."""
+    if reference.kind == "image":  # the ids are file names, which may be alike by accident
+        return
+    own, others = set(_labels(samples) or ()), set(_labels(reference) or ())
+    alone, missing = len(own - others), len(others - own)
+    if own.isdisjoint(others) or max(alone / len(own), missing / len(others)) <= _UNMATCHED:
+        return
+    yield Caveat(
+        "unmatched prompts",
+        f"{alone} of the {len(own)} prompts (ids) are not in the reference, and {missing} of the {len(others)} in the reference "
+        "are missing here, so that the two may differ in topic. Keep the same prompts on both sides; a limit (limit, --limit) "
+        "does so only if both list them in the same order.",
+        name,
+        {"alone": alone, "missing": missing, "prompts": len(own), "prompts_reference": len(others)},
+    )

@@ -1,0 +1,129 @@
+"""Caveats about sizes and bins: when each is raised, what it says, and which are told once."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mallow.errors import Caveat
+from mallow.evaluate._caveats import bin_caveats, rename_system, size_caveats, system_size_caveats, unique_caveats
+from mallow.theory import Partition
+
+
+def partition(p_counts, q_counts):
+    """Bins with so many samples of each side."""
+    labels = [np.repeat(np.arange(len(counts)), counts) for counts in (p_counts, q_counts)]
+    return Partition(*labels, np.zeros((len(p_counts), 1)))
+
+
+def kinds(caveats):
+    return [caveat.kind for caveat in caveats]
+
+
+@pytest.mark.parametrize(
+    ("n", "m", "expected"),
+    [
+        (1000, 1000, []),
+        (1000, 5000, ["unequal sizes"]),
+        (999, 1000, ["few samples"]),
+        (300, 200, ["few samples", "unequal sizes"]),
+        (2000, 1900, []),
+        (1900, 2000, []),
+        (2000, 1899, ["unequal sizes"]),
+    ],
+)
+def test_sizes(n, m, expected):
+    assert kinds(size_caveats(n, m)) == expected
+
+
+def test_what_is_said_about_sizes():
+    few, unequal = size_caveats(300, 200)
+    assert few.message == "only 200 samples: with fewer than 1000 per side, scores are biased and noisy."
+    assert unequal.message == (
+        "the sample sizes differ (300 and 200): compare scores only between samples of the same sizes."
+    )
+    assert few.values == unequal.values == {"n": 300, "m": 200}
+
+
+def test_systems_of_different_sizes():
+    assert system_size_caveats({"a": 1000, "b": 996, "c": 1000}) == []
+    assert system_size_caveats({"a": 7}) == []
+    (caveat,) = system_size_caveats({"large": 1000, "small": 150, "middle": 400})
+    assert (caveat.kind, caveat.system, caveat.values) == ("system sizes", None, {"least": 150, "most": 1000})
+    assert caveat.message == (
+        "the systems have different numbers of samples, from 150 (small) to 1000 (large): published scores depend on the "
+        "number, so that the columns of the table cannot be compared. Use 150 samples of each (limit, --limit), or judge by "
+        "the differences."
+    )
+
+
+def test_bins_of_one_side_only():
+    (caveat,) = bin_caveats(partition([10] * 70 + [0] * 30, [10] * 100))
+    assert (caveat.kind, caveat.values) == ("empty bins", {"share": 0.3})
+    assert caveat.message == (
+        "30% of the bins hold samples of one side only: the two are far apart, or there are too many bins."
+    )
+    assert bin_caveats(partition([10] * 80 + [0] * 20, [10] * 100)) == []
+    # Bins without any sample, as in a codebook made from other samples, are not of one side.
+    assert bin_caveats(partition([10] * 50 + [0] * 50, [10] * 50 + [0] * 50)) == []
+
+
+def test_too_many_bins():
+    (caveat,) = bin_caveats(partition([4] * 100, [9] * 100))
+    assert caveat.message == "100 bins are many for 400 samples: pass bins='auto' or fewer."
+    assert bin_caveats(partition([5] * 100, [9] * 100)) == []
+    assert bin_caveats(None) == []
+
+
+@given(
+    bins=st.integers(2, 60), share_p=st.floats(0, 1), share_q=st.floats(0, 1), place=st.floats(0, 1, exclude_max=True)
+)
+def test_a_bin_that_holds_most_samples_of_both_sides(bins, share_p, share_q, place):
+    n = 4000
+    counts = []
+    for share in (share_p, share_q):
+        rest = np.full(bins, round(n * (1 - share) / bins))
+        rest[int(place * bins)] += n - rest.sum()
+        counts.append(rest)
+    held = [side[int(place * bins)] / n for side in counts]
+    caveats = [one for one in bin_caveats(partition(*counts)) if one.kind == "one bin"]
+    assert bool(caveats) == (min(held) > max(0.3, 5 / bins))
+    for caveat in caveats:
+        assert caveat.values == {"share": held[1], "share_reference": held[0], "bins": bins}
+
+
+def test_what_is_said_about_crowded_bins():
+    (caveat,) = bin_caveats(partition([800] + [5] * 40, [600] + [10] * 40))
+    assert caveat.message == (
+        "one of the 41 bins holds 80% of the reference samples and 60% of the model's, and differences within a bin do not "
+        "count. Either most samples have nearly the same features, or outliers take up the other bins. Use another embedder, "
+        "or remove the outliers on both sides."
+    )
+    # What only one side crowds into is a difference, which the score sees.
+    assert "one bin" not in kinds(bin_caveats(partition([990] + [5] * 40, [5] + [20] * 40)))
+    (caveat,) = bin_caveats(partition([1000], [1000]))
+    assert caveat.message == (
+        "all samples fall into one bin, because all have the same features: the score is 1 whatever they contain. Use another "
+        "embedder."
+    )
+
+
+def test_a_caveat_is_told_once_and_not_beside_its_explanation():
+    norm, crowded, few = (
+        Caveat("norm", "Norms.", "a"),
+        Caveat("one bin", "One bin.", "a"),
+        Caveat("few samples", "Few."),
+    )
+    reason = Caveat("length normalisation", "Lengths.", "a")
+    assert unique_caveats([norm, few, crowded, few]) == (norm, few, crowded)
+    assert unique_caveats([norm, crowded, reason, few]) == (reason, few)
+    assert unique_caveats([norm, crowded, Caveat("length normalisation", "Lengths.")]) == (
+        Caveat("length normalisation", "Lengths."),
+    )
+    other = Caveat("length normalisation", "Lengths.", "b")
+    assert unique_caveats([norm, other]) == (norm, other)
+
+
+def test_caveats_get_the_name_of_a_system_unless_they_have_one():
+    one, two = rename_system([Caveat("a", "A.", values={"x": 1}), Caveat("b", "B.", "reference")], "model")
+    assert (one, two) == (Caveat("a", "A.", "model", {"x": 1}), Caveat("b", "B.", "reference"))

@@ -1,0 +1,184 @@
+"""Checks of an estimate: lengths that are normalised away, few directions, and a score that does not see a proven gap."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pytest import approx
+
+from mallow import Measure, Samples
+from mallow.estimate import Neighbors, Quantize, Reduce
+from mallow.evaluate import MAUVE_STAR, _estimate_checks
+from mallow.evaluate._estimate_checks import blindness_caveats, check_estimate
+from mallow.evaluate._run import run_repeats, summary_values
+
+AS_THEY_ARE = Measure(Quantize(reduce=Reduce(normalise=False)))
+
+
+def check(x, y, measure=MAUVE_STAR, mauve=None):
+    """The caveats about the estimate of one clustering, and its score."""
+    reference, model = Samples(features=x), Samples(features=y)
+    prepared = measure.estimator.prepare(reference.features, model.features)
+    (masses,) = run_repeats(measure, prepared, 1, 0)
+    own = summary_values(measure, [masses])["mauve"][0]
+    score = own if mauve is None else mauve
+    caveats = check_estimate(measure, reference, model, prepared=prepared, partition=masses.partition, mauve=score)
+    return caveats, own
+
+
+def kinds(x, y, measure=MAUVE_STAR, **options):
+    return [one.kind for one in check(x, y, measure, **options)[0]]
+
+
+def gaussian(n, width, scale=1.0, centre=0.0, seed=0):
+    return centre + scale * np.random.default_rng(seed).normal(size=(n, width))
+
+
+# --- length normalisation
+
+
+def test_features_of_width_one():
+    x, y = gaussian(500, 1, centre=5), gaussian(500, 1, centre=50, seed=1)
+    caveats, mauve = check(x, y)
+    assert mauve == 1.0  # the score sees nothing
+    caveat = next(one for one in caveats if one.kind == "length normalisation")
+    assert caveat.message == (
+        "the features have width 1, and the measure scales every row to length 1, so that only signs are left: pass "
+        "measure=Measure(Quantize(reduce=Reduce(normalise=False)))."
+    )
+    assert check(x, y, AS_THEY_ARE)[1] < 0.05  # the remedy
+    assert "length normalisation" not in kinds(x, y, AS_THEY_ARE)
+
+
+@pytest.mark.parametrize("width", [2, 8])
+def test_lengths_that_differ(width):
+    x, y = gaussian(500, width), gaussian(500, width, scale=3, seed=1)
+    caveats, mauve = check(x, y)
+    (caveat,) = caveats
+    lengths = [float(np.median(np.linalg.norm(side, axis=1))) for side in (y, x)]
+    alone = caveat.values["mauve_of_lengths"]
+    assert caveat.values == approx(
+        {"length": lengths[0], "length_reference": lengths[1], "mauve_of_lengths": alone, "mauve": mauve}
+    )
+    assert alone < 0.2 < 0.9 < mauve
+    assert caveat.message == (
+        f"the measure scales every row to length 1, and that hides a gap: by the lengths of the rows alone (median "
+        f"{lengths[0]:.4g}, reference: {lengths[1]:.4g}) the score would be {alone:.3f}, not {mauve:.3f}. If the lengths mean "
+        "something, pass measure=Measure(Quantize(reduce=Reduce(normalise=False))); certificate and p-value use the rows as "
+        "they are."
+    )
+    assert check(x, y, AS_THEY_ARE)[1] < 0.5  # the remedy
+    for measure in (AS_THEY_ARE, Measure(Neighbors()), Measure(Quantize(reduce=None))):
+        assert set(kinds(x, y, measure)) <= {"empty bins"}  # these do not normalise
+    assert kinds(x, y, mauve=alone + 0.09) == []  # the score shows as much as the lengths do
+    assert kinds(x, y, mauve=alone + 0.11) == ["length normalisation"]
+
+
+def test_a_codebook_knows_whether_it_normalises():
+    x, y = gaussian(400, 4), gaussian(400, 4, scale=3, seed=1)
+    for measure, expected in ((MAUVE_STAR, ["length normalisation"]), (AS_THEY_ARE, [])):
+        book = measure.estimator.fit(x, y)
+        fixed = Measure(Quantize(codebook=book))
+        assert [kind for kind in kinds(x, y, fixed) if kind != "empty bins"] == expected
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("n", [30, 100, 600])
+@pytest.mark.parametrize("draw", ["normal", "standard_cauchy", "lognormal"])
+def test_lengths_of_one_distribution(draw, n, seed):
+    rng = np.random.default_rng([seed, n])
+    x, y = (getattr(rng, draw)(size=(n, 3)) for _ in range(2))
+    assert "length normalisation" not in kinds(x, y, mauve=1.0)
+
+
+def test_samples_of_one_prompt_do_not_count_as_many():
+    """20 prompts, each with its own length, and 30 samples of each: the lengths of the two sides differ by chance."""
+    ids = [str(i // 30) for i in range(600)]
+    with_ids = without = 0
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        x, y = (
+            np.repeat(np.exp(rng.normal(size=20)), 30)[:, None] * gaussian(600, 3, 0.2, 1.0, seed) for _ in range(2)
+        )
+        grouped, alone = ([Samples(features=side, ids=labels) for side in (x, y)] for labels in (ids, None))
+        with_ids += len(list(_estimate_checks._normalisation_caveats(MAUVE_STAR, *grouped, 1.0)))
+        without += len(list(_estimate_checks._normalisation_caveats(MAUVE_STAR, *alone, 1.0)))
+    assert with_ids <= 1
+    assert without >= 20
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e200])
+def test_extreme_lengths(scale):
+    x, y = gaussian(300, 3), gaussian(300, 3, scale=4, seed=1)
+    (plain,), _ = check(x, y)
+    (extreme,), _ = check(scale * x, scale * y)
+    assert extreme.values["mauve_of_lengths"] == approx(plain.values["mauve_of_lengths"], abs=1e-9)
+
+
+def test_rows_of_zeros_and_half_precision():
+    x, y = gaussian(300, 3), gaussian(300, 3, seed=1)
+    zeros = np.where(np.arange(300)[:, None] < 150, 0.0, y)
+    assert kinds(x, zeros, mauve=1.0) == ["length normalisation"]  # half of the model's rows have no length
+    assert "length normalisation" not in kinds(np.zeros((50, 3)), np.zeros((50, 3)), mauve=1.0)
+    unit = [side / np.linalg.norm(side, axis=1, keepdims=True) for side in (x, y)]
+    assert kinds(unit[0].astype(np.float16), unit[1], mauve=1.0) == []  # rounding is not a difference
+
+
+# --- few directions
+
+
+def with_rogue(rows, scale, count=1, seed=0):
+    """Rows with further columns that hold nearly all of the variance."""
+    return np.concatenate([rows, gaussian(len(rows), count, scale, seed=seed)], axis=1)
+
+
+@pytest.mark.parametrize(("count", "beginning"), [(1, "1 direction of 21 holds"), (2, "2 directions of 22 hold")])
+def test_directions_that_hold_nearly_everything(count, beginning):
+    x, y = (with_rogue(gaussian(400, 20, seed=seed), 30, count, seed + 9) for seed in range(2))
+    (caveat,), _ = check(x, y, AS_THEY_ARE)
+    share = caveat.values["share"]
+    assert (caveat.kind, caveat.values) == (
+        "few directions",
+        {"directions": count, "share": share, "width": 20 + count},
+    )
+    variances = np.sort(np.linalg.eigvalsh(np.cov(np.concatenate([x, y]).T)))[::-1]
+    assert share == approx(variances[:count].sum() / variances.sum())
+    assert caveat.message == (
+        f"{beginning} {share:.0%} of the variance of the features, and the bins see little else. Standardise the columns of all "
+        "samples together, or use another embedder, layer or pooling."
+    )
+    assert kinds(x, y, Measure(Quantize(reduce=Reduce(dimension=count, normalise=False)))) == ["few directions"]
+
+
+def test_directions_of_ordinary_features():
+    x, y = gaussian(400, 20), gaussian(400, 20, seed=1)
+    assert kinds(x, y, AS_THEY_ARE) == []
+    assert kinds(x, y, Measure(Quantize(reduce=Reduce(dimension=1)))) == []  # one axis was asked for
+    assert kinds(with_rogue(x[:, :14], 30), with_rogue(y[:, :14], 30, seed=1), AS_THEY_ARE) == []  # narrow features
+    assert kinds(with_rogue(x, 30), with_rogue(y, 30, seed=1), Measure(Quantize(reduce=None))) == []
+    assert "few directions" not in kinds(np.ones((50, 20)), np.ones((50, 20)))
+
+
+def test_crowded_bins_are_part_of_it():
+    x = np.where(np.arange(400)[:, None] < 300, 0.0, gaussian(400, 3))
+    y = np.where(np.arange(400)[:, None] < 300, 0.0, gaussian(400, 3, seed=1))
+    assert "one bin" in kinds(x, y)
+
+
+# --- a gap that the score does not see
+
+
+def test_a_score_that_does_not_see_a_proven_gap():
+    (caveat,) = blindness_caveats(0.989, 0.99, 1e-6, 0.364)
+    assert caveat.values == {"mauve": 0.989, "self_score": 0.99, "p_value": 1e-6, "limit": 0.364}
+    assert caveat.message == (
+        "the published score does not see the gap: 0.989 is what a perfect model gets (0.990), but the held-out evidence shows "
+        "that MAUVE is at most 0.364. Judge by the evidence; an embedder that knows more about such samples, or more of them "
+        "in more bins, may show the gap in the score too."
+    )
+
+
+@given(mauve=st.floats(0, 1), self_score=st.floats(0.5, 1), p_value=st.floats(0, 1), limit=st.floats(0, 1))
+def test_only_a_clear_contradiction_is_told(mauve, self_score, p_value, limit):
+    expected = p_value <= 0.01 and mauve >= self_score - 0.02 and limit <= mauve - 0.1
+    assert bool(blindness_caveats(mauve, self_score, p_value, limit)) == expected

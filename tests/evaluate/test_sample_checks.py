@@ -1,0 +1,289 @@
+"""Checks of samples before anything is estimated: short texts, blind embedders, generations, prompts without partners."""
+
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from pytest import approx
+
+from mallow import Samples, read
+from mallow.errors import Caveat
+from mallow.evaluate import _sample_checks
+from mallow.evaluate._sample_checks import check_samples
+from mallow.models import words
+
+RNG = np.random.default_rng(0)
+VOCABULARY = [f"{first}{second}ra" for first in "bcdfghjklmnp" for second in "aeiou"]
+
+
+def texts_of(n, length, seed=0):
+    """Different texts of about so many words."""
+    rng = np.random.default_rng(seed)
+    return [" ".join(rng.choice(VOCABULARY, size=length + rng.integers(-3, 4))) + "." for _ in range(n)]
+
+
+def embedded(texts, features=None, width=4):
+    rows = np.random.default_rng(len(texts)).normal(size=(len(texts), width)) if features is None else features
+    return Samples(texts=texts).with_features(rows, provenance={"embedder": "test"})
+
+
+def of_features(n, seed=0, **labels):
+    return Samples(features=np.random.default_rng([n, seed]).normal(size=(n, 4)), **labels)
+
+
+def raised(reference, model, *kinds):
+    """The caveats of these kinds, with the sides that they are about."""
+    return [(one.system, one) for one in check_samples({"model": (reference, model)})["model"] if one.kind in kinds]
+
+
+def only(reference, model, *kinds):
+    ((system, caveat),) = raised(reference, model, *kinds)
+    return system, caveat
+
+
+NEW = ("short texts", "same features", "generations", "uneven generations", "unmatched prompts")
+
+
+def test_ordinary_samples_give_no_caveats():
+    one, other = RNG.normal(size=(2, 1000, 8))
+    assert check_samples({"model": (Samples(features=one), Samples(features=other))}) == {"model": []}
+    long = [embedded(texts_of(1000, 260, seed)) for seed in (1, 2)]
+    assert check_samples({"model": tuple(long)}) == {"model": []}
+
+
+def test_each_system_has_its_own_caveats_and_those_of_the_reference():
+    reference = of_features(1000, ids=[str(i // 2) for i in range(1000)])
+    reference = reference.with_features(reference.features, provenance={}, caveats=[Caveat("cut", "Cut.")])
+    systems = {"small": of_features(200), "large": of_features(1000, seed=1)}
+    caveats = check_samples({name: (reference, samples) for name, samples in systems.items()})
+    assert [(one.system, one.kind) for one in caveats["small"]] == [
+        ("reference", "cut"),
+        (None, "few samples"),
+        (None, "unequal sizes"),
+        ("reference", "generations"),
+    ]
+    assert [(one.system, one.kind) for one in caveats["large"]] == [("reference", "cut"), ("reference", "generations")]
+
+
+def test_confounds_between_systems_stay():
+    reference, first = of_features(1000), of_features(1001)
+    pairs = {"first": (reference, first), "copy": (reference, Samples(features=first.features[:1000]))}
+    assert [(name, one.kind) for name, each in check_samples(pairs).items() for one in each] == [("copy", "shared")]
+
+
+# --- short texts
+
+
+def test_short_texts_are_told_once():
+    system, caveat = only(embedded(texts_of(50, 40)), embedded(texts_of(50, 40, 1)), "short texts")
+    assert system == "reference"
+    count = caveat.values["words"]
+    assert count == approx(41, abs=1)  # a full stop is a mark
+    assert caveat.values["tokens"] == approx(1.11 * count)
+    assert caveat.message == (
+        f"the median text has {count:.0f} words and punctuation marks, about {1.11 * count:.0f} tokens. The paper advises at "
+        "least 256, because differences between shorter texts may go unnoticed. Use longer texts, or compare this score only "
+        "with scores of texts as short as these."
+    )
+    system, _ = only(embedded(texts_of(50, 300)), embedded(texts_of(50, 40, 1)), "short texts")
+    assert system == "model"
+    assert raised(of_features(20), of_features(30), "short texts") == []
+
+
+@pytest.mark.parametrize(("length", "short"), [(204, True), (212, False)])
+def test_texts_of_256_tokens_are_long_enough(length, short):
+    # 90 % of 256 tokens at 1.11 tokens per word or mark are 208; the full stop is one of them.
+    sides = [embedded(texts_of(60, length, seed)) for seed in (0, 1)]
+    assert bool(raised(*sides, "short texts")) == short
+
+
+def test_the_median_does_not_depend_on_the_order_of_the_texts():
+    texts = tuple(texts_of(100, 30) + texts_of(101, 60, 1))
+    expected = _sample_checks._median_words(texts)
+    assert expected == approx(np.median([len(words(text)) for text in texts]), abs=2)
+    assert _sample_checks._median_words(texts[::-1]) == expected
+    assert _sample_checks._median_words(("One two.",)) == 3
+
+
+def test_the_median_of_real_texts(shared):
+    for name, field in (("webtext-gpt2-large/human", "gen"), ("reuters/reuters_c50", None)):
+        texts = read(shared / "data" / f"{name}.jsonl.gz", field=field, limit=150).texts
+        exact = float(np.median([len(words(text)) for text in texts]))
+        assert _sample_checks._median_words(texts) == approx(exact, rel=0.03)
+
+
+# --- embedders that see nothing
+
+
+def test_different_texts_with_the_same_features():
+    texts = texts_of(100, 20)
+    rows = np.arange(100) // 2 % 30  # 30 different rows
+    features = np.eye(30)[rows]
+    system, caveat = only(embedded(texts, width=30), embedded(texts_of(100, 20, 1), features), "same features")
+    assert (system, caveat.values) == ("model", {"distinct": 30, "items": 100, "n": 100})
+    assert caveat.message == (
+        "100 different texts have only 30 different rows of features: the embedder cannot tell the others apart, and neither "
+        "can a score. It may cut them, or not know their language. See what it notices with `mallow audit`, or use another "
+        "embedder."
+    )
+    constant = embedded(texts, np.ones((100, 3)))
+    assert [system for system, _ in raised(constant, constant, "same features")] == ["reference", "model"]
+
+
+def test_duplicates_are_not_held_against_the_embedder():
+    texts = [*texts_of(80, 20), *["The same text."] * 20]
+    features = np.eye(100)
+    features[80:] = features[80]
+    assert raised(embedded(texts, features), embedded(texts_of(100, 20, 1), np.eye(100)), "same features") == []
+    assert (
+        raised(of_features(40), Samples(features=np.ones((40, 4))), "same features") == []
+    )  # duplicates, for all we know
+
+
+@pytest.mark.parametrize(("merged", "blind"), [(5, False), (6, True)])
+def test_a_few_texts_may_have_the_same_features(merged, blind):
+    features = np.arange(100.0)[:, None] * np.ones(4)
+    features[1 : merged + 1] = features[0]
+    sides = embedded(texts_of(100, 20)), embedded(texts_of(100, 20, 1), features)
+    assert bool(raised(*sides, "same features")) == blind
+
+
+def test_different_widths_are_left_to_the_score():
+    sides = embedded(texts_of(30, 20)), embedded(texts_of(30, 20, 1), width=5)
+    assert raised(*sides, "same features") == []
+
+
+def test_features_that_are_nearly_constant():
+    rng = np.random.default_rng(3)
+
+    def sides(noise):
+        rows = 5.0 + noise * rng.normal(size=(2, 60, 8))
+        return [embedded(texts_of(60, 20, seed), part) for seed, part in enumerate(rows)]
+
+    system, caveat = only(*sides(1e-4), "same features")
+    assert system == "model"
+    spread = caveat.values["spread"]
+    assert spread == approx(2e-5, rel=0.1)
+    assert caveat.message == (
+        f"the features of all texts are nearly the same: they differ by {spread:.1e} of their length, so that rounding errors "
+        "decide the score. Use another embedder, or another layer or pooling of this one."
+    )
+    assert raised(*sides(0.01), "same features") == []
+
+
+matrices = arrays(np.float64, st.tuples(st.integers(1, 6), st.just(3)), elements=st.floats(-1e3, 1e3))
+
+
+@given(x=matrices, y=matrices, exponent=st.sampled_from([0, 200, -200]))
+def test_the_spread_is_that_around_the_mean(x, y, exponent):
+    rows = np.concatenate([x, y])
+    length = np.sqrt((rows**2).sum(axis=1).mean())
+    around = np.sqrt(((rows - rows.mean(axis=0)) ** 2).sum(axis=1).mean())
+    expected = around / length if length else 0.0
+    scale = 10.0**exponent
+    if not length or np.abs(rows).max() > 1e-3:
+        assert _sample_checks._relative_spread(scale * x, scale * y) == approx(expected, abs=1e-7)
+
+
+# --- several samples per prompt, prompts without partners
+
+
+def test_several_samples_per_prompt():
+    ids = [str(i // 3) for i in range(300)]
+    system, caveat = only(of_features(100, ids=ids[::3]), of_features(300, ids=ids), *NEW)
+    assert (system, caveat.kind) == ("model", "generations")
+    assert caveat.values == {"samples": 300, "prompts": 100, "least": 3, "most": 3}
+    assert caveat.message == (
+        "300 samples for 100 prompts: samples for one prompt are alike, so that certificates and tests count prompts, not "
+        "samples. For a surer result use more prompts; more samples per prompt help little."
+    )
+    # That there are more samples than in the reference is part of this.
+    assert [
+        one.kind for one in check_samples({"m": (of_features(100, ids=ids[::3]), of_features(300, ids=ids))})["m"]
+    ] == [
+        "few samples",
+        "generations",
+    ]
+    prompts = Samples(features=of_features(300).features, prompts=ids)
+    assert only(of_features(100, prompts=ids[::3]), prompts, *NEW)[1].kind == "generations"
+    one = only(of_features(300), of_features(300, prompts=["p"] * 300), *NEW)[1]
+    assert one.message.startswith("300 samples for 1 prompt: ")
+
+
+@pytest.mark.parametrize(("missing", "kind"), [(10, "generations"), (11, "uneven generations")])
+def test_uneven_numbers_of_samples_per_prompt(missing, kind):
+    ids = [str(i // 3) for i in range(300) if i % 3 or i // 3 >= missing]
+    system, caveat = only(of_features(100), of_features(len(ids), ids=ids), *NEW)
+    assert (system, caveat.kind) == ("model", kind)
+    assert caveat.values == {"samples": 300 - missing, "prompts": 100, "least": 2, "most": 3}
+    if kind == "uneven generations":
+        assert caveat.message == (
+            "289 samples for 100 prompts, from 2 to 3 each: prompts with more samples count for more. Use the same number of "
+            "samples for each prompt."
+        )
+
+
+def test_prompts_that_one_side_lacks():
+    reference, model = of_features(100, ids=range(100)), of_features(90, ids=range(40, 130))
+    system, caveat = only(reference, model, *NEW)
+    assert (system, caveat.kind) == ("model", "unmatched prompts")
+    assert caveat.values == {"alone": 30, "missing": 40, "prompts": 90, "prompts_reference": 100}
+    assert caveat.message == (
+        "30 of the 90 prompts (ids) are not in the reference, and 40 of the 100 in the reference are missing here, so that the "
+        "two may differ in topic. Keep the same prompts on both sides; a limit (limit, --limit) does so only if both list "
+        "them in the same order."
+    )
+
+
+@pytest.mark.parametrize(
+    ("own", "unmatched"),
+    [
+        (range(100), False),
+        (range(95), False),
+        (range(94), True),
+        (range(105), False),
+        (range(106), True),
+        (range(100, 200), False),  # other ids altogether, such as file names
+    ],
+)
+def test_a_few_prompts_may_be_missing(own, unmatched):
+    reference, model = of_features(100, ids=range(100)), of_features(len(own), ids=own)
+    assert bool(raised(reference, model, "unmatched prompts")) == unmatched
+
+
+def test_file_names_are_not_prompts():
+    images = [[f"{i:04}.png" for i in range(start, start + 50)] for start in (0, 25)]
+    sides = [Samples(images=names, ids=names, features=of_features(50).features) for names in images]
+    assert list(_sample_checks._prompt_caveats(*sides, "model")) == []
+
+
+# --- real data
+
+
+def letter_counts(texts):
+    return np.array([[text.count(letter) for letter in "abcdefghijklmnopqrstuvwxyz ,."] for text in texts], float)
+
+
+@pytest.mark.parametrize("name", ["reuters/reuters_c50", "classic-books/classic_books_chunks"])
+def test_halves_of_real_texts_give_no_new_caveats(shared, name):
+    samples = read(shared / "data" / f"{name}.jsonl.gz")
+    for seed in range(2):
+        places = np.random.default_rng(seed).permutation(len(samples))
+        halves = [samples.take(part) for part in (places[:300], places[300:600])]
+        sides = [half.with_features(letter_counts(half.texts), provenance={}) for half in halves]
+        assert raised(*sides, *NEW) == []
+
+
+def test_generations_of_a_real_model(shared):
+    folder = shared / "data" / "webtext-gpt2-large"
+    human, nucleus = (
+        read(folder / f"{name}.jsonl.gz", field="gen", skip_bad=True, limit=200) for name in ("human", "nucleus")
+    )
+    assert (len(human), len(nucleus)) == (200, 600)  # the limit counts prompts
+    sides = [each.with_features(letter_counts(each.texts), provenance={}) for each in (human, nucleus)]
+    new = raised(*sides, *NEW)
+    assert [(system, one.kind) for system, one in new] == [("reference", "short texts"), ("model", "generations")]
+    assert re.search("about (19|20).* tokens", new[0][1].message)  # 200, since they were cut at 200
