@@ -24,6 +24,7 @@ LAYERS = [
     ["report"],
     ["explain", "baselines", "human", "compat"],
     ["evaluate"],
+    ["reasons"],
     ["confounds", "inference"],
     ["results"],
     ["estimate", "embed"],

@@ -69,6 +69,8 @@ SETTINGS = [
     Setting("close, bins/n 0.5", "Dirichlet", 250, 0.4, 500, 500),
     Setting("middle, bins/n 0.5", "Dirichlet", 250, 0.8, 500, 500),
     Setting("Zipf, bins/n 0.5", "Zipf(1)", 250, 0.8, 500, 500),
+    Setting("uniform, bins/n 0.5", "Zipf(0)", 400, 0.4, 800, 800),
+    Setting("Zipf, bins/n 0.2", "Zipf(1)", 200, 0.4, 1000, 1000),
     Setting("n = 500, m = 1500", "Dirichlet", 50, 0.4, 500, 1500),
     Setting("n = 300, m = 6000", "Dirichlet", 30, 0.6, 300, 6000),
     Setting("n = 200", "Dirichlet", 20, 0.6, 200, 200),

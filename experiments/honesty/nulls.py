@@ -1,6 +1,6 @@
 """Is a gap or a winner claimed where there is none? At most 7 % are allowed where 5 % are meant.
 
-    python experiments/honesty/nulls.py [--seed 14] [--trials N] [NAME ...]     six to eight minutes on one core; NAMEs: only these settings
+    python experiments/honesty/nulls.py [--seed 14] [--trials N] [NAME ...]     about half an hour on one core, one to two minutes for most settings; NAMEs: only these settings
 
 Each trial draws a reference and systems that have its distribution (or, in the last settings, one common other distribution)
 and counts: p_value < .05 of the test of identity; a certificate whose 95 % limit of the area is below 1; a difference of two
@@ -201,7 +201,7 @@ def run_trial(draw: Draw, equals_reference: bool, seed: int, trial: int) -> dict
             claims["certificate"] = certificate.estimates["mauve"].high < 1.0
             claims["below"] = 1.0 - certificate.estimates["mauve"].high
             claims["bins"] = binned_p_value(reference.features, systems[0].features, seed=trial) < LEVEL
-            claims["alone"] = {name: value < LEVEL for name, value in evidence.test.statistics.items()}
+            claims["alone"] = {name: value < LEVEL for name, value in settings.statistics_alone(evidence.test).items()}
     if len(systems) > 1:
         claims |= compare_systems(learner, certificates)
     return claims
@@ -258,20 +258,15 @@ def report(results: dict[str, dict], seed: int) -> str:
         exact = "" if "exact" not in row else "yes" if row["exact"] else "no"
         lines.append(f"| {name} | {row['trials']} | {exact} | {' | '.join(cells)} |")
     lines += ["", "Each statistic of the test alone (p < .05 without any correction), in per cent:", ""]
-    statistics = sorted({kind(name) for row in results.values() for name in row.get("alone", {})})
+    statistics = sorted({name for row in results.values() for name in row.get("alone", {})})
     lines += [f"| setting | {' | '.join(statistics)} |", "|---|" + "---|" * len(statistics)]
     for name, row in results.items():
         if "alone" in row:
-            alone = {each: [] for each in statistics}
-            for statistic, hits in row["alone"].items():
-                alone[kind(statistic)].append(f"{100 * hits / row['trials']:.1f}")
-            lines.append(f"| {name} | " + " | ".join(", ".join(alone[each]) for each in statistics) + " |")
+            cells = [
+                f"{100 * row['alone'][each] / row['trials']:.1f}" if each in row["alone"] else "" for each in statistics
+            ]
+            lines.append(f"| {name} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
-
-
-def kind(statistic: str) -> str:
-    """Partitions have different numbers of bins; they are one column."""
-    return "bins" if statistic.endswith(" bins") else statistic
 
 
 def main() -> None:

@@ -24,7 +24,7 @@ from mallow.inference import run_identity_test
 from mallow.samples import Samples
 
 TRIALS, SEED = 30, 14
-SIZES = (25, 50, 100, 200, 400, 800, 1000)
+SIZES = (25, 50, 100, 200, 400, 500, 800, 1000)
 ENOUGH = 0.95  # chosen: power from which a test is not run with more samples
 POWER = 0.8
 Draw = Callable[[int, np.random.Generator], tuple[Samples, Samples] | None]  # None: the data end
@@ -33,9 +33,7 @@ Draw = Callable[[int, np.random.Generator], tuple[Samples, Samples] | None]  # N
 def identity(reference: Samples, model: Samples, seed: int) -> tuple[float, dict[str, float]]:
     learner = learn(reference, model, seed=seed)
     test = run_identity_test(learner.space, learner.units, 1, permutations=PERMUTATIONS, seed=seed)
-    partitions = iter(("bins, coarse", "bins, fine"))  # they come in this order; with few samples both are one
-    alone = {next(partitions) if name.endswith(" bins") else name: value for name, value in test.statistics.items()}
-    return test.p_value, alone
+    return test.p_value, settings.statistics_alone(test)
 
 
 def bins(reference: Samples, model: Samples, seed: int) -> float:

@@ -24,6 +24,7 @@ from mallow.estimate import Quantize
 from mallow.inference import (
     Certificate,
     Evidence,
+    IdentityTest,
     Learner,
     Witness,
     find_units,
@@ -139,13 +140,19 @@ def _binned_integral(p_counts: np.ndarray, q_counts: np.ndarray) -> dict[str, np
     return {"frontier_integral": integral(Quantize().smooth(p_counts, q_counts), KL)}
 
 
+def statistics_alone(test: IdentityTest) -> dict[str, float]:
+    """The p-value of each statistic alone; the partitions, whose numbers of bins follow the samples, are called coarse and fine."""
+    partitions = iter(("bins, coarse", "bins, fine"))  # they come in this order; with few samples both are one
+    return {next(partitions) if name.endswith(" bins") else name: value for name, value in test.statistics.items()}
+
+
 # Tables and files
 
 
 def share_with_error(hits: int, trials: int) -> str:
-    """A share in per cent with its standard error."""
-    share = hits / trials
-    return f"{100 * share:.1f} ± {100 * math.sqrt(max(share * (1 - share), 1e-12) / trials):.1f}"
+    """A share in per cent with its standard error; two hits and two misses are added for the error, so that it is not 0 without hits."""
+    near = (hits + 2) / (trials + 4)
+    return f"{100 * hits / trials:.1f} ± {100 * math.sqrt(near * (1 - near) / (trials + 4)):.1f}"
 
 
 def load(name: str) -> dict:

@@ -3,7 +3,8 @@
     from mallow.compat import compute_mauve        # was: from mauve import compute_mauve
 
 The numbers are those of mauve-text (a 25-point grid, the best of five k-means runs) up to the noise of clustering, except
-where mauve-text is wrong (0.75 for two identical samples). For error bars and a noise floor use `mallow.score`.
+where mauve-text is wrong (0.75 for two identical samples). For what is certain about a gap, intervals and
+a self-score use `mallow.score`.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import textwrap
 import warnings
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -27,9 +28,16 @@ SYSTEMS = {  # name: order of the n-gram model, decoder
     "single words": (1, "ancestral"),
     "pairs of words": (2, "ancestral"),
     "5-grams": (5, "ancestral"),
-    "5-grams, nucleus 0.8": (5, "nucleus:0.8"),
-    "5-grams, greedy": (5, "greedy"),
+    "nucleus 5-grams": (5, "nucleus:0.8"),
+    "greedy 5-grams": (5, "greedy"),
 }
+
+_COLUMNS = 80  # of a terminal
+_EXPLANATION = (
+    "Certified: what held-out passages prove. MAUVE of the distributions behind them is at most so large. Published: the score "
+    "as papers give it, with the range in which 95 % of other draws of so many passages would score. The self-score is what "
+    "people score against people with so few passages: about what a perfect model gets."
+)
 
 
 def demo(folder: str | os.PathLike[str], *, rng: int = 0) -> Iterator[str]:
@@ -50,11 +58,12 @@ def demo(folder: str | os.PathLike[str], *, rng: int = 0) -> Iterator[str]:
     if find_spec("matplotlib"):
         report.frontier_figure(comparison).savefig(home / "frontiers.png", dpi=110)
     yield f"Texts: {COUNT} passages of {WORDS} words per system, embedded by {embedder}\n"
-    yield comparison.table()
-    yield f"\n{comparison.verdict} The noise floor is what people score against people with so few samples.\n"
+    yield f"{textwrap.fill(comparison.verdict, _COLUMNS)}\n\n{comparison.table()}\n"
+    yield textwrap.fill(_EXPLANATION, _COLUMNS)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", EstimateWarning)  # 898 samples are few, and that is all there are
-        yield f"Digits: scikit-learn's, 8 by 8 pixels\n\n{compare(*digits(seed)).table()}\n"
+        of_digits = compare(*digits(seed))
+    yield f"\nDigits: scikit-learn's, 8 by 8 pixels\n\n{textwrap.fill(of_digits.verdict, _COLUMNS)}\n\n{of_digits.table()}\n"
     yield (
         f"{page}: open it in a browser. Look at the ranking with its groups, at the frontiers, and, under\n"
         '"Where the gap is", at what the models miss and invent.'
@@ -103,5 +112,5 @@ def digits(rng: int) -> tuple[Any, dict[str, Any]]:
         "real digits": other,
         "blurred": gaussian_filter(other.reshape(-1, 8, 8), (0, 0.7, 0.7)).reshape(-1, 64),
         "Gaussian": mean + deviations,
-        "Gaussian, truncated": mean + 0.5 * deviations,
+        "narrow Gaussian": mean + 0.5 * deviations,
     }

@@ -18,7 +18,7 @@ CALLS = {  # command: the functions behind it, and options that exist on the com
     "compare": ([mallow.compare], {"out"}),
     "permutation-test": ([mallow.permutation_test], set()),
     "plan": ([mallow.plan_samples], set()),
-    "check": ([mallow.check_regression], set()),
+    "check": ([mallow.check_regression], {"strict", "junit", "github_summary"}),
     "baselines": ([baselines.table], set()),
     "report": ([mallow.compare, mallow.report.html], {"out"}),
     "demo": ([demo], {"out"}),

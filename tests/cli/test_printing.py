@@ -10,33 +10,69 @@ from mallow.evaluate import Score
 SCORE = "score human.jsonl far.jsonl -e letters:letters --repeats 2"
 
 
-def test_a_score_is_a_table_and_a_signature(mallow):
-    code, out, _ = mallow(SCORE)
+def test_a_score_starts_with_the_verdict(mallow):
+    code, out, err = mallow(SCORE)
     assert code == 0
-    head, *rows, blank, signature = out.splitlines()
-    assert re.split(r"  +", head.strip()) == ["score", "std", "bias-corrected", "95 % interval of it", "noise floor"]
-    assert [re.split(r"  +", row)[0] for row in rows] == ["MAUVE", "integral", "mid-point"]
-    assert (blank, "letters, width=26" in signature, "repeats=2" in signature) == ("", True, True)
-    assert max(map(len, [head, *rows])) < 80
+    verdict, blank, head, *rows, blank_too, signature = out.splitlines()
+    assert verdict.startswith("The gap is real: with 95 % confidence MAUVE is at most 0.")
+    assert head.split() == ["MAUVE", "range", "of", "what"]
+    assert [re.split(r"  +", row)[0] for row in rows] == ["certified", "published", "bias-corrected", "self-score"]
+    assert [re.split(r"  +", row)[-1] for row in rows] == [
+        "95 % confidence: the true value",
+        "95 % of other draws of this size",
+        "95 % confidence: value in these bins",
+        "about what a perfect model gets",
+    ]
+    assert (blank, blank_too, "letters, width=26" in signature, "repeats=2" in signature) == ("", "", True, True)
+    assert max(map(len, [head, *rows])) <= 80
+    assert "caveat: " in err
 
 
-def test_a_comparison_is_a_table_a_verdict_and_a_signature(mallow):
+@pytest.mark.parametrize("columns", [60, 80])
+def test_everything_but_the_signature_fits_the_terminal(mallow, monkeypatch, columns):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    for command in (SCORE, "compare human.jsonl a=near.jsonl far.jsonl -e letters:letters --repeats 1"):
+        *lines, _ = mallow(command)[1].splitlines()
+        assert max(map(len, lines)) <= columns
+
+
+def test_a_comparison_starts_with_the_verdict(mallow):
     code, out, _ = mallow("compare human.jsonl a=near.jsonl far.jsonl -e letters:letters --repeats 2")
     assert code == 0
-    head, first, second, blank, verdict, signature = out.splitlines()
-    columns = ["MAUVE", "std", "bias-corrected", "95 % interval of it", "noise floor", "rank"]
-    assert re.split(r"  +", head.strip()) == columns
+    parts = [part.splitlines() for part in out.split("\n\n")]
+    assert parts[0] == [
+        "a is closest to the reference: it beats every other system (5 % level, corrected for all pairs)."
+    ]
+    head, units, first, second = parts[1]
+    assert re.split(r"  +", head.strip()) == ["certified", "at most,", "p of", "published", "95 % of"]
+    assert re.split(r"  +", units.strip()) == ["MAUVE", "95 % sure", "no gap", "MAUVE", "other draws", "rank"]
     assert (first.split()[0], first.split()[-1]) == ("a", "1")
     assert (second.split()[0], second.split()[-1]) == ("far", "2")  # named after its file
-    assert blank == ""
-    assert verdict == "a is closest to the reference: it beats every other system (5 % level, corrected for all pairs)."
-    assert "repeats=2" in signature
+    assert parts[2][0].split()[0] == "self-score"
+    head, units, difference = parts[3]
+    assert re.split(r"  +", head.strip()) == ["certified", "95 % interval", "p, corrected"]
+    assert re.split(r"  +", units.strip()) == ["difference", "MAUVE", "of the difference", "for all pairs"]
+    name, value, interval, p = re.split(r"  +", difference)
+    assert (name, p) == ("a − far", "< 1e-6")
+    certified = [float(line.split()[1]) for line in (first, second)]
+    assert float(value) == pytest.approx(certified[0] - certified[1], abs=1.01e-4)
+    low, high = map(float, interval.split(" to "))
+    assert low <= float(value) <= high
+    assert "repeats=2" in parts[4][0]
+
+
+def test_with_a_baseline_differences_are_from_it(mallow):
+    command = "compare human.jsonl a=near.jsonl far.jsonl -e letters:letters --repeats 1 --baseline a -q"
+    verdict, *_, differences, _ = mallow(command)[1].split("\n\n")
+    assert verdict == "Compared with a: far is farther from it."
+    assert re.search(r"^far − a  +-0\.\d{4}  -[01]\.\d{4} to -0\.\d{4}", differences, re.MULTILINE)
 
 
 def test_an_estimator_without_bins_has_no_interval(mallow):
     out = mallow(f"{SCORE} --estimator neighbors -q")[1]
-    assert out.count("not available without bins") == 3
-    assert "close to the reference" not in out
+    assert out.count("no interval without bins") == 1
+    assert "bias-corrected" not in out
+    assert "certified" in out
 
 
 @pytest.mark.parametrize("form", ["text", "markdown", "latex"])

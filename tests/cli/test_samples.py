@@ -1,5 +1,7 @@
 """Samples on the command line: which files, under which names."""
 
+import json
+
 import pytest
 
 EMBED = "-e letters:letters --repeats 1"
@@ -21,11 +23,20 @@ def test_a_limit_is_kept(mallow):
     assert "n=200, m=200" in out
 
 
+def test_a_limit_counts_prompts(mallow, home):
+    lines = [json.loads(line) for line in (home / "far.jsonl").read_text().splitlines()]
+    twice = [json.dumps(line | {"text": line["text"] + end}) for line in lines for end in ("", " hill.")]
+    (home / "twice.jsonl").write_text("\n".join(twice))
+    out = mallow(f"score human.jsonl twice.jsonl {EMBED} --limit 200 -q")[1]
+    assert "n=200, m=400" in out
+
+
 def test_a_system_that_is_the_reference_itself_is_told(mallow):
     code, out, err = mallow(f"compare human.jsonl same=./human.jsonl {EMBED}")
     assert code == 0
     assert "mallow: warning: same is the reference itself, so it scores 1 whatever it contains." in err
-    assert out.splitlines()[1].split()[1] == "1.0000"
+    row = [line for line in out.splitlines() if line.startswith("same ")][-1]
+    assert row.split()[1] == "1.0000"
 
 
 @pytest.mark.parametrize(

@@ -99,6 +99,11 @@ def test_what_is_said_about_crowded_bins():
         "count. Either most samples have nearly the same features, or outliers take up the other bins. Use another embedder, "
         "or remove the outliers on both sides."
     )
+    # The fullest bin of one side need not be the one that both share.
+    (caveat,) = [
+        one for one in bin_caveats(partition([500, 400, *[5] * 20], [0, 400, *[30] * 20])) if one.kind == "one bin"
+    ]
+    assert caveat.values == {"share": 0.4, "share_reference": 0.4, "bins": 22}
     # What only one side crowds into is a difference, which the score sees.
     assert "one bin" not in kinds(bin_caveats(partition([990] + [5] * 40, [5] + [20] * 40)))
     (caveat,) = bin_caveats(partition([1000], [1000]))
@@ -116,7 +121,7 @@ def test_a_caveat_is_told_once_and_not_beside_its_explanation():
     )
     reason = Caveat("length normalisation", "Lengths.", "a")
     assert unique_caveats([norm, few, crowded, few]) == (norm, few, crowded)
-    assert unique_caveats([norm, crowded, reason, few]) == (reason, few)
+    assert unique_caveats([norm, crowded, reason, few, Caveat("blind score", "Blind.", "a")]) == (reason, few)
     assert unique_caveats([norm, crowded, Caveat("length normalisation", "Lengths.")]) == (
         Caveat("length normalisation", "Lengths."),
     )

@@ -1,6 +1,10 @@
 """Comparison: scores, differences, ranks, groups, variance; nothing is named inside the noise."""
 
+import json
+import re
 import warnings
+from dataclasses import astuple, replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -10,6 +14,7 @@ from mallow import Comparison, EstimateWarning, InputError, Measure, compare, sc
 from mallow.estimate import Quantize
 from mallow.evaluate._comparison import Difference, rank_systems
 from mallow.samples import Samples
+from mallow.theory import KL
 
 
 def sample(n, shift=0.0, seed=0, width=5, noise=0.8):
@@ -31,6 +36,7 @@ SYSTEMS = {
     "same again": sample(1000, 0.0, 4),
     "middle": sample(1000, 0.4, 5),
 }
+FEWER = {name: rows[:300] for name, rows in SYSTEMS.items()}  # enough where the numbers do not matter
 
 
 @pytest.fixture(scope="module")
@@ -44,14 +50,36 @@ def test_systems_are_ranked_and_those_that_cannot_be_told_apart_are_grouped(foun
     assert found.ranks["middle"] == (3, 3)
     assert found.ranks["same"] == found.ranks["same again"] == (1, 2)
     assert [set(group) for group in found.groups] == [{"same", "same again"}, {"middle"}, {"far"}]
-    assert found.winner is None
+    assert (found.winner, found.last) == (None, "far")
+    assert (set(found.best), found.worst) == ({"same", "same again"}, ("far",))
 
 
 def test_scores_are_those_of_score(found):
     alone = quietly(score, X, SYSTEMS["far"])
     assert found.scores["far"].mauve == alone.mauve
     assert found.scores["far"].interval == alone.interval
-    assert found.scores["far"].noise_floor["mauve"] == approx(alone.noise_floor["mauve"], abs=0.02)
+    assert found.scores["far"].debiased == alone.debiased
+    assert found.scores["far"].self_score == alone.self_score
+    assert found.scores["far"].p_value == alone.p_value
+    assert found.scores["far"].evidence.test == alone.evidence.test
+    for name, one in alone.certified.items():
+        assert astuple(found.scores["far"].certified[name]) == approx(astuple(one), rel=1e-9)
+
+
+def test_other_systems_do_not_change_the_evidence_about_one():
+    """In a space made from all systems, samples of which others have near copies stood out: certified 0.75 without a gap."""
+    rng = np.random.default_rng(1)
+    x, y = rng.normal(size=(2, 150, 300))
+    copies = {f"copy {i}": y + 0.05 * rng.normal(size=y.shape) for i in range(4)}
+    found = quietly(compare, x, copies, repeats=1)
+    for one in found.scores.values():
+        assert one.p_value > 0.01
+        assert one.certified["mauve"].high == 1
+    assert found.winner is None
+
+
+def test_all_systems_have_one_self_score(found):
+    assert len({json.dumps(one.self_score) for one in found.scores.values()}) == 1
 
 
 def test_differences_of_all_pairs_have_intervals_and_corrected_p_values(found):
@@ -62,22 +90,29 @@ def test_differences_of_all_pairs_have_intervals_and_corrected_p_values(found):
             assert low <= one.difference[name] <= high
             assert one.p_value[name] <= one.adjusted[name] <= 1
             assert (one.p_value[name] < 0.05) == (low > 0 or high < 0)
+            own = [found.scores[system].certified[name].value for system in (one.first, one.second)]
+            assert one.difference[name] == approx(own[0] - own[1], abs=1e-12)
 
 
 def test_a_baseline_limits_the_comparisons():
-    found = quietly(compare, X, SYSTEMS, baseline="same", repeats=2)
+    found = quietly(compare, X[:300], FEWER, baseline="same", repeats=1)
     assert [(one.first, one.second) for one in found.differences] == [
         ("far", "same"),
         ("same again", "same"),
         ("middle", "same"),
     ]
     assert found.ranks == {}
-    assert found.winner is None
+    assert (found.winner, found.last) == (None, None)
+    for line, one in zip(found.difference_table().splitlines()[2:], found.ordered_differences(), strict=True):
+        assert line.startswith(f"{one.first} − same ")  # always minus the baseline
+        assert f"{one.difference['mauve']:+.4f}" in line
+    assert found.verdict.startswith("Compared with same: ")
+    assert "far" in found.verdict
 
 
 def test_one_codebook_for_all():
     measure = Measure(Quantize(codebook="shared"))
-    found = quietly(compare, X, SYSTEMS, measure=measure, repeats=2)
+    found = quietly(compare, X[:300], FEWER, measure=measure, repeats=2)
     centres = [one.masses.partition.centres for one in found.scores.values()]
     assert all(np.array_equal(centres[0], other) for other in centres)
     labels = [one.masses.partition.p_labels for one in found.scores.values()]
@@ -88,10 +123,10 @@ def test_one_codebook_for_all():
 
 def test_pairing_sharpens_the_difference_of_like_systems():
     rng = np.random.default_rng(0)
-    alike = SYSTEMS["middle"] + 0.05 * rng.normal(size=(1000, 5))
-    shuffled = alike[rng.permutation(1000)]
+    alike = FEWER["middle"] + 0.05 * rng.normal(size=(300, 5))
+    shuffled = alike[rng.permutation(300)]
     paired, apart = (
-        quietly(compare, X, {"a": SYSTEMS["middle"], "b": other}, repeats=2).differences[0]
+        quietly(compare, X[:300], {"a": FEWER["middle"], "b": other}, repeats=1).differences[0]
         for other in (alike, shuffled)
     )
 
@@ -108,10 +143,14 @@ def test_samples_with_ids_are_paired_by_id():
     order = rng.permutation(1000)
     reference = Samples(features=X, ids=ids)
     shuffled = Samples(features=SYSTEMS["middle"][order], ids=tuple(ids[i] for i in order))
-    plain = {"a": SYSTEMS["middle"], "b": SYSTEMS["same"]}
-    by_id = {"a": shuffled, "b": Samples(features=SYSTEMS["same"], ids=ids)}
-    found = quietly(compare, reference, by_id, repeats=1)
-    assert found.differences == quietly(compare, X, plain, repeats=1).differences
+    ordered, same = (Samples(features=SYSTEMS[name], ids=ids) for name in ("middle", "same"))
+    one, other = (
+        quietly(compare, reference, {"a": each, "b": same}, repeats=1).differences[0] for each in (shuffled, ordered)
+    )
+    torn = quietly(compare, reference, {"a": replace(shuffled, ids=ids), "b": same}, repeats=1).differences[0]
+    for name in ("mauve", "frontier_integral", "midpoint"):
+        assert one.interval[name] == approx(other.interval[name], rel=1e-9)
+        assert one.interval[name] != approx(torn.interval[name], rel=1e-3)
     other = Samples(features=SYSTEMS["same"], ids=(*ids[:-1], "another"))
     with pytest.warns(
         EstimateWarning, match="b: 1 ids, such as 'another', are not in the reference: samples are paired by position"
@@ -127,9 +166,14 @@ def test_ids_that_repeat_are_generations_of_a_prompt():
     generations = np.stack([sample(600, 0.4, seed) for seed in (11, 12)], axis=1)
     order = np.random.default_rng(0).permutation(600)
     flat = Samples(features=generations[order].reshape(1200, -1), ids=tuple(ids[i] for i in order for _ in range(2)))
-    found = quietly(compare, Samples(features=sample(600), ids=ids), {"two": flat}, repeats=1)
-    assert found.to_dict() == quietly(compare, sample(600), {"two": generations}, repeats=1).to_dict()
+    human = Samples(features=sample(600), ids=ids)
+    found, same = (quietly(compare, human, {"two": each}, repeats=1) for each in (flat, generations))
     assert found.signature.generations == 2
+    for field in ("mauve", "values", "std", "interval", "debiased", "self_score", "p_value", "n"):
+        assert getattr(found.scores["two"], field) == getattr(same.scores["two"], field), field
+    one, other = (each.scores["two"].certified["mauve"] for each in (found, same))
+    assert (one.value, one.high) == (approx(other.value, rel=1e-9), approx(other.high, rel=1e-9))
+    assert len(found.scores["two"].evidence.model_scores) == 1200  # evidence uses all generations at once
 
 
 def test_where_samples_are_missing_nothing_is_paired():
@@ -151,6 +195,47 @@ def test_several_generations_have_a_variance_of_their_own():
     assert three.frontier.p_to_mix == approx(np.mean([one.frontier.p_to_mix for one in single], axis=0), abs=1e-9)
     assert three.band[0].q_to_mix == approx(np.min([one.band[0].q_to_mix for one in single], axis=0), abs=1e-9)
     assert three.band[1].q_to_mix == approx(np.max([one.band[1].q_to_mix for one in single], axis=0), abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_different_sizes_make_no_winner(seed):
+    """Systems of one distribution: with the bins of each size, the larger one won in 19 of 20 trials."""
+    systems = {"small": sample(60, 0.3, 10 * seed + 1), "large": sample(400, 0.3, 10 * seed + 2)}
+    found = quietly(compare, sample(400, 0.0, 10 * seed), systems, repeats=2)
+    assert found.winner is None
+    assert set(found.ranks.values()) == {(1, 2)}
+    assert len({one.masses.partition.bins for one in found.scores.values()}) == 1
+    rows = [line.split()[:5] for line in str(found).splitlines() if line.startswith("self-score")]
+    assert [row[:4] for row in rows] == [["self-score,", "m", "=", "400"], ["self-score,", "m", "=", "60"]]
+
+
+def test_equal_systems_do_not_differ():
+    x, y = sample(150), sample(150, 0.5, 1)
+    found = quietly(compare, x, {"one": y, "other": y.copy()}, repeats=2)
+    [one] = found.differences
+    for name in ("mauve", "frontier_integral", "midpoint"):
+        assert (one.difference[name], one.p_value[name]) == (approx(0, abs=1e-9), approx(1))
+    assert found.verdict == (
+        "No winner can be named: one and other cannot be told apart (5 % level, corrected for all pairs)."
+    )
+
+
+def test_a_gap_that_all_published_scores_miss_is_ranked():
+    rng = np.random.default_rng(0)
+    topics = rng.normal(size=(300, 30)) * (np.arange(30) < 15)  # shared by all, and most of the variance
+
+    def written(shift, seed):
+        texts = topics + 0.2 * np.random.default_rng(seed).normal(size=topics.shape)
+        texts[:, -1] += shift
+        return texts
+
+    found = quietly(compare, written(0.0, 1), {"b": written(0.6, 2), "a": written(0.2, 3)}, repeats=2)
+    assert min(one.mauve for one in found.scores.values()) > 0.95
+    assert (found.winner, list(found.scores)) == ("a", ["a", "b"])
+    for one in found.scores.values():
+        assert one.p_value < 1e-4
+        assert one.certified["mauve"].high < 0.95
+        assert one.verdict.startswith("The gap is real: with 95 % confidence MAUVE is at most 0.")
 
 
 def test_samples_of_other_sizes_are_not_paired():
@@ -203,17 +288,73 @@ def test_json_loses_nothing(found):
     assert again.ranks == found.ranks
     assert again.groups == found.groups
     assert repr(again) == repr(found)
+    assert str(again) == str(found)
+    assert (again.scores["far"].verdict, again.verdict) == (found.scores["far"].verdict, found.verdict)
+    assert (json.loads(text)["last"], json.loads(text)["verdict"]) == ("far", found.verdict)
+    for name, one in found.scores.items():
+        restored = again.scores[name].evidence
+        assert np.array_equal(restored.model_scores, one.evidence.model_scores)
+        assert restored.certify(KL, one.scale).estimates == one.certified
     with pytest.raises(InputError, match=r"must be what Comparison.to_dict wrote; its kind is 'mallow score'"):
         Comparison.from_dict(found.scores["far"].to_dict())
 
 
-def test_the_text_names_ranks(found):
+def test_the_text_names_first_and_last_and_has_all_numbers(found):
     assert repr(found).endswith("winner: none)")
-    verdict, _, *lines = str(found).splitlines()
-    assert verdict.startswith("No winner can be named: ")
-    assert lines[0].endswith("1 to 2")
-    assert lines[3].startswith("far")
-    assert lines[3].endswith("4")
+    lines = str(found).splitlines()
+    names = " and ".join(found.best)
+    assert lines[0] == (
+        f"No winner can be named: {names} cannot be told apart (5 % level, corrected for all pairs). "
+        "far is last: every other system beats it."
+    )
+    assert [line.strip() for line in lines[2:4]] == [
+        "certified   at most,    p of  published         95 % of",
+        "MAUVE  95 % sure  no gap      MAUVE     other draws    rank",
+    ]
+    for line, (name, one) in zip(lines[4:8], found.scores.items(), strict=True):
+        value, limit, p, published, low, _, high, *_rank = re.split(
+            r" +", line.removeprefix(name).replace("< ", "<").strip()
+        )
+        assert float(value) == approx(one.certified["mauve"].value, abs=5.1e-5)
+        assert float(value) <= float(limit)
+        assert one.certified["mauve"].high <= float(limit) < one.certified["mauve"].high + 1e-4
+        assert p in ("<1e-6", f"{one.p_value:.2g}")
+        assert float(low) <= float(published) <= float(high)
+    assert lines[4].endswith("1 to 2")
+    assert (lines[7].split()[0], lines[7].split()[-1]) == ("far", "4")
+    assert lines[8] == ""
+    assert lines[9].split() == ["self-score", f"{found.scores['far'].self_score['mauve']:.3f}"]
+    assert len(lines[9]) == lines[2].index("published") + len("published")  # it is a published score
+    assert max(map(len, lines[1:])) <= 80 or found.caveats
+
+
+def test_differences_can_be_recomputed_from_what_is_printed(found):
+    text = str(found)
+    certified = {name: float(re.search(rf"^{name} +(\d\.\d{{4}})", text, re.MULTILINE)[1]) for name in found.scores}
+    rows = re.findall(
+        r"^(.+) − (.+?) +([+-]\d\.\d{4})  ([+-]\d\.\d{4}) to ([+-]\d\.\d{4}) +(\S.*)$", text, re.MULTILINE
+    )
+    assert len(rows) == len(found.differences) == 6
+    places = list(found.scores)
+    for first, second, value, low, high, p in rows:
+        assert float(value) == approx(certified[first] - certified[second], abs=1.01e-4)
+        assert float(low) <= float(value) <= float(high)
+        assert places.index(first) < places.index(second)
+        [stored] = [one for one in found.differences if one.systems == {first, second}]
+        assert p in ("< 1e-6", f"{stored.adjusted['mauve']:.2g}".replace("e-0", "e-"))
+    assert "95 % interval" in text
+
+
+def test_of_many_pairs_those_of_neighbours_are_shown(found):
+    names = [f"system {i}" for i in range(6)]
+    scores = dict(zip(names, [*found.scores.values(), *list(found.scores.values())[:2]], strict=True))
+    pairs = [difference(a, b, 0.1, 0.5) for i, a in enumerate(names) for b in names[:i]]
+    many = replace(found, scores=scores, differences=tuple(pairs), ranks={})
+    head, *rows = many.difference_table("markdown").splitlines()
+    assert head.startswith("| difference (neighbours, of 15 pairs) | certified MAUVE |")
+    assert [row.split(" | ")[0].strip("| ") for row in rows[1:]] == [f"{a} − {b}" for a, b in pairwise(names)]
+    assert rows[1].split(" | ")[1] == "-0.1000"  # stored the other way round
+    assert replace(found, differences=()).difference_table() == ""
 
 
 def test_the_picture_names_every_system(found):
@@ -221,12 +362,62 @@ def test_the_picture_names_every_system(found):
     matplotlib.use("Agg")
     ax = found.plot()
     assert {label.get_text() for label in ax.get_yticklabels()} == set(SYSTEMS)
+    assert {text.get_text() for text in ax.get_legend().get_texts()} == {
+        "published score",
+        "95 % of other draws",
+        "certified, with its 95 % confidence limit",
+        "self-score",
+    }
     matplotlib.pyplot.close(ax.figure)
 
 
 def difference(first, second, value, p):
     same = {"mauve": value}
     return Difference(first, second, same, {"mauve": (0.0, 0.0)}, {"mauve": p}, {"mauve": p})
+
+
+def ordered(found, names, apart):
+    """A comparison of these systems, best first, in which these pairs differ significantly."""
+    scores = dict(zip(names, found.scores.values(), strict=False))
+    pairs = [(a, b) for i, a in enumerate(names) for b in names[i + 1 :]]
+    differences = tuple(difference(a, b, 0.1, 0.01 if {a, b} in apart else 0.5) for a, b in pairs)
+    ranks, groups = rank_systems(names, differences)
+    return replace(found, scores=scores, differences=differences, ranks=ranks, groups=groups)
+
+
+def test_the_verdict_names_first_and_last(found):
+    level = "(5 % level, corrected for all pairs)"
+    clear = ordered(found, ["a", "b", "c"], [{"a", "b"}, {"a", "c"}, {"b", "c"}])
+    assert clear.verdict == (
+        f"a is closest to the reference: it beats every other system {level}. c is last: every other system beats it."
+    )
+    tied = ordered(found, ["a", "b", "c", "d"], [{"a", "c"}, {"a", "d"}, {"b", "c"}, {"b", "d"}])
+    assert tied.verdict == (
+        f"No winner can be named: a and b cannot be told apart {level}. Last are c and d, which cannot be told apart."
+    )
+    assert (tied.best, tied.worst, tied.winner, tied.last) == (("a", "b"), ("c", "d"), None, None)
+    first = ordered(found, ["a", "b", "c"], [{"a", "b"}, {"a", "c"}])
+    assert first.verdict.endswith("Last are b and c, which cannot be told apart.")
+    blurred = ordered(found, ["a", "b", "c"], [{"a", "c"}])
+    assert blurred.verdict == f"No winner can be named: a and b cannot be told apart {level}."
+    two = ordered(found, ["a", "b"], [{"a", "b"}])
+    assert two.verdict == f"a is closest to the reference: it beats every other system {level}."
+    untested = replace(two, differences=(), ranks={}, groups=())
+    assert untested.verdict == (
+        "No winner can be named: the differences were not tested. a has the highest certified MAUVE."
+    )
+    alone = replace(two, scores={"a": two.scores["a"]}, differences=(), ranks={"a": (1, 1)})
+    assert alone.verdict == f"a was compared with the reference only. {two.scores['a'].verdict}"
+    assert (alone.winner, alone.last) == (None, None)
+
+
+def test_a_difference_can_be_reversed(found):
+    one = found.differences[0]
+    back = one.reverse()
+    assert (back.first, back.second, back.better) == (one.second, one.first, one.better)
+    low, high = one.interval["mauve"]
+    assert (back.difference["mauve"], back.interval["mauve"]) == (-one.difference["mauve"], (-high, -low))
+    assert back.reverse() == one
 
 
 def test_groups_may_overlap_and_ranks_count_what_is_certain():

@@ -101,10 +101,11 @@ def test_texts_of_256_tokens_are_long_enough(length, short):
 
 
 def test_the_median_does_not_depend_on_the_order_of_the_texts():
-    texts = tuple(texts_of(100, 30) + texts_of(101, 60, 1))
-    expected = _sample_checks._median_words(texts)
+    texts = [text for length in range(10, 110) for text in texts_of(2, length, length)]
+    expected = _sample_checks._median_words(tuple(texts))
     assert expected == approx(np.median([len(words(text)) for text in texts]), abs=2)
-    assert _sample_checks._median_words(texts[::-1]) == expected
+    for seed in range(5):
+        assert _sample_checks._median_words(tuple(np.random.default_rng(seed).permutation(texts))) == expected
     assert _sample_checks._median_words(("One two.",)) == 3
 
 
@@ -172,6 +173,8 @@ def test_features_that_are_nearly_constant():
         "decide the score. Use another embedder, or another layer or pooling of this one."
     )
     assert raised(*sides(0.01), "same features") == []
+    alone = [Samples(features=side.features) for side in sides(1e-4)]  # numbers such as years are alike by nature
+    assert raised(*alone, "same features") == []
 
 
 matrices = arrays(np.float64, st.tuples(st.integers(1, 6), st.just(3)), elements=st.floats(-1e3, 1e3))

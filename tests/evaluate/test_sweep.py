@@ -2,6 +2,7 @@
 
 import json
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -99,10 +100,8 @@ def test_short_texts(human, model, tmp_path):
     assert "1 of 251 texts are shorter than 4 tokens and were left out" in str(told[0].message)
     assert found.comparison.scores["greedy"].n == (250, 250)
     assert read(found.files["greedy"]).ids[0] == "2"
-    assert (found.winner, found.verdict) == (
-        None,
-        f"{next(iter(found.comparison.scores))} was compared with the reference only.",
-    )
+    own = found.comparison.scores["greedy"].verdict
+    assert (found.winner, found.verdict) == (None, f"greedy was compared with the reference only. {own}")
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match=r"file: the folder cannot be created: File exists\.$"):
         sweep(human, model, ["greedy"], tmp_path / "file", PLAN, tokens=4, embedder=letters)
@@ -112,14 +111,21 @@ def test_short_texts(human, model, tmp_path):
 
 
 def fake(swept, scores, apart):
-    """A sweep of these scores in which these pairs are apart."""
+    """A sweep of these certified values in which these pairs are apart."""
     plain = next(iter(swept.comparison.scores.values())).to_dict()
     differences = [
-        Difference(a, b, {"mauve": scores[a] - scores[b]}, {}, {}, {"mauve": 0.01 if {a, b} in apart else 0.5})
+        Difference(
+            a, b, {"mauve": scores[a] - scores[b]}, {"mauve": (-1, 1)}, {}, {"mauve": 0.01 if {a, b} in apart else 0.5}
+        )
         for i, a in enumerate(scores)
         for b in list(scores)[i + 1 :]
     ]
-    made = {name: Score.from_dict(plain | {"mauve": value}) for name, value in scores.items()}
+    made = {
+        name: Score.from_dict(
+            plain | {"certified": plain["certified"] | {"mauve": {"value": value, "low": 0, "high": 1}}}
+        )
+        for name, value in scores.items()
+    }
     first = next(iter(scores))
     ranks = {first: (1, 1 + sum({first, other} not in apart for other in scores if other != first))}
     comparison = Comparison(made, tuple(differences), ranks, (), {}, None, swept.comparison.signature, ())
@@ -130,7 +136,10 @@ def test_no_winner_inside_the_noise(swept):
     scores = {"a": 0.9, "b": 0.8, "c": 0.7, "d": 0.6}
     near = fake(swept, scores, [{"a", "c"}, {"a", "d"}, {"b", "d"}])
     assert (near.best, near.winner) == (("a", "b"), None)
-    assert near.verdict == "No winner can be named: a and b cannot be told apart (5 % level, corrected for all pairs)."
+    assert near.verdict == (
+        "No winner can be named: a and b cannot be told apart (5 % level, corrected for all pairs). "
+        "Last are c and d, which cannot be told apart."
+    )
     clear = fake(swept, scores, [{"a", other} for other in "bcd"])
     assert (clear.best, clear.winner) == (("a",), "a")
     assert clear.verdict.startswith("a is closest to the reference")
@@ -143,6 +152,7 @@ def test_best_of_the_real_sweep(swept):
     assert swept.best[0] == next(iter(swept.comparison.scores))
     data = json.loads(json.dumps(swept.to_dict()))
     assert (data["kind"], tuple(data["best"]), data["winner"]) == ("mallow sweep", swept.best, swept.winner)
+    assert data["verdict"] == swept.verdict
 
 
 # --- the picture
@@ -167,23 +177,45 @@ def test_the_curve_is_drawn_with_its_band(swept):
     figure = pytest.importorskip("matplotlib.figure", reason="needs matplotlib: pip install 'mallow[plot]'").Figure()
     ax = swept.plot(figure.subplots())
     scores = swept.comparison.scores
-    curve = ax.containers[0].lines[0]
+    curve = ax.lines[0]
     assert curve.get_xdata().tolist() == [0.3, 0.9, 1.0]
     assert curve.get_ydata().tolist() == [scores[name].mauve for name in DECODERS[:3]]
-    [band] = ax.collections[:1]
+    [band] = [each for each in ax.collections if each.get_label() == "95 % of other draws"]
     inside = np.concatenate([path.vertices for path in band.get_paths()])
-    ends = [scores[name].interval["mauve"] for name in DECODERS[:3]]
-    for x, pair in zip((0.3, 0.9, 1.0), ends, strict=True):
-        if pair is not None:
-            assert inside[np.isclose(inside[:, 0], x), 1].min() == pytest.approx(pair[0])
-            assert inside[np.isclose(inside[:, 0], x), 1].max() == pytest.approx(pair[1])
+    for x, name in zip((0.3, 0.9, 1.0), DECODERS[:3], strict=True):
+        low, high = scores[name].interval["mauve"]
+        assert low <= scores[name].mauve <= high
+        assert inside[np.isclose(inside[:, 0], x), 1].min() == pytest.approx(low)
+        assert inside[np.isclose(inside[:, 0], x), 1].max() == pytest.approx(high)
+    [certified] = ax.containers
+    assert certified.lines[0].get_ydata().tolist() == [scores[name].certified["mauve"].value for name in DECODERS[:3]]
+    reach = certified.lines[2][0].get_segments()
+    assert [segment[1, 1] for segment in reach] == pytest.approx(
+        [scores[name].certified["mauve"].high for name in DECODERS[:3]]
+    )
     shown = {each.get_text() for each in ax.get_legend().get_texts()}
-    assert shown == {"95 % interval", "greedy", "noise floor", "nucleus:…"}
+    assert shown == {
+        "95 % of other draws",
+        "greedy, published",
+        "self-score",
+        "nucleus:…, published",
+        "certified, with its 95 % confidence limit",
+    }
     assert (ax.get_xlabel(), ax.get_ylabel(), ax.get_xscale()) == ("nucleus:…", "MAUVE", "linear")
     with pytest.raises(
         InputError, match=r"^`family` must be one of the families of decoders \(nucleus:…\); got 'beam'\.$"
     ):
         swept.plot(family="beam")
+
+
+def test_what_is_missing_is_not_drawn(swept):
+    figure = pytest.importorskip("matplotlib.figure", reason="needs matplotlib: pip install 'mallow[plot]'").Figure()
+    scores = {name: replace(one, interval={}, certified={}) for name, one in swept.comparison.scores.items()}
+    ax = replace(swept, comparison=replace(swept.comparison, scores=scores)).plot(figure.subplots())
+    assert not ax.collections
+    assert not ax.containers
+    shown = {each.get_text() for each in ax.get_legend().get_texts()}
+    assert shown == {"greedy, published", "self-score", "nucleus:…, published"}
 
 
 def test_several_families_are_drawn_one_below_the_other(swept):

@@ -11,11 +11,12 @@ from mallow.explain import EDITS, Audit, Effect
 AUDIT = Audit(
     embedder="letters",
     n=100,
-    floor=0.98,
+    untouched=0.98,
+    untouched_certified=1.0,
     effects=(
-        Effect("words shuffled", 0.979, -0.001, -0.02, 0.02, "no"),
-        Effect("looping", 0.4, -0.6, -0.7, -0.5, "yes"),
-        Effect("first half", 0.9, -0.1, -0.3, 0.1, "unclear"),
+        Effect("words shuffled", 0.979, 0.999, -0.001, -0.02, 0.02, "no"),
+        Effect("looping", 0.4, 0.1, -0.9, -0.95, -0.85, "yes"),
+        Effect("first half", 0.97, 0.9, -0.1, -0.3, 0.1, "unclear"),
     ),
     rate=1234.5,
 )
@@ -29,7 +30,11 @@ def test_averaged_word_vectors_are_blind_to_order_and_case(passages):
     assert (seen["words shuffled"], seen["lower case"]) == ("no", "no")
     assert seen["looping"] == "yes"
     assert audit.n == 450
-    assert audit.floor > 0.95
+    assert audit.untouched > 0.95
+    assert audit.untouched_certified > 0.95
+    for effect in audit.effects:  # the change can be recomputed from what is beside it
+        assert effect.difference == pytest.approx(effect.certified - audit.untouched_certified, abs=1e-9)
+        assert effect.low <= effect.difference <= effect.high
     assert 10 < audit.rate < 1e6
     assert audit.embedder.startswith("WordVectors(glove")
     assert Audit.from_json(audit.to_json()) == audit
@@ -41,7 +46,18 @@ def test_a_kernel_of_word_pairs_sees_the_order(passages):
     effects = {effect.edit: effect for effect in audit.effects}
     assert effects["words shuffled"].seen == "yes"
     assert effects["lower case"].difference == pytest.approx(0, abs=1e-9)
-    assert effects["looping"].mauve < audit.floor
+    assert effects["looping"].mauve < audit.untouched
+
+
+def test_features_that_do_not_change_are_not_seen(passages):
+    def letters(texts):
+        return np.array([[text.lower().count(letter) for letter in "aeiourst"] for text in texts], float)
+
+    audit = audit_embedder(passages[:200], letters, repeats=1)
+    effects = {effect.edit: effect for effect in audit.effects}
+    for edit in ("words shuffled", "lower case"):
+        assert (effects[edit].seen, effects[edit].difference) == ("no", 0.0)
+    assert effects["first quarter"].seen == "yes"
 
 
 def test_caveats_of_the_embedder_are_kept_and_raised(passages):
@@ -63,14 +79,15 @@ def test_caveats_of_the_embedder_are_kept_and_raised(passages):
 
 def test_the_text_has_the_table_the_rate_and_the_blind_spots():
     assert str(AUDIT) == (
-        "edit             MAUVE     change (95 % interval)     seen\n"
-        "untouched       0.9800          (the noise floor)\n"
-        "words shuffled  0.9790  -0.001 (-0.020 to +0.020)       no\n"
-        "looping         0.4000  -0.600 (-0.700 to -0.500)      yes\n"
-        "first half      0.9000  -0.100 (-0.300 to +0.100)  unclear\n"
-        "\n"
         "letters: 2 × 100 texts, 1,234 texts per second\n"
-        "This embedder is blind to: words shuffled (the score falls by less than 0.05, if at all)."
+        "This embedder is blind to: words shuffled (the evidence falls by less than 0.05, if at all).\n"
+        "\n"
+        "                published  certified           change of certified\n"
+        "edit                MAUVE      MAUVE         (95 % interval of it)     seen\n"
+        "untouched          0.9800     1.0000                             –\n"
+        "words shuffled     0.9790     0.9990  -0.0010 (-0.0200 to +0.0200)       no\n"
+        "looping            0.4000     0.1000  -0.9000 (-0.9500 to -0.8500)      yes\n"
+        "first half         0.9700     0.9000  -0.1000 (-0.3000 to +0.1000)  unclear"
     )
     assert AUDIT._repr_html_().startswith("<p>letters: 2 × 100 texts, 1,234 texts per second</p><table>")
 
@@ -83,8 +100,8 @@ def test_it_survives_json():
 def test_the_data_frame_has_one_row_per_edit():
     pytest.importorskip("pandas", reason="needs pip install 'mallow[frames]'")
     frame = AUDIT.to_frame()
-    assert frame.columns.tolist() == ["edit", "mauve", "difference", "low", "high", "seen"]
-    assert frame["low"].tolist() == [-0.02, -0.7, -0.3]
+    assert frame.columns.tolist() == ["edit", "mauve", "certified", "difference", "low", "high", "seen"]
+    assert frame["low"].tolist() == [-0.02, -0.95, -0.3]
 
 
 def test_the_picture_has_one_interval_per_edit():

@@ -11,6 +11,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Callable
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
@@ -101,8 +102,10 @@ def of_score(score: Any) -> dict[str, Any]:
         "midpoint": score.midpoint,
         "std": score.std,
         "interval": score.interval,
-        "debiased": score.debiased,
-        "noise_floor": score.noise_floor,
+        "debiased": {name: astuple(one) for name, one in score.debiased.items()},
+        "certified": {name: astuple(one) for name, one in score.certified.items()},
+        "p_value": score.p_value,
+        "self_score": score.self_score,
         "values": score.values,
         "n": score.n,
         "scale": score.scale,
@@ -129,6 +132,7 @@ def of_comparison(comparison: Any) -> dict[str, Any]:
         "groups": comparison.groups,
         "variance": comparison.variance,
         "winner": comparison.winner,
+        "last": comparison.last,
     }
 
 
@@ -234,19 +238,15 @@ def diagnose_texts() -> Any:
 def check() -> Any:
     human = points(500, 4)
     before = mallow.score(human, points(500, 4, 0.1, 1), rng=3)
-    found = [
-        mallow.check_regression(human, points(500, 4, shift, 2), before, same_reference=same, rng=3)
-        for shift in (0.1, 0.6)
-        for same in (False, True)
-    ]
-    return [[one.ok, one.drop, one.interval, one.before, one.now] for one in found]
+    found = [mallow.check_regression(human, points(500, 4, shift, 2), before, rng=3) for shift in (0.1, 0.6)]
+    return [[one.outcome, one.drop, one.interval, one.before, one.now] for one in found]
 
 
 @call
 def plan() -> Any:
     x, a, b = (points(200, 4, shift, seed) for seed, shift in enumerate((0, 0.3, 0.5)))
-    found = mallow.plan_samples(x, a, b, detect=0.2, repeats=2)
-    return [found.n, found.n_observed, found.repeats, found.pilot, found.simulated, found.bound]
+    found = mallow.plan_samples(x, a, b, detect=0.2)
+    return [found.n, found.n_observed, found.pilot, found.unit]
 
 
 @call
@@ -309,7 +309,8 @@ def sweep() -> Any:
 @call
 def audit() -> Any:
     found = mallow.audit_embedder(sentences(240, 5), letters, repeats=2)
-    return [found.n, found.floor, [[e.edit, e.mauve, e.difference, e.low, e.high, e.seen] for e in found.effects]]
+    effects = [[e.edit, e.mauve, e.certified, e.difference, e.low, e.high, e.seen] for e in found.effects]
+    return [found.n, found.untouched, found.untouched_certified, effects]
 
 
 @call

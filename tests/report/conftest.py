@@ -15,6 +15,7 @@ from mallow.estimate import Quantize
 from mallow.evaluate import Comparison, Difference, Measure
 from mallow.explain import diagnose
 from mallow.report import html
+from mallow.results import Estimate
 
 ATTACK = "<script>document.title = 'owned'</script> & <b>bold</b>"
 MEASURE = Measure(Quantize(bins=20))
@@ -66,12 +67,22 @@ def diagnosed():
 
 @pytest.fixture(scope="session")
 def compared_as(compared):
-    """Makes a comparison with these scores, of which these pairs differ significantly."""
+    """Makes a comparison with these certified values, of which these pairs differ significantly."""
     score = compared.scores["near"]
 
     def build(means, apart=(), baseline=None):
-        floor = {**score.noise_floor, "mauve": 0.95}
-        scores = {name: replace(score, mauve=value, noise_floor=floor) for name, value in means}
+        itself = {**score.self_score, "mauve": 0.95}
+        scores = {
+            name: replace(
+                score,
+                mauve=value,
+                self_score=itself,
+                certified={**score.certified, "mauve": Estimate(value, 0.0, (1 + value) / 2)},
+                p_value=1e-9,
+                reasons=(),
+            )
+            for name, value in means
+        }
         names, values = list(scores), dict(means)
         differences = tuple(
             Difference(

@@ -7,6 +7,7 @@ import pytest
 from mallow.errors import Caveat, InputError
 from mallow.report import collect_caveats
 from mallow.report._comparison import as_comparison
+from mallow.results import Estimate
 
 OF_MODEL = Caveat("length", "texts are short.", "model")
 OF_REFERENCE = Caveat("duplicates", "copies.", "reference")
@@ -19,8 +20,15 @@ def test_a_comparison_stays_as_it_is(compared):
 
 def test_scores_are_put_in_order_and_named(compared):
     score = replace(compared.scores["near"], caveats=(OF_MODEL, OF_REFERENCE, OF_NOBODY))
-    comparison = as_comparison({"low": replace(score, mauve=0.1), "high": score})
+    far = replace(score, certified={**score.certified, "mauve": Estimate(0.1, 0.0, 0.2)})
+    comparison = as_comparison({"low": far, "high": score})
     assert list(comparison.scores) == ["high", "low"]
+    lower = replace(score, mauve=0.1, certified={}, certified_frontier=None)
+    assert list(as_comparison({"low": far, "lower": lower, "none": replace(lower, mauve=0.2)}).scores) == [
+        "none",
+        "lower",
+        "low",
+    ]
     assert (comparison.winner, comparison.ranks, comparison.differences) == (None, {}, ())
     assert [caveat.system for caveat in comparison.caveats] == ["high", "reference", "high", "low", "reference", "low"]
     assert list(as_comparison(score).scores) == ["model"]

@@ -16,7 +16,7 @@ from mallow.errors import Caveat, InputError
 from mallow.evaluate import Comparison
 from mallow.explain import Diagnosis, Example, Region
 from mallow.report import collect_caveats, html, write
-from mallow.results import merge_caveats
+from mallow.results import Estimate, at_least, at_most, merge_caveats, p_number
 
 VOID = {"meta", "img"}
 
@@ -181,28 +181,70 @@ def test_the_ranking_has_every_number(compared, page):
     assert compared.groups == (("near", "twin"), ("far <b>",)) or compared.groups == (("twin", "near"), ("far <b>",))
     for name, score in compared.scores.items():
         best, worst = compared.ranks[name]
-        pair = score.interval["mauve"]
+        low, high = score.interval["mauve"]
+        certified = score.certified["mauve"]
         shown = [
             f"{best}–{worst}" if best != worst else f"{best}",
             name,
             "B" if name == "far <b>" else "A",
+            f"{certified.value:.4f}",
+            f"at most {at_most(certified.high)}",
+            p_number(score.p_value),
             f"{score.mauve:.3f}",
-            f"{score.std['mauve']:.3f}",
-            f"{score.debiased['mauve']:.3f}",
-            score.interval_text("mauve") if pair is None else f"{pair[0]:.3f} to {pair[1]:.3f}",
-            f"{score.noise_floor['mauve']:.3f}",
+            f"{low:.3f} to {high:.3f}",
+            f"{score.self_score['mauve']:.3f}",
             "300",
         ]
         assert " ".join(shown) in text
+        assert f"{name} : {score.verdict}" in text
         for key in ("frontier_integral", "midpoint"):
-            assert f"{getattr(score, key):.3f} {score.std[key]:.3f}" in text
+            certified, corrected, (low, high) = score.certified[key], score.debiased[key], score.interval[key]
+            shown = [
+                f"{certified.value:.4f}",
+                f"at least {at_least(certified.low)}",
+                f"{getattr(score, key):.3f}",
+                f"{low:.3f} to {high:.3f}",
+                f"{score.std[key]:.3f}",
+                f"{corrected.value:.3f}",
+                f"{corrected.low:.3f} to {corrected.high:.3f}",
+                f"{score.self_score[key]:.3f}",
+            ]
+            assert " ".join(shown) in text
+
+
+def test_every_value_lies_in_the_range_beside_it(page):
+    cells = re.findall(
+        r"(\d\.\d+)(?:</strong>)?</td>(?=\s*<td[^>]*>(?:at (most|least) )?(\d\.\d+)(?: to (\d\.\d+))?</td>)", page
+    )
+    ranges = [(float(value), kind, float(first), second) for value, kind, first, second in cells if kind or second]
+    assert (
+        len(ranges) >= 3 * 2 + 9 * 3
+    )  # certified and published in the ranking, and bias-corrected among all summaries
+    for value, kind, first, second in ranges:
+        low, high = (0.0, first) if kind == "most" else (first, float(second or "inf"))
+        assert low <= value <= high
+
+
+def test_every_95_per_cent_says_of_what(page):
+    outside = re.sub(r"<(style|script)>.*?</\1>", "", page, flags=re.DOTALL)
+    after = re.findall(r"95 %\s+(\w+\s+\w+)", Parsed(outside).text)
+    assert len(after) > 5
+    assert {re.sub(r"\s+", " ", words).split()[0] for words in after} <= {"confidence", "of", "interval"}
+    assert "noise floor" not in page.lower()
 
 
 def test_differences_and_diagnoses_are_there(compared, diagnosed, page):
     text = Parsed(page).text
-    for difference in compared.differences:
-        value = f"{difference.difference['mauve']:.3f}".replace("-", "−")
-        assert f"{difference.first} {difference.second} {value}" in text
+    places = list(compared.scores)
+    for difference in compared.ordered_differences():
+        value, (low, high) = difference.difference["mauve"], difference.interval["mauve"]
+        shown = f"{value:.4f} {low:.4f} to {high:.4f}".replace("-", "−")
+        assert f"{difference.first} {difference.second} {shown} {p_number(difference.p_value['mauve'])}" in text
+        assert places.index(difference.first) < places.index(difference.second)
+        first, second = (
+            round(compared.scores[name].certified["mauve"].value, 4) for name in (difference.first, difference.second)
+        )
+        assert value == pytest.approx(first - second, abs=1.01e-4)  # from what is printed
     assert "cannot be told apart" in text
     assert re.search(r"(near|twin) is closer", text)
     region = diagnosed["far <b>"].invented[0]
@@ -231,6 +273,8 @@ def test_methods_name_the_settings(compared, page):
     assert "with scale c = 5." in text
     assert "means over 3 runs with different seeds of clustering (seed 0)." in text
     assert "corrected by Holm's method over 3 pairs" in text
+    assert "p-values of no gap come from 499 permutations of units." in text
+    assert "The self-score is the mean score of random parts of the reference against each other." in text
     assert str(compared.signature) in text
 
 
@@ -254,14 +298,17 @@ def test_methods_name_the_settings(compared, page):
 def test_the_page_begins_with_the_verdict(compared_as, apart, baseline, sentence):
     comparison = compared_as([("a", 0.9), ("b", 0.8), ("c", 0.7)], apart, baseline)
     assert comparison.verdict.startswith(sentence)
-    assert f"{comparison.verdict} a scores 0.900, which is 0.050 below" in Parsed(html(comparison)).text
+    gap = "a against the reference: the gap is real: with 95 % confidence MAUVE is at most 0.95 (p < 1e-6)."
+    text = Parsed(html(comparison)).text
+    assert f"3 systems against the reference {comparison.verdict} {gap} Ranking" in text
 
 
 def test_untested_differences_name_no_winner(compared):
-    scores = {"low": replace(compared.scores["near"], mauve=0.5), "high": compared.scores["near"]}
-    text = Parsed(html(scores)).text
-    assert "No winner can be named: the differences were not tested. high has the highest score." in text
-    assert re.search(r"\bhigh \d\.\d{3} .*\blow 0\.500 ", text)  # the best first
+    near = compared.scores["near"]
+    low = {**near.certified, "mauve": Estimate(0.5, 0.0, 0.6)}
+    text = Parsed(html({"low": replace(near, certified=low), "high": near})).text
+    assert "No winner can be named: the differences were not tested. high has the highest certified MAUVE." in text
+    assert re.search(r"\bhigh \d\.\d{4} .*\blow 0\.5000 ", text)  # the best first
 
 
 # --- one score, several, and what estimators without bins leave out
@@ -282,17 +329,23 @@ def test_a_score_without_bins_and_repeats(compared):
     score = replace(
         compared.scores["near"],
         debiased={},
-        interval=dict.fromkeys(compared.scores["near"].interval),
+        interval={},
+        certified={},
+        certified_frontier=None,
+        evidence=None,
         band=None,
         signature=replace(compared.scores["near"].signature, bins=None),
         values={"mauve": (0.9,)},
     )
     page = html(score)
     text = Parsed(page).text
-    assert "– not available without bins" in text
+    assert f"model – – {p_number(score.p_value)} {score.mauve:.3f} – {score.self_score['mauve']:.3f}" in text
     assert "The estimator was run once (seed 0)." in text
     assert not re.search(r"in \d+ bins", text)
-    assert "Intervals are at" not in text
+    assert "The range beside a published score" not in text
+    assert "held-out evidence" not in text
+    assert "dashed curve" not in text
+    assert 'class="certified"' not in page
     assert "darker band" not in text
     assert 'class="band"' not in page
     assert '<rect class="interval" x="1"' in page  # in the key

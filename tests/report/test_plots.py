@@ -48,7 +48,7 @@ def test_every_system_and_axis_is_named(compared, make):
 
 
 def test_frontiers_are_drawn_in_both_coordinates(compared):
-    raw, exponentiated = frontier_figure(compared).axes
+    raw, exponentiated, certified = frontier_figure(compared).axes
     for line, curve, one in zip(raw.lines, exponentiated.lines, compared.scores.values(), strict=True):
         lam = one.frontier.lam
         inner = (lam >= 0.01) & (lam <= 0.99)
@@ -57,12 +57,26 @@ def test_frontiers_are_drawn_in_both_coordinates(compared):
         x, y = curve.get_data()
         assert np.trapezoid(y, x) == approx(one.mauve, abs=0.01)
         assert (x[0], y[0], x[-1], y[-1]) == (0, 1, 1, 0)
-    for ax in (raw, exponentiated):
+    for line, one in zip(certified.lines, compared.scores.values(), strict=True):
+        assert np.trapezoid(line.get_ydata(), line.get_xdata()) == approx(one.certified["mauve"].value, abs=0.01)
+    for ax in (raw, exponentiated, certified):
         (left, right), (bottom, top) = ax.get_xlim(), ax.get_ylim()
         assert left == bottom == 0
         for line in ax.lines:
             assert line.get_xdata().max() <= right
             assert line.get_ydata().max() <= top
+
+
+def test_the_legends_have_published_and_certified_values(compared):
+    raw, _, certified = frontier_figure(compared).axes
+    for ax, value in ((raw, lambda one: one.mauve), (certified, lambda one: one.certified["mauve"].value)):
+        shown = [each.get_text() for each in ax.get_legend().get_texts()]
+        assert shown == [f"{name}: {value(one):.3f}" for name, one in compared.scores.items()]
+
+
+def test_without_certificates_there_is_no_panel_for_them(compared):
+    bare = replace(compared.scores["near"], certified={}, certified_frontier=None)
+    assert len(frontier_figure({"near": bare, "far": compared.scores["far <b>"]}).axes) == 2
 
 
 def test_systems_differ_without_colour():
@@ -100,19 +114,39 @@ def test_rank_ranges(compared):
     drawn = [tuple(line.get_xdata()) for line in ax.lines]
     assert drawn[::-1] == list(compared.ranks.values())
     assert [each.get_text() for each in ax.get_yticklabels()][::-1] == list(compared.ranks)
-    with pytest.raises(InputError, match=r"^`comparison` must have ranks; it has none\. Compare all pairs"):
+    with pytest.raises(
+        InputError,
+        match=r"^`comparison` must have ranks; it has none\. Compare all pairs: mallow\.compare with baseline=None\.$",
+    ):
         rank_figure(compared.scores["near"])
 
 
-def test_scores_intervals_and_floors(compared):
+def test_scores_with_their_own_intervals_and_what_is_certified(compared):
     ax = score_figure(compared).axes[0]
+    limits = [container.lines for container in ax.containers]
     for place, one in enumerate(list(compared.scores.values())[::-1]):
         here = [tuple(line.get_xdata()) for line in ax.lines if set(line.get_ydata()) == {place}]
         assert (one.mauve,) in here
-        assert (one.noise_floor["mauve"],) in here
-        assert (one.interval["mauve"] is None) or tuple(one.interval["mauve"]) in here
+        assert (one.self_score["mauve"],) in here
+        assert tuple(one.interval["mauve"]) in here  # around the score that is drawn
+        point, _, (reach,) = limits[place]
+        assert point.get_xdata().tolist() == [one.certified["mauve"].value]
+        [[[low, _], [high, _]]] = reach.get_segments()
+        assert (low, high) == (approx(one.certified["mauve"].value), approx(one.certified["mauve"].high))
     shown = [each.get_text() for each in ax.get_legend().get_texts()]
-    assert sorted(shown) == ["95 % interval, bias-corrected", "noise floor", "score, spread over seeds"]
+    assert sorted(shown) == [
+        "95 % of other draws",
+        "certified, with its 95 % confidence limit",
+        "published score",
+        "self-score",
+    ]
+
+
+def test_what_is_missing_is_not_drawn(compared):
+    ax = score_figure({"bare": replace(compared.scores["near"], interval={}, certified={})}).axes[0]
+    assert len(ax.lines) == 2  # the score and the self-score
+    assert not ax.containers
+    assert sorted(each.get_text() for each in ax.get_legend().get_texts()) == ["published score", "self-score"]
 
 
 def test_without_matplotlib_the_message_says_what_to_install(compared, monkeypatch):
@@ -177,6 +211,7 @@ def test_the_band_is_stored_and_may_be_missing(banded):
     alone = replace(made, band=None)
     assert Score.from_dict(alone.to_dict()).band is None
     assert len(frontier_figure(alone).axes[1].patches) == 0
+    assert len(frontier_figure(made).axes[1].patches) == 1
 
 
 def test_one_repeat_has_no_band():

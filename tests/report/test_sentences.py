@@ -10,17 +10,20 @@ from mallow.report import _sentences as sentences
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 
-def test_the_gap_is_that_of_the_best_system(compared_as):
+def test_the_gap_is_that_of_the_first_system_by_evidence(compared, compared_as):
     assert sentences.gap_sentence(compared_as([("a", 0.9), ("b", 0.8)])) == (
-        "a scores 0.900, which is 0.050 below the 0.950 that the reference scores against itself (the noise floor)."
+        "a against the reference: the gap is real: with 95 % confidence MAUVE is at most 0.95 (p < 1e-6)."
     )
+    first = next(iter(compared.scores))
+    shown = sentences.gap_sentence(compared)
+    assert shown.startswith(f"{first} against the reference: no gap was found (p = ")
+    assert shown.endswith("these 300 and 300 samples cannot be told apart.")
 
 
-def test_there_is_no_gap_above_the_floor(compared_as):
-    assert sentences.gap_sentence(compared_as([("a", 0.96)])) == (
-        "a scores 0.960, no less than the reference scores against itself (0.950, the noise floor): this score shows no "
-        "gap. Samples that continue the reference's own prompts may score above the floor."
-    )
+def test_nothing_is_said_twice_about_a_single_system(compared_as):
+    alone = compared_as([("a", 0.96)])
+    assert sentences.gap_sentence(alone) == ""
+    assert alone.verdict.endswith("MAUVE is at most 0.98 (p < 1e-6).")
 
 
 def test_the_title_counts_the_systems(compared, compared_as):

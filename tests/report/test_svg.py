@@ -1,5 +1,7 @@
 """The geometry of the drawings: what is drawn is what was measured."""
 
+from dataclasses import replace
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -48,9 +50,32 @@ def test_costs_are_drawn_from_the_origin_up(compared):
 def test_strips_lie_in_the_chart(compared):
     axis, strips = svg.score_strips(compared.scores)
     for strip, score in zip(strips, compared.scores.values(), strict=True):
-        assert axis.low + strip.score / 100 * (axis.high - axis.low) == approx(score.mauve, abs=1e-3)
-        for place in (strip.score, strip.floor, *strip.spread, *(strip.interval or ())):
+        low, high = score.interval["mauve"]
+        certified = score.certified["mauve"]
+        for place, value in (
+            (strip.score, score.mauve),
+            (strip.itself, score.self_score["mauve"]),
+            (strip.interval[0], low),
+            (strip.interval[1], high),
+            (strip.certified[0], certified.value),
+            (strip.certified[1], certified.high),
+        ):
             assert 0 <= place <= 100
+            assert axis.low + place / 100 * (axis.high - axis.low) == approx(value, abs=1e-3)
+        assert strip.interval[0] <= strip.score <= strip.interval[1]
+
+
+def test_what_is_missing_is_not_drawn(compared):
+    bare = replace(compared.scores["near"], interval={}, certified={}, certified_frontier=None)
+    _, [strip] = svg.score_strips({"bare": bare})
+    assert (strip.interval, strip.certified) == (None, None)
+    assert svg.exponentiated_square(bare).certified == svg.cost_square(bare).certified == ""
+
+
+def test_the_certified_curve_bounds_the_certified_area(compared):
+    for score in compared.scores.values():
+        x, y = points(svg.exponentiated_square(score).certified).T
+        assert np.trapezoid(200 - y, x) / 200**2 == approx(score.certified["mauve"].value, abs=0.01)
 
 
 def test_a_stored_comparison_draws_the_same(compared):

@@ -6,12 +6,26 @@ from dataclasses import fields, replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import mallow
 from mallow.errors import Caveat, InputError, warn_about
-from mallow.evaluate import _pilot
 from mallow.generate import GenerationPlan, NGram
-from mallow.results import FORMS, Result, TableData, from_plain, join_names, merge_caveats, render, to_plain
+from mallow.results import (
+    FORMS,
+    Result,
+    TableData,
+    at_least,
+    at_most,
+    from_plain,
+    join_names,
+    merge_caveats,
+    p_number,
+    p_text,
+    render,
+    to_plain,
+)
 
 WORDS = ["river", "house", "runs", "slowly", "green", "old", "stone", "light"]
 
@@ -38,7 +52,7 @@ def make(kind, folder):
     if kind == "check":
         return mallow.check_regression(x, b, mallow.score(x, a, repeats=2))
     if kind == "plan":
-        return mallow.plan_samples(x, a, b, detect=0.4, repeats=2)
+        return mallow.plan_samples(x, a, b, detect=0.4)
     if kind == "diagnosis":
         return mallow.diagnose(texts(150, 1), texts(120, 2) + ["Buy gold watches now."] * 30, embedder=letters)
     if kind == "audit":
@@ -56,10 +70,8 @@ KINDS = ["score", "comparison", "check", "plan", "diagnosis", "audit", "baseline
 
 @pytest.fixture(scope="module", params=KINDS)
 def result(request, tmp_path_factory):
-    with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore", mallow.EstimateWarning)
-        patch.setattr(_pilot, "_TRIALS", 3)  # the plan's own tests have more
-        patch.setattr(_pilot, "_LARGEST", 100)
         return make(request.param, tmp_path_factory.mktemp("sweep"))
 
 
@@ -153,6 +165,9 @@ def test_the_comparison_of_a_frame_names_systems_and_ranks():
     assert list(frame["system"]) == list(comparison.scores)
     assert list(frame["mauve"]) == [score.mauve for score in comparison.scores.values()]
     assert list(frame["best_rank"]) == [best for best, _ in comparison.ranks.values()]
+    for column, field in (("certified", "value"), ("certified_high", "high"), ("certified_low", "low")):
+        assert list(frame[column]) == [getattr(score.certified["mauve"], field) for score in comparison.scores.values()]
+    assert list(frame["p_value"]) == [score.p_value for score in comparison.scores.values()]
 
 
 # --- the parts
@@ -208,6 +223,39 @@ def test_a_table_wider_than_the_terminal_becomes_paragraphs():
     narrow = render("text", table, width=40)
     assert max(map(len, narrow.splitlines())) <= 40
     assert narrow.split("\n\n")[1].splitlines()[0] == "y"
+
+
+def test_headings_of_several_lines_and_columns_of_words():
+    table = TableData(
+        ["", "two\nlines", "words"], [["x", "1", "one"], ["long", "2.50", "three"]], left=(0, 2), breaks=[1]
+    )
+    assert render("text", table).splitlines() == [
+        "        two",
+        "      lines  words",
+        "x         1  one",
+        "",
+        "long   2.50  three",
+    ]
+    assert render("markdown", table).splitlines()[:2] == ["|  | two lines | words |", "| --- | ---: | --- |"]
+    assert render("latex", table).splitlines()[:3] == [r"\begin{tabular}{lrl}", r"\toprule", r" & two lines & words \\"]
+    assert "<th>two lines</th>" in render("html", table)
+    assert render("text", table, width=10).splitlines()[1:3] == ["two lines    1", "words      one"]
+
+
+@given(st.floats(0, 2), st.integers(2, 6))
+def test_limits_are_rounded_to_the_safe_side(value, digits):
+    above, below = float(at_most(value, digits)), float(at_least(value, digits))
+    assert below <= value <= above
+    assert above - below <= 1.01 * 10.0**-digits
+    assert len(at_most(value, digits)) == digits + 2
+    assert at_most(float(at_most(value, digits)), digits) == at_most(value, digits)  # what is round stays
+
+
+def test_p_values_are_written_as_people_write_them():
+    values = (1.0, 0.5, 0.0312, 0.00213, 2.34e-5, 1e-6, 9.9e-7, 1e-300)
+    numbers = ["1", "0.5", "0.031", "0.0021", "2.3e-5", "1e-6", "< 1e-6", "< 1e-6"]
+    assert [p_number(value) for value in values] == numbers
+    assert [p_text(value) for value in (0.5, 1e-9)] == ["p = 0.5", "p < 1e-6"]
 
 
 def test_a_result_without_a_layout_shows_its_plain_fields():

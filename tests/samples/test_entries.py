@@ -67,6 +67,7 @@ def rows_of(*entries):
         (rows_of(("a", None, "p"), ("b", None, "p")), 1, "ab"),
         (rows_of(("a",), ("b",), ("c",)), 2, "ab"),
         ([{"id": "", "text": "a"}, {"id": "", "text": "b"}, {"id": "1", "text": "c"}], 1, "ab"),
+        ([{"id": "", "prompt": prompt, "text": prompt} for prompt in "ab"] + rows_of(("c", "1", "c")), 1, "ab"),
         ([["a", "b"], ["c"], ["d", "e"]], 2, "abc"),
         (
             [{"prompt": "p", "text": ["a", "b"]}, {"prompt": "p", "text": ["c"]}, {"prompt": "q", "text": ["d"]}],

@@ -112,7 +112,9 @@ def test_bad_features(source, message, refused):
     refused(source, message)
 
 
-def test_a_limit_counts_prompts_of_an_npz_file(tmp_path, refused):
+@pytest.mark.parametrize("chunk", [2, 1 << 22])
+def test_a_limit_counts_prompts_of_an_npz_file(chunk, tmp_path, monkeypatch, refused):
+    monkeypatch.setattr(_finite, "_CHUNK", chunk)
     path, features = tmp_path / "a.npz", np.arange(12.0).reshape(6, 2)
     np.savez(path, features=features, ids=list("abcabc"))
     for limit, rows in ((1, [0, 3]), (2, [0, 1, 3, 4]), (3, range(6)), (9, range(6))):

@@ -117,11 +117,10 @@ def compare_command(
     type=click.IntRange(min=1),
     default=999,
     show_default=True,
-    help="How often the samples are exchanged at random.",
+    help="How often samples are exchanged at random.",
 )
 @embedder_options
 @reader_options
-@measure_options
 @rng_option
 def permutation_test_command(
     reference: str,
@@ -129,21 +128,19 @@ def permutation_test_command(
     permutations: int,
     embedder: EmbedderChoice,
     read: SampleReader,
-    measure: Measure,
     rng: int,
 ) -> PermutationTest:
     """Test whether MODEL differs from REFERENCE at all, by exchanging samples between them.
 
-    The p-value is exact only if all samples are independent: not with several generations per prompt, nor with
-    continuations of the reference's own prompts.
+    Samples with the same id or prompt stay together, so that shared prompts and several samples per prompt are allowed. It
+    is the test behind the p-value of `mallow score`, and the same for every measure.
     """
     from mallow.cli._plain_results import PermutationTest
-    from mallow.evaluate import permutation_test
+    from mallow.evaluate import run_permutations
 
     x, y = read_arguments(read, REFERENCE=reference, MODEL=model)
-    chosen = embedder(x.kind)
-    p_value = permutation_test(x, y, measure=measure, embedder=chosen, permutations=permutations, rng=rng)
-    return PermutationTest(p_value, permutations, (len(x), len(y)))
+    test = run_permutations(x, y, embedder=embedder(x.kind), permutations=permutations, rng=rng)
+    return PermutationTest.from_test(test, (len(x), len(y)))
 
 
 @result_command(
@@ -155,13 +152,14 @@ def permutation_test_command(
 @click.argument("reference")
 @click.argument("model_a")
 @click.argument("model_b")
-@click.option("--detect", type=float, default=0.01, show_default=True, help="The difference in MAUVE to be detected.")
+@click.option(
+    "--detect", type=float, default=0.01, show_default=True, help="The difference in certified MAUVE to be detected."
+)
 @click.option("--power", type=float, default=0.8, show_default=True, help="The probability of detecting it.")
 @click.option("--level", type=float, default=0.05, show_default=True, help="The level of significance, two-sided.")
 @embedder_options
 @reader_options
 @measure_options
-@repeats_option
 @rng_option
 def plan_command(
     reference: str,
@@ -173,12 +171,12 @@ def plan_command(
     embedder: EmbedderChoice,
     read: SampleReader,
     measure: Measure,
-    repeats: int,
     rng: int,
 ) -> SamplePlan:
     """Estimate, from a pilot of each, how many samples are needed to tell MODEL_A from MODEL_B.
 
-    A few hundred samples per model are enough for a pilot.
+    A few hundred samples of each are enough for a pilot. The plan is for `mallow compare`, whose verdict rests on held-out
+    evidence: of the options of the measure only --divergence and --scale matter.
     """
     from mallow.evaluate import plan_samples
 
@@ -192,24 +190,32 @@ def plan_command(
         level=level,
         measure=measure,
         embedder=embedder(x.kind),
-        repeats=repeats,
         rng=rng,
     )
 
 
+def _exit_code(check: Check) -> int:
+    strict = click.get_current_context().params["strict"]
+    return {"passed": 0, "regression": 3, "cannot tell": 4 if strict else 0}[check.outcome]
+
+
 @result_command(
     "check",
-    "Exit 1 if a score has really dropped: for continuous integration.",
+    "Exit 3 if a model has got worse: for continuous integration.",
     example="mallow check human.jsonl new.jsonl --baseline result.json --max-drop 0.02",
     plot="the drop with its interval",
-    exit_code=lambda check: 0 if check.ok else 1,
+    exit_code=_exit_code,
 )
 @click.argument("reference")
 @click.argument("model")
 @click.option("--baseline", required=True, metavar="FILE", help="What `mallow score --format json` printed earlier.")
 @click.option("--max-drop", type=float, default=0.02, show_default=True, help="The drop in MAUVE that is allowed.")
+@click.option("--strict", is_flag=True, help="Exit 4 if the samples are too few to tell, instead of 0.")
+@click.option("--junit", metavar="FILE", help="Write the outcome as a JUnit file: .xml.")
 @click.option(
-    "--same-reference", is_flag=True, help="The baseline was scored against the very same reference: less noise."
+    "--github-summary",
+    is_flag=True,
+    help="Append the outcome to the summary of the GitHub Actions job (the file that GITHUB_STEP_SUMMARY names).",
 )
 @embedder_options
 @reader_options
@@ -220,31 +226,37 @@ def check_command(
     model: str,
     baseline: str,
     max_drop: float,
-    same_reference: bool,
+    strict: bool,
+    junit: str | None,
+    github_summary: bool,
     embedder: EmbedderChoice,
     read: SampleReader,
     measure: Measure | None,
     rng: int,
 ) -> Check:
-    """Exit 1 if MODEL scores worse than the baseline by more than --max-drop, and the drop is not noise.
+    """Compare MODEL with an earlier score, the baseline: has certified MAUVE dropped by more than --max-drop?
 
-    The measure is that of the baseline. If the baseline was made with options such as --bins, pass the same ones; the
-    others then have the defaults of `mallow score`. Any other failure also exits 1, with a message on standard error.
+    There are three outcomes. Passed: the whole interval of the drop is at most --max-drop; exit 0. Regression: all of it is
+    above; exit 3. Cannot tell: the samples are too few; exit 0, or 4 with --strict. An error exits 1, and wrong usage 2.
+
+    The noise that both runs share cancels, so use the same reference as in the baseline. The measure is that of the
+    baseline. If the baseline was made with options such as --bins, pass the same ones; the others then have the defaults of
+    `mallow score`.
     """
+    from mallow.cli._ci_reports import append_summary, find_summary_file, github_markdown, junit_xml
     from mallow.evaluate import check_regression, read_baseline
 
+    junit_file = None if junit is None else check_output_file(junit, ".xml")
+    summary_file = find_summary_file() if github_summary else None
     before = read_baseline(baseline)
     x, y = read_arguments(read, REFERENCE=reference, MODEL=model)
-    return check_regression(
-        x,
-        y,
-        before,
-        max_drop=max_drop,
-        measure=measure,
-        embedder=embedder(x.kind),
-        same_reference=same_reference,
-        rng=rng,
-    )
+    check = check_regression(x, y, before, max_drop=max_drop, measure=measure, embedder=embedder(x.kind), rng=rng)
+    name = f"{model} against {reference}, baseline {baseline}"
+    if junit_file is not None:
+        save_text(junit_file, junit_xml(check, name, strict=strict))
+    if summary_file is not None:
+        append_summary(summary_file, github_markdown(check, name))
+    return check
 
 
 COMMANDS = (score_command, compare_command, permutation_test_command, plan_command, check_command)

@@ -1,4 +1,4 @@
-"""Results of commands whose functions return plain values: a p-value, a tuple of caveats."""
+"""Results of commands whose functions return plain values: a test, a tuple of caveats."""
 
 from __future__ import annotations
 
@@ -6,35 +6,60 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from mallow.errors import Caveat
-from mallow.results import Result, TableData, merge_caveats
+from mallow.inference import IdentityTest
+from mallow.results import Result, TableData, merge_caveats, p_text
 
 __all__ = ["Confounds", "PermutationTest"]
 
 
 @dataclass(frozen=True)
 class PermutationTest(Result):
-    """What `mallow.permutation_test` returned, and what it was asked."""
+    """What the test of identity said of two samples of these sizes."""
 
     KIND: ClassVar[str] = "permutation test"
 
     p_value: float
     permutations: int
+    exact: bool
+    tail: bool
+    statistics: dict[str, float]
     n: tuple[int, int]
 
+    @classmethod
+    def from_test(cls, test: IdentityTest, n: tuple[int, int]) -> PermutationTest:
+        """The result of a test."""
+        return cls(test.p_value, test.permutations, test.exact, test.tail, test.statistics, n)
+
     def __str__(self) -> str:
-        return (
-            f"p = {self.p_value:.4g}: the probability of a gap at least this large if {self.n[0]} reference and "
-            f"{self.n[1]} model samples came from one distribution, by {self.permutations} permutations; it is exact only "
-            "if all samples are independent."
-        )
+        lines = [
+            f"{p_text(self.p_value)}: the probability of a gap at least this large if {self.n[0]:,} reference and {self.n[1]:,} "
+            f"model samples came from one distribution, by {self.permutations:,} permutations in which samples with the same "
+            "id or prompt stay together."
+        ]
+        if self.tail:
+            lines.append(
+                "No permutation came near this gap, so that the probability is that of a normal tail, an approximation."
+            )
+        if not self.exact:
+            lines.append(
+                "It is approximate: the samples of one side come in groups and those of the other do not. Give both sides the "
+                "same prompts, or one sample per prompt."
+            )
+        return "\n".join(lines)
 
     def _table(self) -> TableData:
         rows = {
-            "p-value": f"{self.p_value:.4g}",
+            "p-value": p_text(self.p_value).removeprefix("p = ").removeprefix("p "),
             "permutations": str(self.permutations),
+            "exact": "yes" if self.exact and not self.tail else "no",
             "samples": f"{self.n[0]} and {self.n[1]}",
         }
+        rows |= {f"p-value of {name} alone": f"{value:.2g}" for name, value in self.statistics.items()}
         return TableData(["", "value"], list(rows.items()))
+
+    def _records(self) -> list[dict[str, Any]]:
+        whole = {"statistic": "all together", "p_value": self.p_value}
+        return [whole, *({"statistic": name, "p_value": value} for name, value in self.statistics.items())]
 
 
 @dataclass(frozen=True)

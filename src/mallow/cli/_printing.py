@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import textwrap
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,7 +17,6 @@ from mallow.engine import quiet
 from mallow.errors import EstimateWarning
 
 if TYPE_CHECKING:
-    from mallow.evaluate import Comparison
     from mallow.results import Result
 
 __all__ = ["FORMATS", "be_quiet", "call_and_hold_warnings", "result_text", "show_caveats", "show_warning"]
@@ -35,23 +35,14 @@ def result_text(result: Result, form: str) -> str:
 
     if not isinstance(result, Score | Comparison | Sweep):
         return str(replace(result, caveats=()) if hasattr(result, "caveats") else result)  # type: ignore[type-var]
-    lines = [result.table(width=_terminal_width()), ""]
+    width = _terminal_width()
+    verdict = result.verdict if width is None else textwrap.fill(result.verdict, width)
     if isinstance(result, Score):
-        return "\n".join([*lines, str(result.signature)])
+        return "\n\n".join([verdict, result.mauve_table(width=width), str(result.signature)])
     comparison = result.comparison if isinstance(result, Sweep) else result
-    return "\n".join([*lines, *_differences_from_baseline(comparison), result.verdict, str(comparison.signature)])
-
-
-def _differences_from_baseline(comparison: Comparison) -> list[str]:
-    if comparison.baseline is None:
-        return []
-    lines = []
-    for difference in comparison.differences:
-        low, high = difference.interval["mauve"]
-        change = f"{difference.difference['mauve']:+.4f} (95 % interval {low:+.4f} to {high:+.4f})"
-        doubt = "" if difference.significant else ", not significant"
-        lines.append(f"{difference.first} − {difference.second}: {change}{doubt}")
-    return lines
+    differences = comparison.difference_table(width=width)
+    parts = [verdict, result.table(width=width), *([differences] if differences else []), str(comparison.signature)]
+    return "\n\n".join(parts)
 
 
 def _terminal_width() -> int | None:

@@ -15,6 +15,7 @@ from mallow.estimate._codebook import Codebook, label_rows
 from mallow.estimate._estimator import estimate_masses
 from mallow.estimate._features import Features, checked_features, same_width
 from mallow.estimate._kmeans import Clustering, lloyd
+from mallow.estimate._nearest import nearest_centres
 from mallow.estimate._pca import Reduction
 from mallow.estimate._reduce import Reduce, distinct_points
 from mallow.theory import Array, Masses, Partition, debiased
@@ -152,6 +153,27 @@ class Quantize:
             for split in splits
         ]
         return [smaller.masses(one, rng) for one, rng in zip(prepared, rngs, strict=True)]
+
+    def hold_out(
+        self, prepared: Prepared, inside: NDArray[np.bool_], rng: int | np.random.Generator | None
+    ) -> tuple[Partition, Partition]:
+        """Bins placed by some of the rows, with as many rows per bin: the partition of these rows, and of the others.
+
+        `inside` (n + m,) says which rows place the bins, those of the reference first. A fixed codebook has no such rows.
+        """
+        n, group = prepared.n, prepared.group
+        times = np.bincount(group[inside], minlength=len(prepared.points))
+        used = np.flatnonzero(times)
+        bins = max(2, round(self.bins_for(n, prepared.m) * float(inside.mean())))
+        part = replace(prepared, points=prepared.points[used], times=times[used])
+        clustering, _ = replace(self, bins=bins, codebook=None)._cluster(part, np.random.default_rng(rng))
+        labels = nearest_centres(prepared.points, clustering.centres)
+        labels[used] = clustering.labels
+        rows = labels[group]
+        first, second = (
+            Partition(rows[:n][kept[:n]], rows[n:][kept[n:]], clustering.centres) for kept in (inside, ~inside)
+        )
+        return first, second
 
     def count(self, partition: Partition) -> Masses:
         """The masses of samples whose bins are already known."""

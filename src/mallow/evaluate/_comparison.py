@@ -66,8 +66,8 @@ class Difference:
         return Difference(
             self.second,
             self.first,
-            difference={name: -value for name, value in self.difference.items()},
-            interval={name: (-high, -low) for name, (low, high) in self.interval.items()},
+            difference={name: 0.0 - value for name, value in self.difference.items()},  # no −0
+            interval={name: (0.0 - high, 0.0 - low) for name, (low, high) in self.interval.items()},
             p_value=self.p_value,
             adjusted=self.adjusted,
         )

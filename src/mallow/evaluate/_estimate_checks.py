@@ -69,7 +69,7 @@ def blindness_caveats(mauve: float, self_score: float, p_value: float, limit: fl
     if p_value > _SIGNIFICANT or mauve < self_score - _SAME_AS_ITSELF or limit > mauve - _HIDDEN_GAP:
         return []
     text = (
-        f"the published score does not see the gap: {mauve:.3f} is what a perfect model gets ({self_score:.3f}), but the held-out "
+        f"the published score does not see the gap: {mauve:.3f} is about what a perfect model gets ({self_score:.3f}), but the held-out "
         f"evidence shows that MAUVE is at most {limit:.3f}. Judge by the evidence; an embedder that knows more about such "
         "samples, or more of them in more bins, may show the gap in the score too."
     )

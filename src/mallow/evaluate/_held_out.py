@@ -31,46 +31,39 @@ Pairs = Mapping[str, tuple[Samples, Samples]]  # system → the reference and th
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """The evidence about each system, and a learner for their differences where all are in one space."""
+    """The evidence about each system against its reference, and what is needed for their differences."""
 
     measure: Measure
     samples: Pairs
     units: Units  # of the reference and all systems, in their order
     evidence: dict[str, Evidence]
     certificates: dict[str, Certificate]
-    learner: Learner | None
+    seed: int
 
     def difference(self, first: str, second: str) -> EvidenceDifference:
         """The certified summaries of one system minus those of another, with what can be said about them."""
         certificates = self.certificates[first], self.certificates[second]
-        if self.learner is None:
+        (reference, one), (other_reference, other) = self.samples[first], self.samples[second]
+        if reference is not other_reference:  # a joint embedder gave each pair a space of its own
             return subtract_certificates(*certificates)
-        names = list(self.evidence)
-        places = names.index(first) + 1, names.index(second) + 1
-        return difference_between(self.learner, places, certificates, self.measure.divergence)
+        names = list(self.samples)
+        sets = [self.units.sets[place] for place in (0, names.index(first) + 1, names.index(second) + 1)]
+        points = [pair_points(reference, one), pair_points(reference, other)]
+        both = [points[0][0], points[0][1], points[1][1]]
+        learner = Learner(self.measure.witness, both, Units(tuple(sets), self.units.keys), self.seed)
+        return difference_between(learner, (1, 2), certificates, self.measure.divergence)
 
 
 def hold_out(measure: Measure, pairs: Pairs, seed: int, *, permutations: int = PERMUTATIONS) -> HeldOut:
-    """The evidence about each system against its reference.
-
-    Where all systems have the same reference, they share one space. A joint embedder, such as a string kernel, gives each
-    pair a space of its own.
-    """
+    """The evidence about each system against its reference, the same whichever systems are beside it."""
     references = [reference for reference, _ in pairs.values()]
     units = find_units(references[0], *(model for _, model in pairs.values()))
-    points = [pair_points(reference, model) for reference, model in pairs.values()]
-    learner: Learner | None = None
     evidence = {}
-    if all(reference is references[0] for reference in references):
-        learner = Learner(measure.witness, [points[0][0], *(y for _, y in points)], units, seed)
-        for place, name in enumerate(pairs):
-            evidence[name] = gather_evidence(learner, place + 1, permutations=permutations, seed=seed)
-    else:
-        for place, (name, both) in enumerate(zip(pairs, points, strict=True)):
-            alone = Learner(measure.witness, both, units.pair(place + 1), seed)
-            evidence[name] = gather_evidence(alone, 1, permutations=permutations, seed=seed)
+    for place, (name, (reference, model)) in enumerate(pairs.items()):
+        learner = Learner(measure.witness, pair_points(reference, model), units.pair(place + 1), seed)
+        evidence[name] = gather_evidence(learner, 1, permutations=permutations, seed=seed)
     certificates = {name: one.certify(measure.divergence, measure.area_scale) for name, one in evidence.items()}
-    return HeldOut(measure, pairs, units, evidence, certificates, learner)
+    return HeldOut(measure, pairs, units, evidence, certificates, seed)
 
 
 def evidence_caveats(evidence: Evidence) -> Sequence[Caveat]:

@@ -1,60 +1,56 @@
-"""How many samples tell two systems apart: the result, and the call that plans from a pilot."""
+"""How many samples tell two systems apart, from the held-out evidence of a pilot."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from mallow._checks import open_unit, seed_from, whole
+from mallow._checks import open_unit, seed_from
+from mallow.confounds import find_confounds
 from mallow.embed import AnyEmbedder
 from mallow.errors import Caveat, InputError, warn_about
-from mallow.estimate import Quantize
-from mallow.evaluate._compare import compare_quietly
+from mallow.evaluate._caveats import rename_system, unique_caveats
+from mallow.evaluate._compare import embed_pairs
+from mallow.evaluate._drop import gaussian_slope
+from mallow.evaluate._held_out import HeldOut, Pairs, evidence_caveats, hold_out
 from mallow.evaluate._measure import MAUVE_STAR, Measure
-from mallow.evaluate._pilot import FEWEST, Pilot, simulate_plan
+from mallow.inference import NORMAL, find_units
 from mallow.results import Result, TableData, draw
-from mallow.theory import KL
-from mallow.theory.bounds import statistical_bound
-from mallow.theory.smoothing import empirical, krichevsky_trofimov, laplace
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["SamplePlan", "plan_samples"]
 
-_ADDED: dict[Callable[..., Any], float] = {empirical: 0.0, krichevsky_trofimov: 0.5, laplace: 1.0}
+_FEWEST = 100  # of a pilot and of a plan; chosen: with fewer, next to nothing is learned from the folds
+_NO_NOISE = 1e-9  # below which an error comes from rounding
+_FAR = 30  # times the pilot, beyond which a plan is doubtful; chosen
 
 
 @dataclass(frozen=True, repr=False)
 class SamplePlan(Result):
-    """How many samples and repeats are needed to tell two systems apart.
+    """How many samples are needed to tell two systems apart.
 
     Attributes
     ----------
     n : int
-        Samples per side with which a true difference of `detect` is found significant with probability `power`.
+        Samples of the reference and of each system with which a difference of `detect` is found significant with
+        probability `power`. Where samples come in units of several, such as one prompt with five texts, it counts units.
     n_observed : int or None
         The same for the difference observed in the pilot; None where that is smaller than its standard error, since the
         true one may then have any size. A difference that was noticed because it is large tends to be overestimated, and
         this number tends to be too low.
-    repeats : int
-        Clusterings whose mean leaves at most a tenth of the variance to the seed.
     detect, power, level : float
-        As requested; `detect` is a difference in MAUVE.
+        As requested; `detect` is a difference in certified MAUVE.
     pilot : dict
-        What the pilot showed: "difference" (A minus B, bias-corrected), "low" and "high" (its 95 % interval),
-        "standard error", "n" and "bins".
-    simulated : dict
-        "n" and "trials" of the simulation, the "standard error" that the test reported in it and the "deviation" of the
-        differences.
-    bound : int or None
-        Samples per side with which the paper guarantees, for any distributions on the pilot's bins, an expected error of
-        at most detect/2 in each frontier integral: a worst case, thousands of times more than is needed. None where the
-        paper's bounds do not cover the measure.
+        What the pilot showed: "difference" (certified MAUVE of A minus that of B), "low" and "high" (its 95 % interval),
+        "standard error" (half the interval, divided by 1.96) and "n", the units of its largest side.
+    unit : str
+        What n counts: "samples", or "prompts" where several samples share an id or a prompt.
     caveats : tuple of Caveat
     """
 
@@ -62,58 +58,50 @@ class SamplePlan(Result):
 
     n: int
     n_observed: int | None
-    repeats: int
     detect: float
     power: float
     level: float
     pilot: dict[str, float]
-    simulated: dict[str, float]
-    bound: int | None
+    unit: str
     caveats: tuple[Caveat, ...]
 
     def __repr__(self) -> str:
-        return f"SamplePlan(n={self.n}, repeats={self.repeats}, detect={self.detect:g}, power={self.power:g})"
+        return f"SamplePlan(n={self.n}, detect={self.detect:g}, power={self.power:g}, level={self.level:g})"
 
     def __str__(self) -> str:
-        pilot = self.pilot
+        pilot, more = self.pilot, "" if self.unit == "samples" else ", each with as many samples as in the pilot"
         lines = [
-            f"Take {self.n:,} samples of the reference and of each system, and {self.repeats} repeats: a true difference of "
-            f"{self.detect:g} in MAUVE is then found at the {self.level:.3g} level with probability {self.power:.3g}.",
-            f"The pilot of {pilot['n']:,.0f} samples showed a difference of {pilot['difference']:+.4f}, between "
-            f"{pilot['low']:+.4f} and {pilot['high']:+.4f} with 95 % confidence.",
+            f"Take {self.n:,} {self.unit} of the reference and of each system{more}: a difference of {self.detect:g} in "
+            f"certified MAUVE is then found at the {self.level:.3g} level with probability {self.power:.3g}.",
+            f"The pilot of {pilot['n']:,.0f} {self.unit} showed a difference of {pilot['difference']:+.4f} (95 % interval of "
+            f"the difference: {pilot['low']:+.4f} to {pilot['high']:+.4f}).",
         ]
         if self.n_observed is None:
-            lines.append("That is less than its standard error: how many samples would show it cannot be said.")
+            lines.append("That is less than its standard error: how many would show it cannot be said.")
         else:
-            lines.append(f"If the true difference is that large, {self.n_observed:,} samples are enough.")
-        if self.bound is not None:
-            lines.append(
-                f"The paper's bound asks for {self.bound:.1e} samples, and then guarantees an error of {self.detect / 2:g} "
-                f"in each frontier integral for the worst distributions on {pilot['bins']:.0f} bins."
-            )
+            lines.append(f"If the true difference is that large, {self.n_observed:,} are enough.")
         return "\n".join([*lines, *(f"caveat: {line}" for line in self.caveat_lines())])
 
     def power_with(self, n: float) -> float:
-        """About the power of n samples per side: the normal approximation that gives `power` at the plan's own `n`."""
+        """About the power of n samples: the normal approximation that gives `power` at the plan's own `n`."""
         normal = NormalDist()
         z_level, z_power = -normal.inv_cdf(self.level / 2), normal.inv_cdf(self.power)
         return normal.cdf((z_level + z_power) * (n / self.n) ** 0.5 - z_level)
 
     def _table(self) -> TableData:
         rows = {
-            "samples per side": f"{self.n:,}",
-            "repeats": f"{self.repeats}",
+            f"{self.unit} per side": f"{self.n:,}",
             "difference to detect": f"{self.detect:g}",
             "power": f"{self.power:g}",
             "level": f"{self.level:g}",
             "difference in the pilot": f"{self.pilot['difference']:+.4f}",
             "95 % interval of it": f"{self.pilot['low']:+.4f} to {self.pilot['high']:+.4f}",
-            "samples for that difference": "–" if self.n_observed is None else f"{self.n_observed:,}",
+            f"{self.unit} for that difference": "–" if self.n_observed is None else f"{self.n_observed:,}",
         }
         return TableData(["", "value"], list(rows.items()))
 
     def _records(self) -> list[dict[str, Any]]:
-        names = ("n", "n_observed", "repeats", "detect", "power", "level", "bound")
+        names = ("n", "n_observed", "unit", "detect", "power", "level")
         return [{name: getattr(self, name) for name in names} | {f"pilot {key}": v for key, v in self.pilot.items()}]
 
     def plot(self, ax: Axes | None = None) -> Axes:
@@ -134,43 +122,36 @@ def plan_samples(
     level: float = 0.05,
     measure: Measure = MAUVE_STAR,
     embedder: AnyEmbedder | str | None = None,
-    repeats: int = 5,
     rng: int | np.random.Generator | None = 0,
 ) -> SamplePlan:
     """How many samples are needed to find a difference between two systems, from a pilot of at least 100 samples.
 
-    The plan is for systems whose scores differ by `detect`, around the mean of the pilot's two scores: the noise of a
-    score depends on how far it is from 1. Their errors correlate as in the pilot, where they share the reference and
-    perhaps the prompts. Where the number of bins grows with n, it does so here, and the new bins are assumed to show no
-    more of a gap than the old ones.
+    The standard error of the difference between the certificates of the two systems, as `compare` computes it, falls like
+    1/√n. The plan has the n at which `detect` is far enough from 0 in these errors. It is for systems about as far from
+    the reference as those of the pilot, and for samples that share as much (the reference, perhaps prompts).
 
     Parameters
     ----------
     reference, model_a, model_b : list of texts, path to a file or folder, table, `Samples`, or array (n, d)
-        The pilot: a few hundred samples per model are enough. 1,000 samples take about half a minute, and the time
-        grows with them. With several generations per prompt, the plan is for the first of each.
+        The pilot: a few hundred samples of each are enough. Where their numbers differ, the plan assumes that each side
+        has as many as the largest, and is on the safe side.
     detect : float
-        The true difference in MAUVE to be found, between 0 and 1.
+        The difference in certified MAUVE to be found, between 0 and 1.
     power : float
         The probability with which it is to be found.
     level : float
         The level of significance, two-sided.
     measure : Measure
-        Its estimator must be `Quantize`.
+        Its divergence, scale and witness matter; the estimator of the published score does not.
     embedder, rng :
         As in `mallow.score`.
-    repeats : int
-        Clusterings of the pilot, at least 2: their spread says how many are needed.
 
     Examples
     --------
-    >>> import warnings
     >>> rng = np.random.default_rng(0)
-    >>> human, a, b = (rng.normal(shift, 1, size=(120, 4)) for shift in (0, 0.3, 0.5))
-    >>> with warnings.catch_warnings():
-    ...     warnings.simplefilter("ignore")  # 120 samples are few
-    ...     plan = plan_samples(human, a, b, detect=0.5, repeats=2)
-    >>> 100 <= plan.n < 1000 < plan.bound
+    >>> human, a, b = (rng.normal(shift, 1, size=(300, 4)) for shift in (0, 0.3, 0.5))
+    >>> plan = plan_samples(human, a, b, detect=0.1)
+    >>> 300 < plan.n < 3000
     True
     """
     open_unit("detect", detect, why=" It is a difference in MAUVE, such as 0.01.")
@@ -180,31 +161,74 @@ def plan_samples(
         raise InputError(
             f"`power` must be above `level`, the power of a test without samples; got {power} and {level}."
         )
-    whole("repeats", repeats, least=2)
-    if not isinstance(measure.estimator, Quantize):
-        raise InputError(f"`measure` must quantise to be planned for; its estimator is {measure.estimator!r}.")
-    seed = seed_from(rng)
-    systems = {"A": model_a, "B": model_b}
-    comparison = compare_quietly(reference, systems, measure=measure, embedder=embedder, repeats=repeats, seed=seed)
-    pilot = Pilot.from_comparison(comparison, measure)
-    if pilot.n < FEWEST:
-        raise InputError(f"a pilot must hold at least {FEWEST} samples on each side; the smallest holds {pilot.n}.")
-    numbers, doubts = simulate_plan(pilot, detect, power, level, seed)
-    caveats = (*comparison.caveats, *doubts)
+    pairs = embed_pairs(reference, {"A": model_a, "B": model_b}, embedder, measure)
+    units = find_units(pairs["A"][0], pairs["A"][1], pairs["B"][1])
+    counts = [len(np.unique(own)) for own in units.sets]
+    if min(counts) < _FEWEST:
+        raise InputError(
+            f"a pilot must have at least {_FEWEST} independent samples on each side; the smallest has {min(counts)}."
+        )
+    held_out = hold_out(measure, pairs, seed_from(rng))
+    pilot = _show_pilot(held_out, max(counts))
+    error = pilot["standard error"]
+    distance = -NormalDist().inv_cdf(level / 2) + NormalDist().inv_cdf(power)  # in standard errors
+
+    def samples_for(difference: float) -> int:
+        # Near 1 the error of a certificate tends to 0. Of two systems that differ by so much, one is at least so far from
+        # the reference: its error is not below that of Gaussians as far apart, √(2/n) in their shift.
+        least = gaussian_slope(1.0 - difference, measure.divergence, measure.area_scale) * math.sqrt(2.0)
+        at_one = max(least, error * math.sqrt(pilot["n"]))  # the standard error of a single sample per side
+        return max(_FEWEST, math.ceil((distance * at_one / difference) ** 2))
+
+    n, seen = samples_for(detect), abs(pilot["difference"])
+    caveats = unique_caveats([*_sample_caveats(pairs, held_out), *_plan_caveats(held_out, n, max(counts))])
     warn_about(caveats)
-    bound = _bound(measure, pilot.bins, detect / 2)
-    return SamplePlan(**numbers, detect=detect, power=power, level=level, bound=bound, caveats=caveats)
+    grouped = any(len(own) > count for own, count in zip(units.sets, counts, strict=True))
+    n_observed = samples_for(seen) if seen > error else None
+    return SamplePlan(n, n_observed, detect, power, level, pilot, "prompts" if grouped else "samples", caveats)
 
 
-def _bound(measure: Measure, bins: int, error: float) -> int | None:
-    """The least n for which the paper bounds the expected error of the frontier integral (eq:addb:fdiv:stat_error)."""
-    constant = _ADDED.get(measure.estimator.smoothing) if isinstance(measure.estimator, Quantize) else None
-    if measure.divergence != KL or constant is None:
-        return None
-    low, high = 3, 6
-    while statistical_bound(bins, high, constant=constant) > error:
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if statistical_bound(bins, middle, constant=constant) > error else (low, middle)
-    return high
+def _show_pilot(held_out: HeldOut, n: int) -> dict[str, float]:
+    """The difference of the two certificates in a pilot, which must have an error."""
+    if min(certificate.estimates["mauve"].value for certificate in held_out.certificates.values()) > 1.0 - _NO_NOISE:
+        raise InputError(
+            f"the pilot shows no gap: with {n} samples neither system can be told from the reference, so that nothing is known "
+            "about the noise of their difference. Use a larger pilot."
+        )
+    one = held_out.difference("A", "B")
+    low, high = one.interval["mauve"]
+    error = (high - low) / (2.0 * NORMAL)
+    if error < _NO_NOISE:
+        raise InputError(
+            "`model_a` and `model_b` must be different systems; these hold the same samples, so that the pilot does not show "
+            "the noise of a difference. Pass samples of two systems."
+        )
+    return {"difference": one.value["mauve"], "low": low, "high": high, "standard error": error, "n": n}
+
+
+def _sample_caveats(pairs: Pairs, held_out: HeldOut) -> list[Caveat]:
+    """What the samples of the pilot give reason to doubt."""
+    reference = next(iter(pairs.values()))[0]
+    caveats = [*find_confounds(reference, {name: model for name, (_, model) in pairs.items()})]
+    for name, (own_reference, model) in pairs.items():
+        caveats += [*rename_system(own_reference.caveats, "reference"), *rename_system(model.caveats, name)]
+        caveats += rename_system(evidence_caveats(held_out.evidence[name]), name)
+    return caveats
+
+
+def _plan_caveats(held_out: HeldOut, n: int, pilot: int) -> list[Caveat]:
+    """What makes the plan doubtful."""
+    caveats = []
+    for name, certificate in held_out.certificates.items():
+        if certificate.estimates["mauve"].high == 1.0:
+            text = (
+                f"no gap to the reference is certain in this pilot of {pilot}, so that its part of the noise is not seen and the "
+                "plan may be too small. Use a larger pilot."
+            )
+            caveats.append(Caveat("no gap in the pilot", text, name, {"n": pilot}))
+    if n > _FAR * pilot:
+        text = (
+            f"the plan is for {n / pilot:.0f} times the samples of the pilot: run a larger pilot before relying on it."
+        )
+        caveats.append(Caveat("small pilot", text, values={"times": n / pilot}))
+    return caveats

@@ -54,10 +54,7 @@ class Sweep(Result):
 
     @property
     def best(self) -> tuple[str, ...]:
-        """The decoder with the highest score, and those that cannot be told apart from it, in the order of their scores.
-
-        For estimators without bins, whose differences are not tested, these are all decoders.
-        """
+        """The decoder with the highest certified area, and those that cannot be told apart from it, in that order."""
         return self.comparison.best
 
     @property
@@ -83,7 +80,7 @@ class Sweep(Result):
 
     @property
     def verdict(self) -> str:
-        """One sentence: the winner, or that none can be named."""
+        """Which decoder is closest to the reference, or that none can be named, and which is farthest."""
         return self.comparison.verdict
 
     @property
@@ -92,7 +89,7 @@ class Sweep(Result):
         return self.comparison.caveats
 
     def _also(self) -> dict[str, Any]:
-        return {"best": list(self.best), "winner": self.winner}
+        return {"best": list(self.best), "winner": self.winner, "verdict": self.verdict}
 
     def caveat_lines(self) -> list[str]:
         """The caveats of the comparison, equal ones of several decoders merged into one line."""
@@ -106,10 +103,10 @@ class Sweep(Result):
         return self.comparison._records()
 
     def plot(self, ax: Axes | None = None, family: str | None = None) -> Axes:
-        """Draw the curve of a family with its 95 % band, all other decoders as dashed lines; returns the axes.
+        """Draw the published and certified scores of a family, all other decoders as dashed lines; returns the axes.
 
-        The band is a 95 % interval of the bias-corrected score, with a gap where there is none. The dotted line is the noise
-        floor, which real data would score.
+        95 % of other draws of so many samples would score in the band. What is certified has a line up to its limit with
+        95 % confidence. The dotted line is the self-score, about what real data would score.
 
         Parameters
         ----------

@@ -6,8 +6,8 @@ from mallow.explain._diagnose import diagnose, diagnose_embedded
 from mallow.explain._diagnosis import Diagnosis
 from mallow.explain._edits import EDITS, edit_texts
 from mallow.explain._pictures import image_grid
-from mallow.explain._region import Example, Region
-from mallow.explain._terms import marking_terms
+from mallow.explain._region import Example, Region, Telltale
+from mallow.reasons import marking_terms
 
 __all__ = [
     "EDITS",
@@ -16,6 +16,7 @@ __all__ = [
     "Effect",
     "Example",
     "Region",
+    "Telltale",
     "audit_embedder",
     "bin_costs",
     "bin_p_values",

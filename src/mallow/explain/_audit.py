@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
 from mallow._checks import seed_from
-from mallow.embed import AnyEmbedder, embed_all, embed_samples, embedder_name, find_embedder
+from mallow.embed import AnyEmbedder, JointEmbedder, embed_samples, embedder_name, find_embedder
 from mallow.errors import Caveat, InputError, warn_about
-from mallow.evaluate import MAUVE_STAR, Comparison, Measure, compare_pairs
+from mallow.evaluate import MAUVE_STAR, Comparison, Measure, compare_pairs, embed_pairs, permutation_test
 from mallow.explain._edits import EDITS, edit_texts
 from mallow.results import Result, TableData, draw
 from mallow.samples import Samples, read
@@ -24,7 +25,8 @@ __all__ = ["Audit", "Effect", "audit_embedder"]
 
 _UNTOUCHED = "untouched"
 _FEWEST_TEXTS = 200  # chosen: with halves of fewer than 100 texts hardly any edit is significant
-_SMALL_FALL = 0.05  # chosen: a fall of the score that does not matter
+_SMALL_FALL = 0.05  # chosen: a fall of the certified value that does not matter
+_LEVEL = 0.05  # the usual level of significance
 _TIMED_TEXTS = 64  # chosen: a batch or two
 _LOADING_RATIO = 1.5  # chosen: embedding must take this many times as long as one text, to be told apart from loading
 
@@ -38,15 +40,19 @@ class Effect:
     edit : str
         One of `EDITS`.
     mauve : float
-        Score of one half of the reference against the edited other half.
+        Published score of one half of the reference against the edited other half.
+    certified : float
+        What MAUVE of the two is at most, by held-out evidence.
     difference, low, high : float
-        The change of the bias-corrected score by the edit, with its 95 % interval.
+        The change of the certified value by the edit, with its 95 % interval.
     seen : "yes", "no" or "unclear"
-        "yes": the score falls significantly. "no": if it falls, then by less than 0.05. "unclear": more texts are needed.
+        "yes": the certified value falls significantly. "no": it falls by less than 0.05, if at all, or no difference is found
+        even between each text and its edited self. "unclear": more texts are needed.
     """
 
     edit: str
     mauve: float
+    certified: float
     difference: float
     low: float
     high: float
@@ -62,8 +68,10 @@ class Audit(Result):
     embedder : str
     n : int
         The number of texts in each half.
-    floor : float
-        Score of one half against the other, untouched: about what a perfect model would get.
+    untouched : float
+        Published score of one half against the other, untouched: about what a perfect model would get.
+    untouched_certified : float
+        What MAUVE of the two halves is at most, by held-out evidence: 1 up to noise.
     effects : tuple of Effect
     rate : float
         Texts embedded per second, without loading.
@@ -75,22 +83,23 @@ class Audit(Result):
 
     embedder: str
     n: int
-    floor: float
+    untouched: float
+    untouched_certified: float
     effects: tuple[Effect, ...]
     rate: float
     caveats: tuple[Caveat, ...] = ()
 
     def __str__(self) -> str:
-        lines = [self.table(), "", self._headline()]
+        lines = [self._headline()]
         blind = [effect.edit for effect in self.effects if effect.seen == "no"]
         if blind:
             lines.append(
-                f"This embedder is blind to: {', '.join(blind)} (the score falls by less than {_SMALL_FALL}, if at all)."
+                f"This embedder is blind to: {', '.join(blind)} (the evidence falls by less than {_SMALL_FALL}, if at all)."
             )
-        return "\n".join([*lines, *(f"caveat: {line}" for line in self.caveat_lines())])
+        return "\n".join([*lines, "", self.table(), *(f"caveat: {line}" for line in self.caveat_lines())])
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the change of the score by each edit with its 95 % interval; returns the axes."""
+        """Draw the change of certified MAUVE by each edit, with a 95 % interval of the change; returns the axes."""
         ax = draw.axes(ax)
         differences = np.array([effect.difference for effect in self.effects])
         ends = np.array([(effect.low, effect.high) for effect in self.effects])
@@ -100,7 +109,7 @@ class Audit(Result):
         labels = [f"{effect.edit} (seen: {effect.seen})" for effect in self.effects]
         ax.set_yticks(range(len(labels)), labels)
         ax.invert_yaxis()  # the first edit on top
-        ax.set_xlabel("change of MAUVE by the edit (bias-corrected, 95 % interval)")
+        ax.set_xlabel("change of certified MAUVE by the edit, with its 95 % interval")
         ax.spines[["top", "right"]].set_visible(False)
         return ax
 
@@ -109,11 +118,12 @@ class Audit(Result):
         return f"{self.embedder}: 2 × {self.n} texts, {rate} texts per second"
 
     def _table(self) -> TableData:
-        rows = [[_UNTOUCHED, f"{self.floor:.4f}", "(the noise floor)", ""]]
+        rows = [[_UNTOUCHED, f"{self.untouched:.4f}", f"{self.untouched_certified:.4f}", "–", ""]]
         for effect in self.effects:
-            change = f"{effect.difference:+.3f} ({effect.low:+.3f} to {effect.high:+.3f})"
-            rows.append([effect.edit, f"{effect.mauve:.4f}", change, effect.seen])
-        return TableData(["edit", "MAUVE", "change (95 % interval)", "seen"], rows)
+            change = f"{effect.difference:+.4f} ({effect.low:+.4f} to {effect.high:+.4f})"
+            rows.append([effect.edit, f"{effect.mauve:.4f}", f"{effect.certified:.4f}", change, effect.seen])
+        head = ["edit", "published\nMAUVE", "certified\nMAUVE", "change of certified\n(95 % interval of it)", "seen"]
+        return TableData(head, rows)
 
     def _records(self) -> list[dict[str, Any]]:
         return [asdict(effect) for effect in self.effects]
@@ -152,27 +162,39 @@ def audit_embedder(
     one, other = ([texts[i] for i in part] for part in (order[:half], order[half : 2 * half]))
     rate = _embedding_rate(chosen, other)
     versions = {_UNTOUCHED: other, **{edit: edit_texts(other, edit, seed=seed) for edit in EDITS}}
-    systems = embed_all({"": one, **versions}, chosen)
-    fixed = systems.pop("")
+    pairs = embed_pairs(one, versions, chosen, measure)
     # The caveats of the comparison are left out: few samples that are far apart are the purpose here.
-    pairs = {name: (fixed, samples) for name, samples in systems.items()}
     comparison = compare_pairs(pairs, measure=measure, repeats=repeats, seed=seed, baseline=_UNTOUCHED)
-    caveats = fixed.caveats
+    caveats = pairs[_UNTOUCHED][0].caveats
     warn_about(caveats)
-    floor = comparison.scores[_UNTOUCHED].mauve
-    return Audit(embedder_name(chosen), half, floor, _read_effects(comparison), rate, caveats)
+    untouched = comparison.scores[_UNTOUCHED]
+    certified = untouched.certified["mauve"].value
+    effects = tuple(
+        _read_effect(comparison, edit, partial(_looks_the_same, pairs, edit, chosen, seed)) for edit in EDITS
+    )
+    return Audit(embedder_name(chosen), half, untouched.mauve, certified, effects, rate, caveats)
 
 
-def _read_effects(comparison: Comparison) -> tuple[Effect, ...]:
-    effects = []
-    by_edit = {difference.first: difference for difference in comparison.differences}
-    for edit in EDITS:
-        change = by_edit[edit].difference["mauve"]
-        low, high = by_edit[edit].interval["mauve"]
-        fell = by_edit[edit].significant and change < 0
-        seen: Literal["yes", "no", "unclear"] = "yes" if fell else "no" if low > -_SMALL_FALL else "unclear"
-        effects.append(Effect(edit, comparison.scores[edit].mauve, change, low, high, seen))
-    return tuple(effects)
+def _read_effect(comparison: Comparison, edit: str, looks_the_same: Callable[[], bool]) -> Effect:
+    [difference] = [one for one in comparison.differences if one.first == edit]
+    change, (low, high) = difference.difference["mauve"], difference.interval["mauve"]
+    seen: Literal["yes", "no", "unclear"] = "unclear"
+    if difference.significant and change < 0:
+        seen = "yes"
+    elif low > -_SMALL_FALL or looks_the_same():
+        seen = "no"
+    score = comparison.scores[edit]
+    return Effect(edit, score.mauve, score.certified["mauve"].value, change, low, high, seen)
+
+
+def _looks_the_same(pairs: Mapping[str, tuple[Samples, Samples]], edit: str, embedder: AnyEmbedder, seed: int) -> bool:
+    """Whether no difference is found between the texts and their edited selves, pair by pair: the sharpest look there is."""
+    untouched, edited = (pairs[name][1] for name in (_UNTOUCHED, edit))
+    if isinstance(embedder, JointEmbedder):  # each was embedded with the other half alone
+        p_value = permutation_test(untouched.texts, edited.texts, embedder=embedder, rng=seed)
+    else:
+        p_value = permutation_test(untouched, edited, rng=seed)
+    return p_value > _LEVEL
 
 
 def _embedding_rate(embedder: AnyEmbedder, texts: Sequence[str]) -> float:

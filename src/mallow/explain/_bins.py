@@ -17,13 +17,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from mallow.errors import Caveat, InputError
-from mallow.explain._region import LEVEL, Side
-from mallow.inference import holm
+from mallow.explain._region import Side
+from mallow.inference import Evidence, holm
+from mallow.reasons import LEVEL, UnitTests, two_sided
 from mallow.theory import Array, Divergence, Masses, Partition
 
-__all__ = ["BinTable", "bin_caveats", "bin_costs", "bin_p_values", "tabulate_bins"]
+__all__ = ["BinTable", "bin_caveats", "bin_costs", "bin_p_values", "tabulate_bins", "unit_p_values"]
 
 _MOST_SMALL_BINS = 0.5  # chosen: share of bins that cannot be significant, from which on fewer bins are recommended
 
@@ -54,8 +56,8 @@ def bin_p_values(p_counts: Any, q_counts: Any) -> Array:
     missed or invented. No correction is needed for the clustering or for the number of bins in it.
 
     If the sides do differ, the bins depend a little on that difference; the p-value of a bin in which they do not differ is
-    then the one for a fixed bin, a good approximation. Samples must be independent: several generations for one prompt are
-    not.
+    then the one for a fixed bin, a good approximation. All samples must be independent: a diagnosis allows for samples
+    that share an id, and uses this only where none do.
 
     Parameters
     ----------
@@ -69,6 +71,58 @@ def bin_p_values(p_counts: Any, q_counts: Any) -> Array:
     """
     p, q = np.asarray(p_counts, dtype=np.int64), np.asarray(q_counts, dtype=np.int64)
     return _hypergeometric(p, p + q, int(p.sum()), int(q.sum()))
+
+
+def unit_p_values(partition: Partition, evidence: Evidence) -> Array:
+    """The same for samples of which some belong together, (bins,): units are exchanged, not samples.
+
+    A unit that has equally many samples of both sides may have its sides swapped; a single sample whose unit has no other
+    may be of either side, as in `bin_p_values`. The number of reference samples in a bin is then a sum of independent
+    numbers whose distributions are known, and the p-value is exact. Where there are other units, such as several samples
+    for a prompt on one side only, the difference of proportions is compared with its cluster-robust error.
+    """
+    units = evidence.units
+    of_p, of_q = units.sizes(0), units.sizes(1)
+    single = of_p + of_q == 1
+    if not (single | (of_p == of_q)).all():
+        return _robust_p_values(partition, evidence)
+    in_p, in_q = (units.totals(side, np.eye(partition.bins)[labels]) for side, labels in enumerate(_labels(partition)))
+    alone = int(np.count_nonzero(single & (of_p == 1))), int(np.count_nonzero(single & (of_q == 1)))
+    p_values = [
+        _exchange_p_value(p.astype(int), q.astype(int), single, alone) for p, q in zip(in_p.T, in_q.T, strict=True)
+    ]
+    return np.array(p_values)
+
+
+def _labels(partition: Partition) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    return partition.p_labels, partition.q_labels
+
+
+def _exchange_p_value(
+    p: NDArray[np.int64], q: NDArray[np.int64], single: NDArray[np.bool_], alone: tuple[int, int]
+) -> float:
+    """For one bin, which holds `p` and `q` samples of each unit; `alone` counts the single samples of each side."""
+    from scipy.stats import binom, hypergeom
+
+    drawn = int((p + q)[single].sum())
+    seen = int(p[single].sum())
+    chances = np.ones(1)  # of 0, 1, … reference samples more than there are at least
+    if drawn:
+        chances = hypergeom(sum(alone), alone[0], drawn).pmf(np.arange(drawn + 1))
+    excess = (p - q)[~single]
+    seen += int(np.maximum(excess, 0).sum())
+    for size, times in zip(*np.unique(np.abs(excess[excess != 0]), return_counts=True), strict=True):
+        swaps = np.zeros(int(size * times) + 1)
+        swaps[::size] = binom(times, 0.5).pmf(np.arange(times + 1))
+        chances = np.convolve(chances, swaps)
+    return min(1.0, 2.0 * min(float(chances[: seen + 1].sum()), float(chances[seen:].sum())))
+
+
+def _robust_p_values(partition: Partition, evidence: Evidence) -> Array:
+    labels = np.concatenate(_labels(partition))
+    inside = sparse.csr_array((np.ones(len(labels)), labels, np.arange(len(labels) + 1)), (len(labels), partition.bins))
+    _, z = UnitTests.of(evidence).difference(inside)
+    return two_sided(z)
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,8 +150,8 @@ class BinTable:
         return self.excess > 0 if side == "missed" else self.excess < 0
 
 
-def tabulate_bins(masses: Masses, divergence: Divergence) -> BinTable:
-    """The costs and p-values of all bins."""
+def tabulate_bins(masses: Masses, divergence: Divergence, evidence: Evidence) -> BinTable:
+    """The costs and p-values of all bins; `evidence` knows the units of the samples."""
     partition = masses.partition
     if partition is None:  # for the type checker: Quantize always returns one
         raise InputError("`measure` must keep the bin of every sample; its masses have no partition.")
@@ -107,14 +161,16 @@ def tabulate_bins(masses: Masses, divergence: Divergence) -> BinTable:
             f"The mid-point of {divergence} must be finite to be split into shares; empty bins make it infinite. "
             "Smooth the counts, as Quantize() does by default, or use another divergence."
         )
-    p_values = bin_p_values(partition.p_counts, partition.q_counts)
+    p_values = unit_p_values(partition, evidence)
     return BinTable(partition, costs, masses.p - masses.q, p_values, np.array(holm(p_values.tolist())))
 
 
-def bin_caveats(partition: Partition) -> list[Caveat]:
-    """A caveat if most bins could not be significant even if all their samples were of one side."""
-    p_counts, q_counts = partition.p_counts, partition.q_counts
-    n, m, pooled = int(p_counts.sum()), int(q_counts.sum()), p_counts + q_counts
+def bin_caveats(partition: Partition, evidence: Evidence) -> list[Caveat]:
+    """A caveat if most bins could not be significant even if all their units were of one side."""
+    units, bins = evidence.units, partition.bins
+    touched = [np.unique(own * bins + label) for own, label in zip(units.sets, _labels(partition), strict=True)]
+    pooled = np.bincount(np.unique(np.concatenate(touched)) % bins, minlength=bins)  # the number of units in each bin
+    n, m = (len(np.unique(own)) for own in units.sets)
     extremes = [np.minimum(pooled, n), np.maximum(pooled - m, 0)]  # all from the reference; all from the model
     best = np.minimum(*(_hypergeometric(seen, pooled, n, m) for seen in extremes))
     share = float(np.mean(best * len(best) >= LEVEL))

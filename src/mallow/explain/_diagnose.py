@@ -1,4 +1,4 @@
-"""Where the gap is: the regions of the data that the model misses and those that it invents, with their samples."""
+"""Where the gap is: what gives the model away, and the regions of the data that it misses or invents, with samples."""
 
 from __future__ import annotations
 
@@ -13,15 +13,18 @@ from mallow._checks import seed_from, whole
 from mallow.embed import AnyEmbedder, embed_all
 from mallow.errors import Caveat, InputError, warn_about
 from mallow.estimate import Codebook, Features, Prepared, Quantize
-from mallow.evaluate import MAUVE_STAR, Measure, generator_for, make_signature, pair_points
+from mallow.evaluate import MAUVE_STAR, Measure, generator_for, hold_out, make_signature, pair_points
 from mallow.explain._bins import BinTable, bin_caveats, tabulate_bins
 from mallow.explain._diagnosis import Diagnosis
-from mallow.explain._region import Example, Region
-from mallow.explain._terms import terms_of_groups
+from mallow.explain._region import Example, Region, Telltale
+from mallow.inference import Evidence
+from mallow.reasons import LEVEL, find_reasons, terms_of_groups
 from mallow.samples import Samples
-from mallow.theory import debiased
+from mallow.theory import Array, debiased
 
 __all__ = ["diagnose", "diagnose_embedded"]
+
+_TELLTALES = 10  # samples of each side that are kept; chosen
 
 Sides = tuple[Samples, Samples]  # the reference and the model
 
@@ -36,7 +39,11 @@ def diagnose(
     examples: int = 3,
     rng: int | np.random.Generator | None = 0,
 ) -> Diagnosis:
-    """Where the gap is: the bins that the model misses and those that it invents, with samples from them.
+    """Where the gap is: what gives the model away, and the bins that it misses or invents, with samples from them.
+
+    Held-out evidence, the same as that of a score, says whether there is a gap, which samples show it most clearly, and
+    which words, lengths or traits go with it. Bins show where in the data the gap is; their p-values allow for samples
+    that share an id or a prompt.
 
     Parameters
     ----------
@@ -85,21 +92,33 @@ def diagnose(
 
 
 def diagnose_embedded(
-    reference: Samples, model: Samples, *, measure: Measure, regions: int = 5, examples: int = 3, seed: int
+    reference: Samples,
+    model: Samples,
+    *,
+    measure: Measure,
+    regions: int = 5,
+    examples: int = 3,
+    seed: int,
+    evidence: Evidence | None = None,
 ) -> Diagnosis:
-    """The diagnosis of samples that have features; caveats are in the result, and nothing is warned about."""
+    """The diagnosis of samples that have features; caveats are in the result, and nothing is warned about.
+
+    `evidence` is that of a score of the same samples; without it, it is gathered here.
+    """
     sides = reference, model
     x, y = pair_points(*sides)
     quantize = _check_estimator(measure)
+    if evidence is None:
+        evidence = hold_out(measure, {"model": sides}, seed).evidence["model"]
     if quantize.bins == "auto" and not isinstance(quantize.codebook, Codebook):
         quantize = replace(quantize, bins=_readable_bins(len(x), len(y)))
     measure = replace(measure, estimator=quantize)
     prepared = quantize.prepare(x, y)
     # The first of the clusterings that a score with this seed averages.
     masses = quantize.masses(prepared, generator_for(seed, "clustering").spawn(1)[0])
-    table = tabulate_bins(masses, measure.divergence)
+    table = tabulate_bins(masses, measure.divergence, evidence)
     points = _points_near_centres(quantize, prepared, x, y)
-    largest = _describe_regions(table, regions, sides, points, examples)
+    largest = _describe_regions(table, regions, sides, points, examples, evidence)
     return Diagnosis(
         missed=tuple(region for region in largest if region.side == "missed"),
         invented=tuple(region for region in largest if region.side == "invented"),
@@ -108,7 +127,12 @@ def diagnose_embedded(
         n=(len(x), len(y)),
         bins=table.partition.bins,
         signature=make_signature(measure, reference, len(y), masses, 1, seed),
-        caveats=(*_sample_caveats(sides), *masses.caveats, *bin_caveats(table.partition)),
+        caveats=(*_embedder_caveats(sides), *masses.caveats, *bin_caveats(table.partition, evidence)),
+        p_value=evidence.test.p_value,
+        certified=evidence.certify(measure.divergence, measure.area_scale).estimates,
+        reasons=find_reasons(reference, model, evidence),
+        giveaways=_find_telltales(model, evidence.model_scores, -1, evidence),
+        unmatched=_find_telltales(reference, evidence.reference_scores, 1, evidence),
     )
 
 
@@ -145,19 +169,48 @@ def _points_near_centres(quantize: Quantize, prepared: Prepared, x: Features, y:
     return prepared.points[prepared.group[: len(x)]], prepared.points[prepared.group[len(x) :]]
 
 
-def _sample_caveats(sides: Sides) -> list[Caveat]:
-    """The caveats of the embedder, and one for samples that are not independent."""
-    caveats = []
-    for name, samples in zip(("reference", "model"), sides, strict=True):
-        caveats += [replace(caveat, system=caveat.system or name) for caveat in samples.caveats]
-        if samples.ids is not None and len(set(samples.ids)) < len(samples.ids):
-            text = "several samples share an id: they are not independent, and the p-values are too small."
-            caveats.append(Caveat("shared ids", text, name, {"ids": len(set(samples.ids)), "n": len(samples)}))
-    return caveats
+def _embedder_caveats(sides: Sides) -> list[Caveat]:
+    return [
+        replace(caveat, system=caveat.system or name)
+        for name, samples in zip(("reference", "model"), sides, strict=True)
+        for caveat in samples.caveats
+    ]
+
+
+def _find_telltales(samples: Samples, scores: Array, sign: int, evidence: Evidence) -> tuple[Telltale, ...]:
+    """The samples with the largest scores of a sign, the clearest first, equal texts only once; none without a gap."""
+    if evidence.test.p_value >= LEVEL:
+        return ()
+    order = np.argsort(-sign * scores, kind="stable")
+    clear = order[sign * scores[order] > 0]
+    telltales = []
+    for rank, place in enumerate(_distinct_places(samples, clear, _TELLTALES), start=1):
+        telltales.append(Telltale(**vars(_example(samples, place)), score=float(scores[place]), rank=rank))
+    return tuple(telltales)
+
+
+def _distinct_places(samples: Samples, places: NDArray[np.intp], count: int) -> list[int]:
+    """The first places, so many at most, without those whose text occurred before."""
+    chosen: list[int] = []
+    shown: set[str] = set()
+    for place in places.tolist():
+        if len(chosen) == count:
+            break
+        text = None if samples.texts is None else samples.texts[place]
+        if text is None or text not in shown:
+            shown.add(text or "")
+            chosen.append(place)
+    return chosen
+
+
+def _example(samples: Samples, place: int) -> Example:
+    text = None if samples.texts is None else samples.texts[place]
+    path = None if samples.images is None else str(samples.images[place])
+    return Example(place, samples.ids[place] if samples.ids else None, text, path)
 
 
 def _describe_regions(
-    table: BinTable, count: int, sides: Sides, points: tuple[Features, Features], examples: int
+    table: BinTable, count: int, sides: Sides, points: tuple[Features, Features], examples: int, evidence: Evidence
 ) -> list[Region]:
     """The regions with the largest costs of each side."""
     partition, gap, chosen = table.partition, table.gap, table.largest(count)
@@ -173,6 +226,7 @@ def _describe_regions(
         ]
         in_reference, in_model = (len(inside) for inside in places)
         in_bin = in_reference + in_model
+        own = evidence.reference_scores[places[0]] if side == "missed" else evidence.model_scores[places[1]]
         regions.append(
             Region(
                 side=side,
@@ -187,6 +241,7 @@ def _describe_regions(
                 model_examples=shown[1],
                 terms=terms,
                 lengths=lengths,
+                score=float(own.mean()),
             )
         )
     return regions
@@ -197,18 +252,8 @@ def _nearest_examples(
 ) -> tuple[Example, ...]:
     """The samples at `places`, whose points are `rows`, that are nearest to the centre; equal texts only once."""
     distance = ((rows.astype(np.float64) - centre) ** 2).sum(axis=1)
-    examples: list[Example] = []
-    shown: set[str] = set()
-    for place in places[np.argsort(distance, kind="stable")]:
-        if len(examples) == count:
-            break
-        text = None if samples.texts is None else samples.texts[place]
-        if text is not None and text in shown:
-            continue
-        shown.add(text or "")
-        path = None if samples.images is None else str(samples.images[place])
-        examples.append(Example(int(place), samples.ids[place] if samples.ids else None, text, path))
-    return tuple(examples)
+    nearest = places[np.argsort(distance, kind="stable")]
+    return tuple(_example(samples, place) for place in _distinct_places(samples, nearest, count))
 
 
 def _describe_texts(

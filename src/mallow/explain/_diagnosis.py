@@ -1,9 +1,10 @@
-"""The result of a diagnosis: the regions that the model misses and those that it invents."""
+"""The result of a diagnosis: the verdict, its reasons, the samples that give the model away, and regions."""
 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -11,20 +12,22 @@ from mallow._files import make_folder
 from mallow.errors import Caveat
 from mallow.evaluate import Signature
 from mallow.explain._pictures import image_grid
-from mallow.explain._region import Region
-from mallow.results import Result, TableData, draw
+from mallow.explain._region import Region, Telltale
+from mallow.reasons import Reason, list_reasons, verdict_text
+from mallow.results import Estimate, Result, TableData, draw, p_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["Diagnosis"]
 
+_TELLTALES = 3  # of each side in print; chosen
 _TERMS_IN_LABEL = 3  # chosen: labels of a picture stay short
 
 
 @dataclass(frozen=True, repr=False)
 class Diagnosis(Result):
-    """Where the gap between reference and model is.
+    """Where the gap between reference and model is, and what gives the model away.
 
     Attributes
     ----------
@@ -40,6 +43,18 @@ class Diagnosis(Result):
         Everything that the diagnosis depends on.
     caveats : tuple of Caveat
         Reasons for doubt.
+    p_value : float
+        Of the hypothesis that there is no gap at all, as that of a score.
+    certified : dict
+        What held-out evidence proves about the distributions, as that of a score.
+    reasons : tuple of Reason
+        What differs between the sides and goes with the held-out score: `find_reasons`.
+    giveaways : tuple of Telltale
+        The model's samples with the lowest held-out scores, the lowest first: those that look least like the reference.
+        Empty where nothing was learned.
+    unmatched : tuple of Telltale
+        The reference samples with the highest held-out scores, the highest first: those that look least like anything
+        that the model produces.
     """
 
     KIND: ClassVar[str] = "diagnosis"
@@ -52,25 +67,47 @@ class Diagnosis(Result):
     bins: int
     signature: Signature
     caveats: tuple[Caveat, ...]
+    p_value: float = 1.0
+    certified: dict[str, Estimate] = field(default_factory=dict)
+    reasons: tuple[Reason, ...] = ()
+    giveaways: tuple[Telltale, ...] = ()
+    unmatched: tuple[Telltale, ...] = ()
 
     @property
     def regions(self) -> tuple[Region, ...]:
         """All regions, the missed ones first."""
         return self.missed + self.invented
 
+    @property
+    def verdict(self) -> str:
+        """Whether the gap is real, how large it is at least, and what gives it away."""
+        return f"{self._finding()} {list_reasons(self.reasons)}".rstrip()
+
+    def _finding(self) -> str:
+        return verdict_text(self.p_value, self.certified["mauve"].high if self.certified else 1.0, self.n)
+
     def __repr__(self) -> str:
-        parts = []
+        parts = [p_text(self.p_value), f"{len(self.reasons)} reasons"]
         for side, regions in (("missed", self.missed), ("invented", self.invented)):
             significant = sum(region.significant for region in regions)
             parts.append(f"{side} {self.gap[side]:.4f} ({significant} of {len(regions)} regions significant)")
         return f"Diagnosis({', '.join(parts)}, bins={self.bins}, n={self.n})"
 
     def __str__(self) -> str:
-        blocks = [self._headline()]
+        reasons = [(f"{reason.values['explained']:4.0%}", reason.text) for reason in self.reasons]
+        own, other = ([(f"{one.score:+.2f}", str(one)) for one in some] for some in (self.giveaways, self.unmatched))
+        blocks = [
+            self._finding(),
+            _list_lines("What gives it away, and the share of the evidence that each point accounts for", reasons),
+            _list_lines("Model samples that give it away: the lowest held-out scores", own[:_TELLTALES]),
+            _list_lines("Reference samples that the model hardly produces: the highest", other[:_TELLTALES]),
+            self._gap_line(),
+        ]
         for title, regions in (("MISSED by the model", self.missed), ("INVENTED by the model", self.invented)):
             blocks.append(title if regions else f"{title}: nothing")
             blocks += [f"{place}. {region}" for place, region in enumerate(regions, start=1)]
-        return "\n\n".join(blocks + [f"caveat: {line}" for line in self.caveat_lines()])
+        blocks += [f"caveat: {line}" for line in self.caveat_lines()]
+        return "\n\n".join(filter(None, blocks))
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the share of the whole gap that each region has, labelled by its typical terms; returns the axes.
@@ -104,11 +141,17 @@ class Diagnosis(Result):
                 image_grid(region, paths[-1])
         return tuple(paths)
 
+    def _also(self) -> dict[str, Any]:
+        return {"verdict": self.verdict}
+
     def _headline(self) -> str:
+        return self.verdict
+
+    def _gap_line(self) -> str:
         total = self.gap["missed"] + self.gap["invented"]
         return (
-            f"gap {total:.4f} (mid-point): {self.gap['missed']:.4f} missed, {self.gap['invented']:.4f} invented; "
-            f"{self.n[0]} reference and {self.n[1]} model samples in {self.bins} bins"
+            f"Regions: the mid-point gap is {total:.4f} in {self.bins} bins of {self.n[0]} reference and {self.n[1]} model "
+            f"samples; {self.gap['missed']:.4f} missed, {self.gap['invented']:.4f} invented"
         )
 
     def _table(self) -> TableData:
@@ -131,10 +174,16 @@ class Diagnosis(Result):
                 "expected_model": region.expected[1],
                 "p_value": region.p_value,
                 "adjusted": region.adjusted,
+                "score": region.score,
                 "terms": ", ".join(region.terms),
             }
             for region in self.regions
         ]
+
+
+def _list_lines(title: str, lines: Sequence[tuple[str, str]]) -> str:
+    """A title and what is below it, each line with its number; empty without lines."""
+    return "\n".join([title, *(f"  {number}  {text}" for number, text in lines)]) if lines else ""
 
 
 def _label(region: Region) -> str:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["LEVEL", "Example", "Region", "Side"]
+from mallow.reasons import LEVEL
 
-LEVEL = 0.05  # the usual level of significance
+__all__ = ["Example", "Region", "Side", "Telltale"]
+
 _TEXT_LENGTH = 88  # characters of an example in print; chosen: a line of a terminal
 
 Side = Literal["missed", "invented"]
@@ -41,6 +42,23 @@ class Example:
 
 
 @dataclass(frozen=True)
+class Telltale(Example):
+    """A sample that by its held-out score belongs to its own side more than others do.
+
+    Attributes
+    ----------
+    score : float
+        Its held-out score, an estimate of log p/q by a rule that never saw it: below 0, it looks like the model's samples,
+        above 0 like those of the reference.
+    rank : int
+        1 for the clearest one.
+    """
+
+    score: float = 0.0
+    rank: int = 0
+
+
+@dataclass(frozen=True)
 class Region:
     """A bin in which one side has more samples than the other.
 
@@ -57,7 +75,7 @@ class Region:
     expected : tuple of float
         The expected numbers if both sides had the same distribution.
     p_value : float
-        Two-sided, for equal proportions in this bin: `bin_p_values`.
+        Two-sided, for equal proportions in this bin; allows for samples that share an id.
     adjusted : float
         The p-value after Holm's correction over all bins, including those that are not shown.
     reference_examples, model_examples : tuple of Example
@@ -68,6 +86,9 @@ class Region:
     lengths : dict
         Median number of words: "region", of the samples of the side in excess here; "elsewhere", of all other samples.
         Empty unless the samples are texts.
+    score : float
+        The mean held-out score of the samples of the side in excess: below 0 they look like the model's, above 0 like
+        those of the reference.
     """
 
     side: Side
@@ -82,6 +103,7 @@ class Region:
     model_examples: tuple[Example, ...]
     terms: tuple[str, ...]
     lengths: dict[str, float]
+    score: float = 0.0
 
     @property
     def significant(self) -> bool:
@@ -95,6 +117,8 @@ class Region:
             f"{self.share:.0%} of what the model {verb}: {self.reference} reference and {self.model} model samples, "
             f"{self.expected[0]:.1f} and {self.expected[1]:.1f} expected; adjusted p = {self.adjusted:.2g}{doubt}"
         ]
+        if self.score:
+            lines.append(f"  score      {self.score:+.2f} on average")
         if self.terms:
             lines.append(f"  typical    {', '.join(self.terms)}")
         if self.lengths:

@@ -25,6 +25,7 @@ from mallow.theory import Array, Divergence
 __all__ = ["NORMAL", "Evidence", "EvidenceDifference", "difference_between", "gather_evidence", "subtract_certificates"]
 
 NORMAL = 1.959963984540054  # standard errors of a two-sided 95 % interval
+_ROUNDING = 1e-12  # chosen: summaries are of order 1; a smaller difference is one of rounding, and so is its error
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,11 +113,15 @@ def subtract_certificates(first: Certificate, second: Certificate, common: Array
     value, interval, p_value = {}, {}, {}
     for place, name in enumerate(NAMES):
         difference = first.estimates[name].value - second.estimates[name].value
+        difference = difference if abs(difference) > _ROUNDING else 0.0
         error = float(errors[place])
         z = abs(difference) / error if error > 0 else 0.0 if difference == 0 else math.inf
         if common is not None:
             z = min(z, max(0.0, float(common[place]) * math.copysign(1.0, difference)))
         reach = max(NORMAL * error, abs(difference) * NORMAL / max(z, 1.0))
-        value[name], interval[name] = difference, (difference - reach, difference + reach)
+        if first.errors[place] == 0.0 and second.errors[place] == 0.0 and difference == 0.0:
+            reach = first.estimates[name].high  # nothing was learned of either: any difference is possible
+        most = 1.0 if place == 0 else first.estimates[name].high  # the range of the summary
+        value[name], interval[name] = difference, (max(difference - reach, -most), min(difference + reach, most))
         p_value[name] = math.erfc(z / math.sqrt(2.0))
     return EvidenceDifference(value, interval, p_value)

@@ -45,7 +45,7 @@ Sums = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class FeatureViews:
-    """Bounded functions of a row, fixed by the rows that fitted them; `values` and `sums` apply them.
+    """Bounded functions of a row, fixed by the rows that fitted them; `values` and `totals` apply them.
 
     Attributes
     ----------
@@ -72,17 +72,16 @@ class FeatureViews:
         """The views of each row, (n, ·) each; no row is longer than 1."""
         return [np.concatenate(blocks) / GRID for blocks in zip(*self._blocks(rows), strict=True)]
 
-    def sums(self, rows: Features) -> list[Sums]:
-        """The sums of the views over the rows, in units of 1/GRID; those of parts add up to those of the whole."""
-        return self.totals(rows)[0]
+    def totals(self, rows: Features) -> tuple[list[Sums], list[int]]:
+        """The sums of the views over the rows, in units of 1/GRID, and those of their squared lengths, in units of 1/GRID².
 
-    def totals(self, rows: Features) -> tuple[list[Sums], list[float]]:
-        """The sums of the views, as in `sums`, and the sums of their squared lengths."""
-        sums: list[Sums] = []
-        squares = [0.0] * len(VIEWS)
+        The totals of parts add up to those of the whole, exactly.
+        """
+        sums = [np.zeros(len(each), np.int64) for each in (*self.scales, self.spread[0])]
+        squares = [0] * len(VIEWS)
         for views in self._blocks(rows):
-            sums = [old + view.sum(axis=0) for old, view in zip(sums or [0] * len(VIEWS), views, strict=True)]
-            squares = [old + float(((view / GRID) ** 2).sum()) for old, view in zip(squares, views, strict=True)]
+            sums = [old + view.sum(axis=0) for old, view in zip(sums, views, strict=True)]
+            squares = [old + int((view**2).sum()) for old, view in zip(squares, views, strict=True)]
         return sums, squares
 
     def _blocks(self, rows: Features) -> Iterator[list[Sums]]:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +35,7 @@ _FLOOR = 0.01  # the same for squares; chosen
 _TIE = 1.0 - 1e-9  # chosen: rounding must not make a permutation that equals the observed one smaller
 _LEFT_OUT = 0.1  # chosen: share of the samples of a side up to which units without counterpart are left out
 _LEAST = 1e-16  # the smallest p-value that the tail approximation gives
+_ROUNDINGS = 64.0  # chosen: roundings of a typical entry up to which a difference of means counts as none
 
 Weights = NDArray[np.float64]
 
@@ -186,22 +188,34 @@ def _quadratic_forms(
     every = np.zeros((len(weights), len(space.points)), space.points.dtype)
     every[:, rows] = weights
     forms: dict[str, Array] = {}
-    means, variances = space.sums(every), spread.variances(space.points[rows], count)
+    points = space.points[rows]
+    means, variances = _without_rounding(space.sums(every), points), spread.variances(points, count)
     for strength in _STRENGTHS:
         forms[f"means, strength {strength:g}"] = (means**2 * _inverse(variances, strength)).sum(axis=1)
     if not exact:  # axes, columns and bins follow the side with fewer units: only means are safe
         return forms
     squares = np.square(space.columns[rows].astype(np.float64))
-    means = space.sums(every, squares=True)
+    precision = space.columns.dtype
+    means = _without_rounding(space.sums(every, squares=True), squares.astype(precision))
     variances = spread.variances(squares - squares.mean(axis=0), count)
     forms["variances by column"] = (means**2 * _inverse(variances, _FLOOR)).sum(axis=1)
-    forms["total variance"] = means.sum(axis=1) ** 2
+    total = squares.sum(axis=1, keepdims=True).astype(precision)
+    forms["total variance"] = _without_rounding(means.sum(axis=1, keepdims=True), total)[:, 0] ** 2
     for labels in space.bins:
         own = labels[rows]
         sizes = np.bincount(own)
-        drawn = np.stack([np.bincount(own, row, len(sizes)) for row in weights])
+        drawn = _without_rounding(np.stack([np.bincount(own, row, len(sizes)) for row in weights]), np.ones((1, 1)))
         forms[f"{len(sizes)} bins"] = (drawn**2 / np.maximum(sizes, 1)).sum(axis=1)
     return forms
+
+
+def _without_rounding(means: Array, values: NDArray[Any]) -> Array:
+    """Differences of means (permutations, columns) of values (rows, columns), 0 where only rounding makes them differ.
+
+    Without it, rounding decides where both sides of every pair are equal.
+    """
+    typical = np.sqrt(np.mean(np.square(values, dtype=np.float64), axis=0))
+    return np.where(np.abs(means) > _ROUNDINGS * float(np.finfo(values.dtype).eps) * typical, means, 0.0)
 
 
 def _inverse(variances: Array, strength: float) -> Array:

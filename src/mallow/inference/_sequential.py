@@ -18,7 +18,8 @@ watch it over the length log(1 + n/t₀). Two steps make this a p-value:
    f its density, and m = ∫₀ᶜ F(y)²/(2 y f(y)) dy is the mean time until c from the stationary distribution, the time being
    nearly exponential for large c.
 
-How it was tested: experiments/honesty/monitor.py.
+How it was tested: experiments/honesty/monitor.md. Tails of one look hold within a tenth at 5 % and 1 %, within half at
+0.1 % (four distributions, 10 to 100 samples against 750).
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ import hashlib
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,10 +41,10 @@ from mallow.theory import Array
 
 __all__ = ["Looks", "MeanTest", "SequentialTest", "crossing_probability", "fit_mean_test", "fit_sequential_test"]
 
-LEAST = 1e-6  # the smallest p-value reported: the tails are not verified further out
-_START = 10  # units of the model at the first look; chosen: the tails hold from 5 on
+LEAST = 1e-4  # the smallest p-value reported: further out the tails were not checked
+START = 10  # units of the model at the first look; chosen: the tails hold from 5 on
 _MOMENT_ROWS = 400  # chosen: pairs and triples of so many reference samples give the moments, in milliseconds
-_POINTS = 400  # of the integral; chosen: exact to four digits
+_POINTS = 200  # of the integral; chosen: exact to four digits
 _TINY = 1e-300
 
 Indices = NDArray[np.int64]
@@ -94,22 +95,25 @@ class MeanTest:
         third = 8 * self.cube + 12 * max(self.of_norm_pairs, 0.0) * q + 4 * max(self.of_pairs, 0.0) * (t - n) ** 2 / u
         return second, third
 
-    def tail(self, mean: Array, units: float) -> float:
-        """The p-value of one look: at `mean`, over so many units of the model."""
+    def tail(self, mean: Array, square_length: float, units: float) -> float:
+        """The p-value of one look, at the means of the features and of their squared lengths over `units` units."""
         if self.silent:
             return 1.0
         second, third = self.cumulants(units)
         freedom = 8 * second**3 / third**2
-        statistic = float(((mean - self.mean) ** 2).sum()) / (1 / units + 1 / self.units)
+        total = _total_variance(mean, square_length, units)
+        # In a small reference a low mean and a low variance go together: allow for the variance that the model shows.
+        excess = max((total - self.total) * units / ((units + self.units) * self.total), 0.0)
+        statistic = float(((mean - self.mean) ** 2).sum()) / ((1 / units + 1 / self.units) * (1 + excess))
         chi = freedom + math.sqrt(2 * freedom / second) * (statistic - self.total)
         return float(special.chdtrc(freedom, max(chi, 0.0)))
 
-    def p_value(self, tail: float, first: float) -> float:
-        """The p-value of all looks since the `first`, at so many units, if the least tail of them is this."""
+    def p_value(self, tail: float) -> float:
+        """The p-value of any number of looks, at ten units or more, if the least tail of them is this."""
         if self.silent or tail >= 1:
             return 1.0
         level = float(special.chdtri(self.freedom, max(tail, _TINY)))
-        return crossing_probability(level, self.freedom, math.log1p(self.units / first))
+        return crossing_probability(level, self.freedom, math.log1p(self.units / START))
 
 
 def crossing_probability(level: float, freedom: float, length: float) -> float:
@@ -118,13 +122,11 @@ def crossing_probability(level: float, freedom: float, length: float) -> float:
     Examples
     --------
     >>> crossing_probability(9.0, 1.0, 0.0), crossing_probability(9.0, 1.0, 5.0)  # 3 standard deviations, one look and many
-    (0.0027, 0.0686)
+    (0.0027, 0.0610)
     """
     if level <= 0:
         return 1.0
-    low = min(
-        float(special.chdtri(freedom, 1 - 1e-9)), level / 2
-    )  # the integrand is of the order F, so that less is nothing
+    low = min(float(special.chdtri(freedom, 1 - 1e-9)), level / 2)  # the integrand is at most of the order of F
     y = np.linspace(low, level, _POINTS + 1)
     half = freedom / 2
     log_density = (half - 1) * np.log(y) - y / 2 - half * math.log(2) - special.gammaln(half)
@@ -133,7 +135,8 @@ def crossing_probability(level: float, freedom: float, length: float) -> float:
     rise = np.diff(log_integrand)
     safe = np.where(np.abs(rise) > 1e-6, rise, 1.0)
     parts = log_integrand[:-1] + np.log(np.where(np.abs(rise) > 1e-6, np.expm1(safe) / safe, 1.0))
-    log_time = float(special.logsumexp(parts)) + math.log(y[1] - y[0])
+    largest = float(parts.max())
+    log_time = largest + math.log(float(np.exp(parts - largest).sum()) * (y[1] - y[0]))
     once = float(special.chdtrc(freedom, level))
     return -math.expm1(math.log1p(-once) - length * math.exp(-log_time)) if once < 1 else 1.0
 
@@ -150,7 +153,7 @@ def fit_mean_test(features: Array, mean: Array, square_length: float, units: flo
     """
     centred = features[:_MOMENT_ROWS] - mean
     count = len(centred)
-    total = max(square_length - float(mean @ mean), 0.0) * units / max(units - 1, 1.0)
+    total = _total_variance(mean, square_length, units)
     if count < 3 or total <= 1e-12:
         return MeanTest(mean, units, total, *[0.0] * 5)
     with single_threaded_blas():
@@ -176,6 +179,11 @@ def fit_mean_test(features: Array, mean: Array, square_length: float, units: flo
     )
 
 
+def _total_variance(mean: Array, square_length: float, units: float) -> float:
+    """tr Σ, unbiased."""
+    return max(square_length - float(mean @ mean), 0.0) * units / max(units - 1, 1.0)
+
+
 @dataclass(eq=False)
 class Looks:
     """What the samples of a model left behind, and what the looks at them found.
@@ -184,30 +192,30 @@ class Looks:
     ----------
     sums : list of int64 arrays
         The sums of each view, and the counts of the bins.
+    squares : list of int
+        The sums of the squared lengths of each view.
     rows, left_out : int
         Samples in the sums, and samples that are not, since their units fitted the views.
-    squares : int
-        The sum of squares of the units' sizes.
+    size_squares : int
+        The sum of the squared sizes of units.
     sizes : dict
         How many samples each unit with a name has.
     tails : list of float
         The least p-value of a single look, for each view.
-    first : float
-        Units at the first look; infinite before.
     """
 
     sums: list[Sums]
+    squares: list[int]
     rows: int
     left_out: int
-    squares: int
+    size_squares: int
     sizes: dict[int, int]
     tails: list[float]
-    first: float
 
     @property
     def units(self) -> float:
         """How many independent samples the sums are worth, if all samples of a unit were the same."""
-        return self.rows**2 / self.squares if self.squares else 0.0
+        return self.rows**2 / self.size_squares if self.rows else 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,8 +237,8 @@ class SequentialTest:
 
     def start(self) -> Looks:
         """No samples yet."""
-        sizes = [len(test.mean) for test in self.tests]
-        return Looks([np.zeros(size, np.int64) for size in sizes], 0, 0, 0, {}, [1.0] * len(sizes), math.inf)
+        sums = [np.zeros(len(test.mean), np.int64) for test in self.tests]
+        return Looks(sums, [0] * len(VIEWS), 0, 0, 0, {}, [1.0] * len(self.tests))
 
     def update(self, looks: Looks, rows: Features, counts: Sums, names: Sequence[str] | None = None) -> None:
         """Add samples and their `counts` in the bins, and look; `names` are those of their units, None: each is one."""
@@ -243,43 +251,41 @@ class SequentialTest:
                 counts = self.codebook.count(rows) if kept else counts
             if not kept:
                 return
-        new = (*self.views.sums(rows), counts)
-        looks.sums = [old + more for old, more in zip(looks.sums, new, strict=True)]
-        looks.rows += len(rows)
+        sums, squares = self.views.totals(rows)
+        _add(looks, [*sums, counts], squares, len(rows))
         if names is None:
-            looks.squares += len(rows)
+            looks.size_squares += len(rows)
         else:
             _add_sizes(looks, Counter(keys))
         self._look(looks)
 
     def merge(self, looks: Looks, other: Looks) -> None:
         """Add the samples of other looks, and look once; what the other looks found is not taken over."""
-        looks.sums = [old + more for old, more in zip(looks.sums, other.sums, strict=True)]
-        looks.rows += other.rows
+        _add(looks, other.sums, other.squares, other.rows)
         looks.left_out += other.left_out
-        looks.squares += other.squares - sum(size**2 for size in other.sizes.values())
+        looks.size_squares += other.size_squares - sum(size**2 for size in other.sizes.values())
         _add_sizes(looks, other.sizes)
-        looks.first = min(looks.first, other.first)  # when the other stopped may depend on what it saw
         self._look(looks)
 
     def p_values(self, looks: Looks) -> dict[str, float]:
         """For each view, the p-value of all looks so far, multiplied by the number of views."""
-        each = [
-            len(self.tests) * test.p_value(tail, looks.first)
-            for test, tail in zip(self.tests, looks.tails, strict=True)
-        ]
+        each = [len(self.tests) * test.p_value(tail) for test, tail in zip(self.tests, looks.tails, strict=True)]
         return {name: float(np.clip(value, LEAST, 1.0)) for name, value in zip((*VIEWS, "bins"), each, strict=True)}
 
     def _look(self, looks: Looks) -> None:
-        if looks.units < _START:
+        if looks.units < START:
             return
-        looks.first = min(looks.first, looks.units)
-        for place, (test, mean) in enumerate(zip(self.tests, self._means(looks.sums, looks.rows), strict=True)):
-            looks.tails[place] = min(looks.tails[place], test.tail(mean, looks.units))
+        means = self._means(looks.sums, looks.squares, looks.rows)
+        for place, (test, (mean, square)) in enumerate(zip(self.tests, means, strict=True)):
+            looks.tails[place] = min(looks.tails[place], test.tail(mean, square, looks.units))
 
-    def _means(self, sums: Sequence[Sums], rows: int) -> list[Array]:
+    def _means(self, sums: Sequence[Sums], squares: Sequence[int], rows: int) -> list[tuple[Array, float]]:
+        """The means of the features of each view and of their squared lengths."""
         *of_views, counts = sums
-        return [*(one / (GRID * rows) for one in of_views), self.weights * counts / rows]
+        means = [
+            (one / (GRID * rows), square / (GRID**2 * rows)) for one, square in zip(of_views, squares, strict=True)
+        ]
+        return [*means, (self.weights * counts / rows, float(self.weights**2 @ counts) / rows)]
 
 
 def fit_sequential_test(
@@ -307,10 +313,16 @@ def fit_sequential_test(
     labels, counts = codebook.labels(some), codebook.count(counted)
     features = [*views.values(some), weights[labels, None] * (labels[:, None] == np.arange(bins))]
     sums, squares = views.totals(counted)
-    means = [*(one / (GRID * size) for one in sums), weights * counts / size]
-    square_lengths = [*(one / size for one in squares), float(weights**2 @ counts) / size]
-    tests = [fit_mean_test(*each, worth) for each in zip(features, means, square_lengths, strict=True)]
-    return SequentialTest(views, codebook, weights, tuple(tests), frozenset(map(_name_key, fitted)))
+    empty = SequentialTest(views, codebook, weights, (), frozenset(map(_name_key, fitted)))
+    means = empty._means([*sums, counts], squares, size)
+    tests = [fit_mean_test(each, *mean, worth) for each, mean in zip(features, means, strict=True)]
+    return replace(empty, tests=tuple(tests))
+
+
+def _add(looks: Looks, sums: Sequence[Sums], squares: Sequence[int], rows: int) -> None:
+    looks.sums = [old + more for old, more in zip(looks.sums, sums, strict=True)]
+    looks.squares = [old + more for old, more in zip(looks.squares, squares, strict=True)]
+    looks.rows += rows
 
 
 def _name_key(name: str) -> int:
@@ -322,4 +334,4 @@ def _add_sizes(looks: Looks, sizes: Mapping[int, int]) -> None:
     for key, more in sizes.items():
         before = looks.sizes.get(key, 0)
         looks.sizes[key] = before + more
-        looks.squares += (before + more) ** 2 - before**2
+        looks.size_squares += (before + more) ** 2 - before**2

@@ -125,9 +125,9 @@ def _column_scales(sets: Sequence[Features]) -> tuple[Array, Array]:
     constant = spread <= _CONSTANT * rounding * np.abs(mean)
     spread[constant] = 1.0
     # Twenty bits of the spread: sums in another order of the rows round to the same, and no column jumps in scale.
-    mantissa, exponent = np.frexp(spread)
-    rounded = np.ldexp(np.round(mantissa * 2.0**20), exponent - 20)
-    return mean / unit, np.where(constant, 0.0, unit / rounded)
+    step = np.ldexp(1.0, np.frexp(spread)[1] - 20)
+    mean, spread = np.round(mean / step) * step, np.round(spread / step) * step
+    return mean / unit, np.where(constant, 0.0, unit / spread)
 
 
 class LeaveUnitOut:

@@ -7,7 +7,7 @@ model, one of each), and bins with equal counts are equal: the terms of a few hu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -19,7 +19,6 @@ from mallow.theory import Array, Divergence, Masses, Partition, compute_frontier
 
 __all__ = [
     "CountMasses",
-    "MassOfCount",
     "UnitBins",
     "add_to_counts",
     "bin_terms",
@@ -27,6 +26,7 @@ __all__ = [
     "find_unit_bins",
     "look_up_terms",
     "masses_by_count",
+    "order_units",
 ]
 
 Counts = NDArray[np.int64]
@@ -61,6 +61,30 @@ class UnitBins:
     kind_units: Counts
 
 
+def order_units(partitions: Sequence[Partition], units: Units) -> Units:
+    """The units in an order that depends on the bins of their samples alone, so that sums over units have the same bits.
+
+    Units that have equally many samples of each side in all bins are interchangeable. Those without samples are left out.
+    """
+    signature = np.zeros(units.count, np.uint64)
+    factors = np.random.default_rng(0x756E697473).integers(
+        2**64, size=len(partitions) + 2, dtype=np.uint64
+    ) | np.uint64(1)
+    for side in (0, 1):
+        code = np.full(len(units.sets[side]), factors[side], np.uint64)
+        for partition, factor in zip(partitions, factors[2:], strict=True):
+            code += (partition.q_labels if side else partition.p_labels).astype(np.uint64) * factor
+        code ^= code >> np.uint64(32)
+        code *= factors[side]
+        code ^= code >> np.uint64(29)
+        np.add.at(signature, units.sets[side], code)
+    occupied = np.flatnonzero(units.sizes(0) + units.sizes(1))
+    order = occupied[np.argsort(signature[occupied], kind="stable")]
+    rank = np.zeros(units.count, np.int64)
+    rank[order] = np.arange(len(order))
+    return Units(tuple(rank[one] for one in units.sets[:2]), units.keys[order])
+
+
 def find_unit_bins(partition: Partition, units: Units) -> UnitBins:
     """The units of the reference (set 0) and the model (set 1) in the bins of a partition."""
     bins, n = partition.bins, len(partition.p_labels)
@@ -86,62 +110,47 @@ def find_unit_bins(partition: Partition, units: Units) -> UnitBins:
 
 
 @dataclass(frozen=True)
-class MassOfCount:
-    """The mass of a bin as a function of its count: linear between the counts that are known, and beyond them."""
-
-    counts: tuple[int, ...]  # rising, at least two
-    masses: tuple[float, ...]
-
-    def __call__(self, counts: Counts) -> Array:
-        known, mass = np.array(self.counts), np.array(self.masses)
-        place = np.clip(np.searchsorted(known, counts), 1, len(known) - 1)
-        slope = np.diff(mass) / np.diff(known)
-        between: Array = mass[place - 1] + (counts - known[place - 1]) * slope[place - 1]
-        return np.maximum(between, 0.0)
-
-
-@dataclass(frozen=True)
 class CountMasses:
-    """How the counts of both sides become masses."""
+    """How counts become masses: (count + constant)·factor on each side."""
 
-    p: MassOfCount
-    q: MassOfCount
+    p_constant: float
+    p_factor: float
+    q_constant: float
+    q_factor: float
+
+    def __call__(self, p: Counts, q: Counts) -> tuple[Array, Array]:
+        """The masses of bins with these counts, at least 0."""
+        return (
+            np.maximum(p + self.p_constant, 0.0) * self.p_factor,
+            np.maximum(q + self.q_constant, 0.0) * self.q_factor,
+        )
 
 
 def add_to_counts(bins: UnitBins, constant: float) -> CountMasses:
     """(count + constant)/(samples + constant·bins)."""
-
-    def side(counts: Counts) -> MassOfCount:
-        total = float(counts.sum()) + constant * len(counts)
-        return MassOfCount((0, 1), (constant / total, (1.0 + constant) / total))
-
-    return CountMasses(side(bins.p), side(bins.q))
+    p, q = (1.0 / (float(counts.sum()) + constant * len(counts)) for counts in (bins.p, bins.q))
+    return CountMasses(constant, p, constant, q)
 
 
-def masses_by_count(bins: UnitBins, smooth: Callable[[Array, Array], Masses]) -> CountMasses:
-    """The masses that a smoothing gives to these bins, as functions of their counts.
+def masses_by_count(bins: UnitBins, masses: Masses, least: float = -np.inf) -> CountMasses:
+    """The line through the masses of these bins and their counts: exact where a constant was added to all counts.
 
-    That is exact where a constant is added to all counts. A smoothing that does not end in masses of the same bins is taken
-    as the add-1/2 estimate.
+    Other smoothings are lines but for the smallest counts. Masses that are not those of the same bins are taken as the
+    add-1/2 estimate. The constant is at least `least`.
     """
-    smoothed = smooth(bins.p.astype(np.float64), bins.q.astype(np.float64))
-    if not smoothed.plain or smoothed.p.shape != bins.p.shape:
+    if not masses.plain or masses.p.shape != bins.p.shape:
         return add_to_counts(bins, 0.5)
-    return CountMasses(_tabulate(bins.p, smoothed.p), _tabulate(bins.q, smoothed.q))
+    return CountMasses(*_fit_line(bins.p, masses.p, least), *_fit_line(bins.q, masses.q, least))
 
 
-def _tabulate(counts: Counts, masses: Array) -> MassOfCount:
-    known, first = np.unique(counts, return_index=True)
-    mass = masses[first]
-    if len(known) == 1:
-        known, mass = np.array([0, known[0]]), np.array([0.0, mass[0]])
-    slope = (mass[-1] - mass[0]) / (known[-1] - known[0])
-    constant = round(float(mass[0] / slope - known[0]), 9) if slope > 0 else -1.0
-    total = float(counts.sum()) + constant * len(counts)
-    if constant >= 0 and np.allclose(mass * total, known + constant, rtol=1e-9, atol=0):
-        # The same for all partitions, whatever counts occur: their terms are computed together.
-        return MassOfCount((0, 1), (constant / total, (1.0 + constant) / total))
-    return MassOfCount(tuple(map(int, known)), tuple(map(float, mass)))
+def _fit_line(counts: Counts, masses: Array, least: float) -> tuple[float, float]:
+    """The constant and the factor of (count + constant)·factor by least squares; these masses sum to 1 as well."""
+    spread = counts - counts.mean()
+    slope = float(spread @ masses)
+    # Rounded, so that all partitions have the same constant where one was added: their terms are computed together.
+    constant = round(float(masses.mean() * (spread @ spread) / slope - counts.mean()), 9) if slope > 0 else 0.5
+    constant = max(constant, least)
+    return constant, 1.0 / (float(counts.sum()) + constant * len(counts))
 
 
 Pairs = tuple[Counts, Counts]
@@ -154,19 +163,19 @@ def look_up_terms(
 
     Partitions with the same masses share their terms, and each pair of counts is evaluated once.
     """
-    found: list[list[Array]] = [[] for _ in pairs]
-    for how in dict.fromkeys(masses):
-        members = [i for i, other in enumerate(masses) if other == how]
+    terms: list[list[Array]] = [[] for _ in pairs]
+    for line in dict.fromkeys(masses):
+        members = [i for i, other in enumerate(masses) if other == line]
         lists = [one for i in members for one in pairs[i]]
         p, q = (np.concatenate([one[side] for one in lists]) for side in (0, 1))
         width = int(q.max(initial=0)) + 1
         codes, place = np.unique(p * width + q, return_inverse=True)
         p, q = np.divmod(codes, width)
-        values = bin_terms(divergence, how.p(p), how.q(q)) @ slopes
+        values = bin_terms(divergence, *line(p, q)) @ slopes
         parts = np.split(values[place], np.cumsum([len(one[0]) for one in lists])[:-1])
         for i in members:
-            found[i], parts = parts[: len(pairs[i])], parts[len(pairs[i]) :]
-    return found
+            terms[i], parts = parts[: len(pairs[i])], parts[len(pairs[i]) :]
+    return terms
 
 
 @lru_cache(maxsize=1)

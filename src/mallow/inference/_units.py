@@ -22,6 +22,8 @@ __all__ = ["Units", "find_units"]
 Keys = NDArray[np.uint64]
 Indices = NDArray[np.int64]
 
+_FEWEST_KINDS = 20  # chosen: with fewer kinds of samples, equal frequencies may be chance
+
 
 @dataclass(frozen=True, eq=False)
 class Units:
@@ -66,7 +68,8 @@ def find_units(reference: Samples, *systems: Samples) -> Units:
 
     Samples with the same id are one unit; without ids, those with the same prompt. A set that has neither is matched by
     row numbers with a set of the same size: row i of equally long arrays is one unit. Pairing rows that are in fact
-    independent costs nothing. All other samples are units of their own.
+    independent costs nothing. Where every sample of a set without ids occurs twice or more, equally often, its copies are
+    one unit. All other samples are units of their own.
 
     Examples
     --------
@@ -76,7 +79,7 @@ def find_units(reference: Samples, *systems: Samples) -> Units:
     >>> units.count, units.sets
     (4, (array([0, 1, 2]), array([1, 1, 0, 3])))
     """
-    labels = _shared_labels((reference, *systems))
+    labels = _merge_copies((reference, *systems), _shared_labels((reference, *systems)))
     number: dict[object, int] = {}
     sets = tuple(np.array([number.setdefault(label, len(number)) for label in each], np.int64) for each in labels)
     keys = np.zeros(len(number), np.uint64)
@@ -106,3 +109,27 @@ def _shared_labels(sets: tuple[Samples, ...]) -> list[list[object]]:
         rows: list[object] = [(place, row) for row in range(len(samples))] if names is None else list(names)
         labels.append(rows if names is not None else by_size.setdefault(len(samples), rows))
     return labels
+
+
+def _merge_copies(sets: tuple[Samples, ...], labels: list[list[object]]) -> list[list[object]]:
+    """The labels, with one label for all copies of a sample in sets that were repeated as a whole."""
+    leader: dict[object, object] = {}
+
+    def find(label: object) -> object:
+        while label in leader:
+            label = leader[label]
+        return label
+
+    for samples, own in zip(sets, labels, strict=True):
+        if samples.ids or samples.prompts or samples.features is None:
+            continue
+        _, group, times = np.unique(row_keys(samples.features), return_inverse=True, return_counts=True)
+        # Samples of few kinds repeat by nature, but hardly all of them equally often.
+        if len(times) < _FEWEST_KINDS or times[0] == 1 or (times != times[0]).any():
+            continue
+        first: dict[int, object] = {}
+        for label, kind in zip(own, group.tolist(), strict=True):
+            one, other = find(first.setdefault(kind, label)), find(label)
+            if one != other:
+                leader[other] = one
+    return [[find(label) for label in own] for own in labels] if leader else labels

@@ -12,10 +12,14 @@ from mallow.reasons._reason import Kind
 from mallow.reasons._unit_tests import UnitTests, two_sided
 from mallow.theory import Array
 
-__all__ = ["Candidate", "Family", "numbers_apart", "test_traits"]
+__all__ = ["Candidate", "Phrase", "clip_tails", "judge_traits", "numbers_apart"]
 
-Phrase = Callable[[bool, Array], tuple[str, dict[str, float]]]
-"""(whether the model has more of the trait, its means over the reference and the model) → the words and their numbers."""
+_TAIL = 0.025  # chosen: share of the samples at either end whose trait is cut to that of the next
+
+Phrase = Callable[[float, float], tuple[str, dict[str, float]]]
+"""(mean of the trait over the model's samples, over the reference) → the words, and the numbers in them by name.
+
+Without words, the difference is too small to be worth telling, however significant."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,59 +30,67 @@ class Candidate:
     ----------
     kind : Kind
     trait : array (n + m,)
-        One number per sample, those of the reference first.
+        One number per sample, those of the reference first; without tails once it is judged.
     phrase : Phrase
+    means : tuple of float
+        The means of the whole trait, of the model and of the reference, for the phrase.
     p_value, adjusted : float
-        That it differs between the sides and goes with the score; adjusted for all tests of the family.
+        That the trait does not differ between the sides; adjusted for everything that was judged together.
     """
 
     kind: Kind
     trait: Array
     phrase: Phrase
+    means: tuple[float, float] = (0.0, 0.0)
     p_value: float = 1.0
     adjusted: float = 1.0
 
 
-@dataclass(frozen=True, eq=False)
-class Family:
-    """Candidates that were corrected together: the correction over several families is to multiply by their number.
-
-    `tests` is the number of families that the candidates stand for: word groups are tested twice.
-    """
-
-    candidates: tuple[Candidate, ...]
-    tests: int = 1
-
-
-def test_traits(tests: UnitTests, candidates: Sequence[Candidate]) -> Family:
-    """The candidates with p-values: each differs between the sides *and* goes with the score in the same direction."""
+def judge_traits(tests: UnitTests, candidates: Sequence[Candidate]) -> list[Candidate]:
+    """The candidates with the p-values of their differences."""
     if not candidates:
-        return Family((), 0)
-    columns = np.stack([candidate.trait for candidate in candidates], axis=1)
-    _, z_difference = tests.difference(columns)
-    _, z_association = tests.association(columns)
-    p_values = np.maximum(two_sided(z_difference), two_sided(z_association))
-    p_values[z_difference * z_association <= 0] = 1.0
+        return []
+    traits = np.stack([candidate.trait for candidate in candidates], axis=1)
+    columns = np.stack([clip_tails(trait) for trait in traits.T], axis=1)
+    means = tests.side_means(traits)
+    delta, z = tests.difference(columns)
+    p_values = two_sided(z)
+    p_values[delta * (means[:, 0] - means[:, 1]) <= 0] = 1.0  # phrases show plain means
     adjusted = holm(p_values.tolist())
-    return Family(
-        tuple(
-            replace(candidate, p_value=float(p), adjusted=each)
-            for candidate, p, each in zip(candidates, p_values, adjusted, strict=True)
+    return [
+        replace(
+            candidate,
+            trait=columns[:, place],
+            means=(float(means[place, 1]), float(means[place, 0])),
+            p_value=float(p_values[place]),
+            adjusted=adjusted[place],
         )
-    )
+        for place, candidate in enumerate(candidates)
+    ]
+
+
+def clip_tails(trait: Array) -> Array:
+    """The trait with its few largest and smallest values cut off, so that no sample decides alone.
+
+    A trait that nearly all samples share, so that nothing would be left of it, stays as it is.
+    """
+    low, high = np.quantile(trait, [_TAIL, 1.0 - _TAIL])
+    clipped: Array = np.clip(trait, low, high)
+    return clipped if low < high else trait
 
 
 def numbers_apart(model: float, reference: float) -> tuple[str, str]:
-    """Two different numbers with as few decimals as show the difference.
+    """Two numbers with as few decimals as show their difference, and two digits of the larger.
 
     Examples
     --------
-    >>> numbers_apart(4.331, 4.744), numbers_apart(151.2, 152.9), numbers_apart(0.011, 0.592)
-    (('4.3', '4.7'), ('151', '153'), ('0.0', '0.6'))
+    >>> numbers_apart(4.331, 4.744), numbers_apart(151.2, 152.9), numbers_apart(0.484, -0.0004)
+    (('4.3', '4.7'), ('151', '153'), ('0.48', '0.00'))
     """
     largest = max(abs(model), abs(reference))
-    for decimals in range(0 if largest >= 10 else 1, 6):
-        shown = f"{model:.{decimals}f}", f"{reference:.{decimals}f}"
-        if abs(float(shown[0]) - float(shown[1])) >= abs(model - reference) / 2.0:
+    start = 0 if largest >= 10 else 1 if largest >= 1 else 2
+    for decimals in range(start, 7):
+        first, second = (round(value, decimals) + 0.0 for value in (model, reference))  # + 0.0: no minus sign before 0
+        if abs(first - second) >= abs(model - reference) / 2.0:
             break
-    return shown
+    return f"{first:.{decimals}f}", f"{second:.{decimals}f}"

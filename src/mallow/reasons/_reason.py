@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-__all__ = ["Kind", "Reason"]
+__all__ = ["LEVEL", "Kind", "Reason"]
+
+LEVEL = 0.05  # the usual level of significance
 
 Kind = Literal["words", "length", "trait", "region"]
 

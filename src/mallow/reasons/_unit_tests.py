@@ -12,8 +12,7 @@ several samples per prompt and unequal sizes are all the same case.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,7 @@ from scipy.special import ndtr
 from mallow.inference import Evidence
 from mallow.theory import Array
 
-__all__ = ["UnitTests", "two_sided"]
+__all__ = ["UnitTests", "one_sided", "two_sided"]
 
 # Sums of fixed numbers with random signs exceed z standard deviations at most so many times as often as a normal variable
 # (Bentkus and Dzindzalieva, Bernoulli 21, 2015: 1/(4 P(Z ≥ √2))). With pairs the p-values therefore hold for any sample.
@@ -38,6 +37,12 @@ Columns = Any  # (samples, traits): a dense array or a sparse matrix, the sample
 def two_sided(z: Array) -> Array:
     """Two-sided p-values of sums over units that are z standard errors from 0."""
     p_values: Array = np.clip(2.0 * _RANDOM_SIGNS * ndtr(-np.abs(z)), _LEAST, 1.0)
+    return p_values
+
+
+def one_sided(z: Array) -> Array:
+    """One-sided p-values of means over many units that are z standard errors above 0."""
+    p_values: Array = np.maximum(ndtr(-z), _LEAST)
     return p_values
 
 
@@ -80,20 +85,23 @@ class UnitTests:
     @property
     def gap(self) -> float:
         """The mean held-out score of the reference minus that of the model."""
-        return float(self.side_means(self.scores[:, None]) @ [1.0, -1.0])
+        of_reference, of_model = self.side_means(self.scores[:, None])[0]
+        return float(of_reference - of_model)
+
+    def without(self, part: Array) -> UnitTests:
+        """The same with a part of the scores (n + m,) taken off."""
+        return replace(self, scores=self.scores - part)
 
     def side_means(self, columns: Columns) -> Array:
         """The mean of each trait over the reference and over the model, (traits, 2)."""
-        return self._means([own @ columns for own in self.sums])
+        totals = [np.asarray((own @ columns).sum(axis=0)).ravel() for own in self.sums]
+        return np.stack([totals[0] / self.n, totals[1] / self.m], axis=1)
 
-    def _means(self, totals: Sequence[Columns]) -> Array:
-        every = [np.asarray(own.sum(axis=0)).ravel() for own in totals]
-        return np.stack([every[0] / self.n, every[1] / self.m], axis=1)
-
-    def difference(self, columns: Columns, covariate: Array | None = None) -> tuple[Array, Array]:
+    def difference(self, columns: Columns, strata: NDArray[np.int64] | None = None) -> tuple[Array, Array]:
         """The mean of each trait over the reference minus that over the model, (traits,), and its z.
 
-        With a covariate (n + m,), both are those at equal values of it: its slope within the sides is taken off.
+        With strata (n + m,), numbers from 0, samples are compared within their stratum only, as by Cochran, Mantel and
+        Haenszel: their traits are around the mean of the stratum, and weighted by how many of the other side it has.
 
         The variance is that of exchanges of sides: the sum of squares of what each unit adds, with traits around their
         common mean. A unit of one side only might have been of the other, where it would have had another weight if the
@@ -101,28 +109,29 @@ class UnitTests:
         small if all samples that have it are of the larger side.
         """
         n, m = self.n, self.m
-        others = [np.ones(n + m)] if covariate is None else [np.ones(n + m), covariate]
-        constant = np.stack(others, axis=1)  # (samples, covariates)
-        of_p, of_q = (own @ columns for own in self.sums)
-        fixed_p, fixed_q = (own @ constant for own in self.sums)
-        means = self._means([of_p, of_q])
-        slopes = [(n * means[:, 0] + m * means[:, 1]) / (n + m)]
-        if covariate is not None:
-            centred = self.centre(constant[:, 1:])[:, 0]
-            slope = (columns.T @ centred) / max(float(centred @ centred), _TINY)
-            middle = float(fixed_p[:, 1].sum() + fixed_q[:, 1].sum()) / (n + m)
-            slopes = [slopes[0] - slope * middle, slope]
-        slope_of = np.stack(slopes)  # (covariates, traits)
-        added, fixed = of_p / n - of_q / m, fixed_p / n - fixed_q / m
-        delta = means[:, 0] - means[:, 1] - fixed.sum(axis=0) @ slope_of
-        variance = _residual_squares(added, fixed, slope_of)
-        alone = np.flatnonzero((fixed_p[:, 0] == 0) | (fixed_q[:, 0] == 0))
+        if strata is None:
+            strata, inside = np.zeros(n + m, np.int64), np.ones((n + m, 1))
+            means = (self.side_means(columns) @ [n, m] / (n + m))[None]  # (strata, traits)
+        else:
+            inside = np.eye(int(strata.max()) + 1)[strata]  # (samples, strata)
+            means = (columns.T @ inside).T / np.maximum(inside.sum(axis=0), 1.0)[:, None]
+        of_p, of_q = inside[:n].sum(axis=0), inside[n:].sum(axis=0)
+        factor = (1.0 / n + 1.0 / m) / np.maximum(of_p + of_q, 1.0)
+        weight = np.concatenate([(factor * of_q)[strata[:n]], -(factor * of_p)[strata[n:]]])
+        added, fixed = self._per_unit(_scaled(columns, weight)), self._per_unit(_scaled(inside, weight))
+        delta = np.asarray(added.sum(axis=0)).ravel() - fixed.sum(axis=0) @ means
+        variance = _residual_squares(added, fixed, means)
+        alone = np.flatnonzero(np.logical_xor(*(np.diff(side.indptr) > 0 for side in self.sums)))
         if len(alone):
-            total, fixed_total = (of_p + of_q)[alone], (fixed_p + fixed_q)[alone]
-            exchanged = variance - _residual_squares(added[alone], fixed[alone], slope_of)
-            exchanged += _residual_squares(total, fixed_total, slope_of) / (n * m)
-            variance = np.maximum(variance, exchanged)
+            either = (factor * np.sqrt(of_p * of_q))[strata]
+            total, fixed_total = (self._per_unit(_scaled(each, either))[alone] for each in (columns, inside))
+            others = variance - _residual_squares(added[alone], fixed[alone], means)
+            variance = np.maximum(variance, others + _residual_squares(total, fixed_total, means))
         return delta, _divided(delta, variance)
+
+    def _per_unit(self, columns: Columns) -> Columns:
+        """The sum over the samples of each unit, of both sides, (units, traits)."""
+        return self.sums[0] @ columns + self.sums[1] @ columns
 
     def association(self, columns: Array) -> tuple[Array, Array]:
         """How each trait goes with the held-out score among samples of the same side: its slope, (traits,), and its z."""
@@ -132,13 +141,10 @@ class UnitTests:
         added = self.sums[0] @ products + self.sums[1] @ products
         total = added.sum(axis=0)
         # Where nothing goes together, the variance of a product is that of its factors multiplied.
-        shuffled = sum(
-            (centred[side] ** 2).mean(axis=0) * ((scores * weight)[side] ** 2).sum()
-            for side in (slice(None, self.n), slice(self.n, None))
-        )
+        of_trait, of_score = self.side_means(centred**2), self.side_means((scores * weight) ** 2)[0]
+        shuffled = of_trait @ (of_score * [self.n, self.m])
         z = _divided(total, np.maximum((added**2).sum(axis=0), shuffled))
-        slope: Array = total / np.maximum((centred**2 * weight).sum(axis=0), _TINY)
-        return slope, z
+        return total / np.maximum(of_trait.mean(axis=1), _TINY), z
 
     def centre(self, columns: Array) -> Array:
         """The traits (samples, traits) minus their mean over the own side."""
@@ -156,6 +162,11 @@ def _residual_squares(added: Columns, fixed: Array, slopes: Array) -> Array:
     crossed = (added.T @ fixed).T  # (covariates, traits)
     total: Array = squares - 2.0 * (slopes * crossed).sum(axis=0) + (slopes * (fixed.T @ fixed @ slopes)).sum(axis=0)
     return np.maximum(total, 0.0)
+
+
+def _scaled(columns: Columns, factor: Array) -> Columns:
+    """Each row times a number."""
+    return sparse.diags_array(factor) @ columns if sparse.issparse(columns) else columns * factor[:, None]
 
 
 def _divided(total: Array, variance: Array) -> Array:

@@ -23,7 +23,7 @@ def as_comparison(results: Scored) -> Comparison:
         raise InputError(
             f"`comparison` must be a Comparison, a Score, or a mapping of names to Scores; got {type(results).__name__}."
         )
-    order = sorted(scores, key=lambda name: -scores[name].mauve)
+    order = sorted(scores, key=lambda name: (-_certified_area(scores[name]), -scores[name].mauve))
     return Comparison(
         scores={name: scores[name] for name in order},
         differences=(),
@@ -34,6 +34,11 @@ def as_comparison(results: Scored) -> Comparison:
         signature=scores[order[0]].signature,
         caveats=tuple(caveat for name in order for caveat in _caveats_of(name, scores[name].caveats)),
     )
+
+
+def _certified_area(score: Score) -> float:
+    """Where nothing was certified, nothing is known: 1."""
+    return score.certified["mauve"].value if score.certified else 1.0
 
 
 def collect_caveats(comparison: Comparison, diagnoses: Mapping[str, Diagnosis] | None = None) -> tuple[Caveat, ...]:

@@ -1,4 +1,4 @@
-"""How values appear on the page: numbers, p-values, letters of groups, long texts, small copies of images."""
+"""How values appear on the page: numbers, letters of groups, long texts, small copies of images."""
 
 from __future__ import annotations
 
@@ -7,20 +7,15 @@ import importlib.util
 import io
 import warnings
 
-__all__ = ["format_number", "format_p_value", "group_letters", "shorten_text", "thumbnail"]
+__all__ = ["format_number", "group_letters", "shorten_text", "thumbnail"]
 
 _LONGEST_TEXT = 600  # characters of an example; chosen: a paragraph or two
 _THUMBNAIL = 192  # pixels; chosen: twice the size at which it is shown, for sharp screens
 
 
-def format_number(value: float) -> str:
-    """Three decimals, with a real minus sign."""
-    return f"{value:.3f}".replace("-", "\u2212")
-
-
-def format_p_value(value: float) -> str:
-    """Three decimals, or that it is smaller."""
-    return "< 0.001" if value < 0.001 else f"{value:.3f}"
+def format_number(value: float, digits: int = 3) -> str:
+    """So many decimals, with a real minus sign."""
+    return f"{value:.{digits}f}".replace("-", "\u2212")
 
 
 def group_letters(place: int) -> str:

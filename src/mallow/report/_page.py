@@ -19,7 +19,7 @@ from mallow.report import _filters as filters
 from mallow.report import _sentences as sentences
 from mallow.report import _svg as svg
 from mallow.report._comparison import Scored, as_comparison, collect_caveats
-from mallow.results import merge_caveats
+from mallow.results import at_least, at_most, merge_caveats, p_number
 
 if TYPE_CHECKING:
     import jinja2
@@ -118,8 +118,10 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {
+        "at_least": at_least,
+        "at_most": at_most,
         "number": filters.format_number,
-        "p_value": filters.format_p_value,
+        "p_value": p_number,
         "shortened": filters.shorten_text,
         "thumbnail": filters.thumbnail,
     }
@@ -142,6 +144,7 @@ def _context(comparison: Comparison) -> dict[str, Any]:
         "squares": {name: (svg.exponentiated_square(score), svg.cost_square(score)) for name, score in scores.items()},
         "bins": sorted({score.signature.bins for score in scores.values() if score.signature.bins is not None}),
         "repeats": sorted({len(score.values["mauve"]) for score in scores.values()}),
+        "permutations": sorted({one.evidence.test.permutations for one in scores.values() if one.evidence is not None}),
         "sizes": sorted({score.n for score in scores.values()}),
         "scales": sorted({score.scale for score in scores.values()}),
     }

@@ -19,18 +19,11 @@ def default_title(comparison: Comparison) -> str:
 
 
 def gap_sentence(comparison: Comparison) -> str:
-    """How far the best system is from the noise floor."""
+    """What is certain about the gap of the system that comes first; "" where the verdict has said it."""
+    if len(comparison.scores) == 1:
+        return ""
     name, score = next(iter(comparison.scores.items()))
-    floor = score.noise_floor["mauve"]
-    if score.mauve >= floor:
-        return (
-            f"{name} scores {score.mauve:.3f}, no less than the reference scores against itself ({floor:.3f}, the noise "
-            "floor): this score shows no gap. Samples that continue the reference's own prompts may score above the floor."
-        )
-    return (
-        f"{name} scores {score.mauve:.3f}, which is {floor - score.mauve:.3f} below the {floor:.3f} that the reference "
-        "scores against itself (the noise floor)."
-    )
+    return f"{name} against the reference: {score.verdict[:1].lower()}{score.verdict[1:]}"
 
 
 def systems_by_signature(scores: dict[str, Score]) -> dict[str, tuple[str, ...]]:

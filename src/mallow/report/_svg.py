@@ -56,35 +56,45 @@ class Scale:
 
 @dataclass(frozen=True)
 class Strip:
-    """One system in the chart of scores; positions are percentages of the width."""
+    """One system in the chart of scores; positions are percentages of the width.
+
+    Attributes
+    ----------
+    name : str
+    score : float
+        The published score.
+    interval : (float, float) or None
+        Where other draws would be; None where that is not known.
+    certified : (float, float) or None
+        What is certified, and its limit with 95 % confidence; None where nothing was certified.
+    itself : float
+        The self-score.
+    """
 
     name: str
     score: float
-    spread: tuple[float, float]
     interval: tuple[float, float] | None
-    floor: float
+    certified: tuple[float, float] | None
+    itself: float
 
 
 def score_strips(scores: Mapping[str, Score]) -> tuple[Scale, tuple[Strip, ...]]:
-    """The axis and, for each system, the positions of its score, spread, interval and noise floor on it."""
-    ends: list[float] = []
-    for score in scores.values():
-        spread = score.std["mauve"]
-        ends += [score.mauve - spread, min(score.mauve + spread, 1.0), score.noise_floor["mauve"]]
-        ends += score.interval["mauve"] or ()
-    axis = Scale.around([max(value, 0.0) for value in ends])
-    strips = []
-    for name, score in scores.items():
-        value, spread, pair = score.mauve, score.std["mauve"], score.interval["mauve"]
-        strips.append(
-            Strip(
-                name,
-                axis(value),
-                (axis(max(value - spread, axis.low)), axis(min(value + spread, axis.high))),
-                None if pair is None else (axis(max(pair[0], axis.low)), axis(min(pair[1], axis.high))),
-                axis(score.noise_floor["mauve"]),
-            )
-        )
+    """The axis and, for each system, the positions of what is known about its area on it."""
+    intervals = {name: score.interval.get("mauve") for name, score in scores.items()}
+    certified = {
+        name: (score.certified["mauve"].value, score.certified["mauve"].high) if score.certified else None
+        for name, score in scores.items()
+    }
+    ends = [value for score in scores.values() for value in (score.mauve, score.self_score["mauve"])]
+    axis = Scale.around([*ends, *(end for pair in (*intervals.values(), *certified.values()) for end in pair or ())])
+
+    def place(pair: tuple[float, float] | None) -> tuple[float, float] | None:
+        return None if pair is None else (axis(pair[0]), axis(pair[1]))
+
+    strips = [
+        Strip(name, axis(score.mauve), place(intervals[name]), place(certified[name]), axis(score.self_score["mauve"]))
+        for name, score in scores.items()
+    ]
     return axis, tuple(strips)
 
 
@@ -96,8 +106,9 @@ class Square:
     ----------
     axis : Scale
         For both directions, so that what is missed and what is invented can be compared.
-    line, area, band : str
-        Paths of the curve, of the area below it and of the band over the repeats; "" where there is none.
+    line, area, band, certified : str
+        Paths of the curve, of the area below it, of the band over the repeats and of the certified curve; "" where there is
+        none.
     middle : (float, float)
         The point with λ = ½.
     """
@@ -106,19 +117,22 @@ class Square:
     line: str
     area: str
     band: str
+    certified: str
     middle: tuple[float, float]
 
 
 def exponentiated_square(score: Score) -> Square:
-    """The exponentiated frontier with the area below it, which is the score."""
+    """The published frontier, exponentiated, with the area below it, which is the score; and the certified one."""
     axis = Scale(0.0, 1.0, (0.0, 0.5, 1.0))
     x, y = draw.exponentiated_points(score.frontier, score.scale)
     band = score.band and [draw.exponentiated_points(edge, score.scale) for edge in score.band]
+    sure = score.certified_frontier and draw.exponentiated_points(score.certified_frontier, score.scale)
     return Square(
         axis,
         line=_path(axis, x, y),
         area=_path(axis, np.append(x, 0.0), np.append(y, 0.0), closed=True),
         band=_path(axis, *draw.band_outline(*band), closed=True) if band else "",
+        certified=_path(axis, *sure) if sure else "",
         middle=_point(axis, *(math.exp(-score.scale * cost) for cost in _middle(score))),
     )
 
@@ -127,13 +141,15 @@ def cost_square(score: Score) -> Square:
     """The frontier in its two costs, on axes of its own: on the axes of a bad system a good one would vanish."""
     x, y = draw.cost_points(score.frontier)
     band = score.band and [draw.cost_points(edge) for edge in score.band]
-    every = np.concatenate([x, y, *(np.concatenate(edge) for edge in band or ())])
+    sure = score.certified_frontier and draw.cost_points(score.certified_frontier)
+    every = np.concatenate([x, y, *(np.concatenate(edge) for edge in (*(band or ()), *([sure] if sure else ())))])
     axis = Scale.around(every.tolist(), most_ticks=4, low=0.0)
     return Square(
         axis,
         line=_path(axis, x, y),
         area="",
         band=_path(axis, *draw.band_outline(*band), closed=True) if band else "",
+        certified=_path(axis, *sure) if sure else "",
         middle=_point(axis, *_middle(score)),
     )
 

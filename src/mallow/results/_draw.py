@@ -154,11 +154,11 @@ def scores(ax: Axes, systems: Mapping[str, Drawable]) -> None:
     names = list(systems)[::-1]  # the first on top
     for place, one in enumerate(systems[name] for name in names):
         if "mauve" in one.interval:
-            style: dict[str, Any] = {"color": "0.75", "linewidth": 7, "solid_capstyle": "butt"}
+            style: dict[str, Any] = {"color": "0.75", "linewidth": 10, "solid_capstyle": "butt"}
             ax.plot(one.interval["mauve"], [place, place], label="95 % of other draws", **style)
         itself = one.self_score["mauve"]
         ax.plot(itself, place, "k|", markersize=14, markeredgewidth=1.5, label="self-score")
-        ax.plot(one.mauve, place, "ko", markersize=5, label="published score")
+        ax.plot(one.mauve, place, "ko", markersize=4, label="published score")
         if "mauve" in one.certified:
             _certified_points(ax, [one.certified["mauve"]], [place], upright=False)
     _name_rows(ax, names)
@@ -273,7 +273,8 @@ def legend(ax: Axes, *, above: bool = False) -> None:
         place = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
     else:
         place = {}
-    ax.legend(once.values(), once.keys(), frameon=False, handlelength=2.8, **place)
+    look_through = {"framealpha": 0.8, "edgecolor": "none"}  # where a curve passes below, both can be read
+    ax.legend(once.values(), once.keys(), handlelength=2.8, **look_through, **place)
 
 
 def _name_rows(ax: Axes, names: Sequence[str]) -> None:

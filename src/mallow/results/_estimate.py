@@ -43,10 +43,10 @@ def p_number(p_value: float) -> str:
 
     Examples
     --------
-    >>> p_number(0.0312), p_number(3e-9)
-    ('0.031', '< 1e-6')
+    >>> p_number(0.0312), p_number(2.34e-5), p_number(3e-9)
+    ('0.031', '2.3e-5', '< 1e-6')
     """
-    return "< 1e-6" if p_value < 1e-6 else f"{p_value:.2g}"
+    return "< 1e-6" if p_value < 1e-6 else f"{p_value:.2g}".replace("e-0", "e-")
 
 
 def at_most(value: float, digits: int = 4) -> str:

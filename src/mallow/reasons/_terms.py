@@ -10,7 +10,7 @@ import numpy as np
 
 from mallow.models import words
 
-__all__ = ["marking_terms", "terms_of_groups"]
+__all__ = ["marking_terms", "terms_of_groups", "without_overlap"]
 
 _MOST_TERMS = 8  # n-grams shown for a region; chosen: one line
 _STANDARD_ERRORS = 3.0  # above 0, from which on an n-gram is shown; chosen: there are thousands of n-grams
@@ -62,10 +62,10 @@ def _typical_terms(inside: Counter[str], n: int, pooled: Counter[str], total: in
     error = np.sqrt(1.0 / yes_inside + 1.0 / no_inside + 1.0 / yes_outside + 1.0 / no_outside)
     z = (np.log(yes_inside / no_inside) - np.log(yes_outside / no_outside)) / error
     order = [terms[i] for i in np.argsort(-z, kind="stable") if z[i] > _STANDARD_ERRORS]
-    return tuple(_without_overlap(order))[:_MOST_TERMS]
+    return tuple(without_overlap(order))[:_MOST_TERMS]
 
 
-def _without_overlap(terms: Iterable[str]) -> Iterator[str]:
+def without_overlap(terms: Iterable[str]) -> Iterator[str]:
     """The terms that share no word with an earlier one: "new" says little after "new york", and "of york" less."""
     used: set[str] = set()
     for term in terms:

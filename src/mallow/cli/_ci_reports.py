@@ -1,0 +1,86 @@
+"""What `mallow check` writes for continuous integration: a JUnit file and a summary on the page of a GitHub job."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree
+
+from mallow.errors import InputError
+
+if TYPE_CHECKING:
+    from mallow.evaluate import Check
+
+__all__ = ["append_summary", "find_summary_file", "github_markdown", "junit_xml"]
+
+_VARIABLE = "GITHUB_STEP_SUMMARY"
+_NOT_IN_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # XML 1.0, production 2
+_TITLES = {"passed": "✅ passed", "regression": "❌ regression", "cannot tell": "⚠️ cannot tell"}
+
+
+def junit_xml(check: Check, name: str, *, strict: bool) -> str:
+    """The check as a JUnit file with one test.
+
+    A regression is a failure. A check that cannot tell is a skipped test; with `strict` it is a failure too.
+    """
+    low, high = check.interval
+    failed = check.outcome == "regression" or (strict and check.outcome == "cannot tell")
+    skipped = check.outcome == "cannot tell" and not failed
+    counts = {"tests": "1", "failures": str(int(failed)), "errors": "0", "skipped": str(int(skipped))}
+    suites = ElementTree.Element("testsuites", counts)
+    suite = ElementTree.SubElement(suites, "testsuite", {"name": "mallow check", **counts})
+    case = ElementTree.SubElement(suite, "testcase", {"classname": "mallow.check", "name": _clean(name)})
+    properties = ElementTree.SubElement(case, "properties")
+    values = {"outcome": check.outcome, "drop": check.drop, "low": low, "high": high, "max_drop": check.max_drop}
+    for key, value in (values | {"before": check.before, "now": check.now}).items():
+        text = f"{value:.6g}" if isinstance(value, float) else str(value)
+        ElementTree.SubElement(properties, "property", {"name": key, "value": text})
+    if failed or skipped:
+        verdict = {"message": _clean(check.message)} | ({"type": check.outcome} if failed else {})
+        ElementTree.SubElement(case, "failure" if failed else "skipped", verdict)
+    ElementTree.SubElement(case, "system-out").text = _clean(str(check))
+    ElementTree.indent(suites)
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{ElementTree.tostring(suites, encoding="unicode")}\n'
+
+
+def _clean(text: str) -> str:
+    """The text without characters that XML does not allow."""
+    return _NOT_IN_XML.sub("\ufffd", text)
+
+
+def github_markdown(check: Check, name: str) -> str:
+    """The check as Markdown: the verdict, a table, the caveats."""
+    lines = [f"### mallow check: {_TITLES[check.outcome]}", "", _escape(name), "", _escape(check.message), ""]
+    lines += [check.table("markdown"), ""]
+    caveats = [f"- {_escape(line)}" for line in check.caveat_lines()]
+    return "\n".join([*lines, *caveats, ""] if caveats else lines) + "\n"
+
+
+def _escape(text: str) -> str:
+    """Text in which Markdown and HTML see no markup."""
+    return re.sub(r"([\\`*_{}\[\]<>|#])", r"\\\1", " ".join(text.split()))
+
+
+def find_summary_file() -> Path:
+    """The file that GitHub Actions shows on the page of the job; checked before the work begins."""
+    path = os.environ.get(_VARIABLE, "")
+    if not path:
+        raise InputError(
+            f"--github-summary needs the environment variable {_VARIABLE}, which GitHub Actions sets; it is not set. Leave "
+            "the option out elsewhere, or set the variable to the file that the summary is to be appended to."
+        )
+    file = Path(path)
+    if file.is_dir() or not file.parent.is_dir():
+        raise InputError(f"{_VARIABLE} must name a file in a folder that exists; it is {path!r}.")
+    return file
+
+
+def append_summary(file: Path, markdown: str) -> None:
+    """Append to the summary, which earlier steps may have begun."""
+    try:
+        with file.open("a", encoding="utf-8") as stream:
+            stream.write(markdown)
+    except OSError as error:
+        raise InputError(f"{file}: cannot be written: {error.strerror or error}.") from error

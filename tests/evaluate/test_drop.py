@@ -1,0 +1,121 @@
+"""The drop between two certificates: what is shared cancels, and near 1 what may hide counts."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from pytest import approx
+
+from mallow.evaluate._drop import _HIDDEN, _SHIFTS, _arms, _join, _shared_error, estimate_drop, gaussian_areas
+from mallow.inference import ONE_SIDED, Evidence, IdentityTest
+from mallow.theory import KL, TV, Masses, area, compute_frontier
+
+TEST = IdentityTest(1.0, 1, True, False, {})
+AREAS = gaussian_areas(KL, 5.0)
+
+
+def evidence(shift, seed, n=400, *, reference=None, keys=None):
+    """Evidence by the true log-ratio of two Gaussians: what an ideal witness would find, without luck."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=n) if reference is None else reference
+    y = rng.normal(shift, 1.0, size=n)
+    at_p, at_q = (shift * shift / 2.0 - shift * points for points in (x, y))
+    units = np.arange(n)
+    keys = np.arange(n, dtype=np.uint64) if keys is None else keys
+    return Evidence(at_p, at_q, units, units, keys, TEST)
+
+
+def area_of(shift):
+    grid = np.linspace(-10.0, 10.0 + shift, 4001)
+    p, q = (np.exp(-0.5 * (grid - centre) ** 2) for centre in (0.0, shift))
+    return float(area(compute_frontier(Masses(p / p.sum(), q / q.sum()), KL), scale=5.0))
+
+
+@pytest.mark.parametrize("shift", [0.1, 0.3, 0.7, 1.5, 4.0])
+def test_gaussians_have_the_areas_of_the_definition(shift):
+    assert np.interp(shift, _SHIFTS, AREAS) == approx(area_of(shift), abs=5e-4)
+    assert AREAS[0] == 1.0
+    assert (np.diff(AREAS) <= 0).all()
+
+
+def test_a_known_difference_lies_in_the_interval_as_often_as_promised():
+    before, now = 0.6, 0.8
+    truth = area_of(before) - area_of(now)
+    low = high = 0
+    for seed in range(60):
+        drop = estimate_drop(evidence(before, [seed, 0]), evidence(now, [seed, 1]), KL, 5.0)
+        assert drop.low <= drop.value <= drop.high
+        low += truth < drop.low
+        high += truth > drop.high
+    assert max(low, high) <= 3  # 5 % of 60; no luck is involved here, so that the factor √2 leaves room
+
+
+def test_a_shared_reference_cancels_only_with_the_same_keys():
+    reference = np.random.default_rng(9).normal(size=400)
+    before, now = (evidence(0.7, seed, reference=reference) for seed in (1, 2))
+    other_keys = replace(now, keys=now.keys + np.uint64(1000))
+    shared, apart = (estimate_drop(before, one, KL, 5.0) for one in (now, other_keys))
+    assert shared.value == apart.value
+    assert shared.high - shared.low < 0.85 * (apart.high - apart.low)
+    order = np.random.default_rng(0).permutation(400)  # numbers of units mean nothing, keys do
+    shuffled = Evidence(*(getattr(now, name)[order] for name in ("reference_scores", "model_scores")), *now.units.sets,
+                        now.keys[order], TEST)  # fmt: skip
+    again = estimate_drop(before, shuffled, KL, 5.0)
+    assert (again.low, again.high) == approx((shared.low, shared.high), abs=1e-9)
+
+
+def test_the_errors_of_runs_without_common_units_do_not_correlate():
+    first, second = evidence(0.7, 1), evidence(0.7, 2, keys=np.arange(1000, 1400, dtype=np.uint64))
+    certificates = first.certify(KL, 5.0), second.certify(KL, 5.0)
+    assert _shared_error(first, second, certificates) == 0.0
+    assert _shared_error(first, first, (certificates[0], certificates[0])) == approx(1.0)
+
+
+def test_errors_are_those_of_both_certificates_and_of_their_luck():
+    before, now = evidence(0.7, 1, keys=np.arange(1000, 1400, dtype=np.uint64)), evidence(0.9, 2)
+    errors = [float(one.certify(KL, 5.0).errors[0]) for one in (before, now)]
+    drop = estimate_drop(before, now, KL, 5.0)
+    reach = ONE_SIDED * math.sqrt(2.0) * math.hypot(*errors)
+    for arm in (drop.value - drop.low, drop.high - drop.value):
+        assert 0.95 * reach < arm < 1.3 * reach
+
+
+@pytest.mark.parametrize("divergence", [KL, TV])
+def test_two_certificates_of_exactly_1_leave_room_for_what_may_hide(divergence):
+    zeros = replace(evidence(0.0, 0), reference_scores=np.zeros(400), model_scores=np.zeros(400))
+    drop = estimate_drop(zeros, zeros, divergence, 5.0)
+    areas = gaussian_areas(divergence, 5.0)
+    hidden = 1.0 - float(np.interp(_HIDDEN * math.sqrt(2.0 / 400), _SHIFTS, areas))
+    assert (drop.value, drop.low, drop.high) == (0.0, approx(-hidden), approx(hidden))
+    assert hidden > 0.01
+    units = np.arange(400) // 4  # a hundred prompts with four samples each
+    groups = replace(zeros, reference_units=units, model_units=units, keys=np.arange(100, dtype=np.uint64))
+    assert estimate_drop(zeros, groups, divergence, 5.0).high > 2.0 * drop.high
+
+
+def test_a_certificate_that_is_not_exact_leaves_less_room_the_farther_it_is():
+    small, large = (evidence(shift, 3) for shift in (0.2, 1.0))
+    down, up = _arms(small.certify(KL, 5.0), small, AREAS)
+    value = small.certify(KL, 5.0).estimates["mauve"].value
+    assert value - down == approx(np.interp(_HIDDEN * math.sqrt(2.0 / 400), _SHIFTS, AREAS))
+    assert up <= 1.0 - value
+    certificate = large.certify(KL, 5.0)
+    down, up = _arms(certificate, large, AREAS)
+    reach = math.sqrt(2.0) * ONE_SIDED * certificate.errors[0]
+    assert (down, up) == (approx(reach, rel=0.3), approx(reach, rel=0.2))
+    few = replace(certificate, influence=4.0 * certificate.influence)  # a larger error of its own decides
+    assert _arms(few, large, AREAS)[0] == approx(min(4.0 * reach, few.estimates["mauve"].value))
+
+
+def test_disjoint_samples_have_an_interval_that_is_finite_and_short():
+    far = evidence(9.0, 1)
+    drop = estimate_drop(evidence(0.0, 2), far, KL, 5.0)
+    assert drop.value > 0.95
+    assert 0.9 < drop.low <= drop.high <= 1.0
+
+
+def test_arms_join_as_in_a_difference_of_normal_variables():
+    assert _join(3.0, 4.0, 0.0) == approx(5.0)
+    assert _join(3.0, 3.0, 1.0) == 0.0
+    assert _join(3.0, 4.0, 0.5) == approx(math.sqrt(13.0))
