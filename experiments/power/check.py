@@ -21,6 +21,7 @@ import argparse
 import json
 import sys
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -28,12 +29,14 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "honesty"))
 import settings
 
+from mallow.evaluate import _drop
 from mallow.evaluate._drop import _SHIFTS, estimate_drop, gaussian_areas
 from mallow.inference import Evidence, IdentityTest, Learner, Witness, find_units
 from mallow.samples import Samples
 from mallow.theory import KL
 
 SCALE, MAX_DROP = 5.0, 0.02
+_drop.gaussian_areas = cache(gaussian_areas)  # the same for every pair
 NO_TEST = IdentityTest(1.0, 1, True, False, {})
 SHIFTS = (0.0, 0.3, 0.5, 0.8)
 Draw = Callable[[np.random.Generator], tuple[Samples, list[list[Samples]]]]  # the reference; two samples for every gap

@@ -1,17 +1,19 @@
 """The classifier: near known truths, held out throughout, exactly symmetric, robust to many features."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from pytest import approx
 
 from estimate_truths import SAME, SHIFTED, TILTED, Pair, errors, normal
-from mallow import EstimateWarning, InputError, area, integral
+from mallow import CHI2, HELLINGER2, JS, KL, LE_CAM, TV, EstimateWarning, InputError, Masses, area, integral
 from mallow.estimate import Classifier, Reduce
 
 BOTH = [Classifier(), Classifier(folds=4)]
 NAMES = ["split", "folds"]
+PRINTED = Classifier(pooled=False)  # the plug-in of the paper's formula
 
 
 def assert_equal(first, second):
@@ -40,7 +42,7 @@ def test_uneven_samples_are_no_gap(estimator):
 def test_many_features_do_not_mislead_it():
     pair = Pair(normal(0.0), normal(1.0), extra=200)
     assert errors(Classifier(), pair, 1000)[1] < 0.1
-    paper = Classifier(penalties=(1.0, 0.1, 0.01, 0.001))  # the paper's range overfits here
+    paper = Classifier(penalties=(1.0, 0.1, 0.01, 0.001), pooled=False)  # the paper's range overfits here
     assert errors(paper, pair, 1000, seeds=1)[1] > 0.3
     assert errors(Classifier(), Pair(normal(0.0), normal(0.0), extra=300), 400)[1] < 0.01
 
@@ -60,7 +62,7 @@ def test_no_point_is_evaluated_by_a_classifier_that_saw_it():
     weak = (1e-3,)
     for estimator in (Classifier(penalties=weak), Classifier(folds=4, penalties=weak)):
         masses = estimator(x, y)
-        right = (masses.q[masses.split :] < masses.p[masses.split :]).mean()
+        right = (masses.q[: len(masses.q) // 2] < masses.p[: len(masses.q) // 2]).mean()
         assert right == approx(0.5, abs=0.2)
 
 
@@ -74,7 +76,11 @@ def test_swapping_and_shuffling_change_nothing(estimator, seed):
     x, y = Pair(normal(0.0), normal(0.5), extra=4).draw(120, 70, rng)
     y[:5] = x[:5]
     masses = estimator(x, y, rng=seed)
-    assert_equal(estimator(y, x, rng=seed), masses.swap())
+    swapped = estimator(y, x, rng=seed).swap()
+    assert np.array_equal(np.sort(swapped.p), np.sort(masses.p))
+    assert np.array_equal(np.sort(swapped.q), np.sort(masses.q))
+    printed = replace(estimator, pooled=False)
+    assert_equal(printed(y, x, rng=seed), printed(x, y, rng=seed).swap())
     order = rng.permutation(120)
     shuffled = estimator(x[order], y[::-1], rng=seed)
     assert np.array_equal(np.sort(shuffled.p), np.sort(masses.p))
@@ -85,8 +91,9 @@ def test_cross_fitted_ratios_stand_in_the_order_of_the_rows():
     x, y = SHIFTED.draw(300, 200, np.random.default_rng(2))
     for a, b in ((x, y), (y, x)):
         masses = Classifier(folds=3)(a, b)
+        assert len(masses.p) == 500
         ratio = np.log(masses.p / masses.q)
-        points = np.concatenate([b, a])[:, 0]
+        points = np.concatenate([a, b])[:, 0]
         assert abs(np.corrcoef(ratio, points)[0, 1]) > 0.98
 
 
@@ -101,7 +108,8 @@ def test_a_seed_is_a_split():
 
 def test_sizes_of_the_parts():
     x, y = SHIFTED.draw(100, 60, np.random.default_rng(4))
-    assert Classifier(train_fraction=0.8)(x, y).split == 12
+    assert Classifier(train_fraction=0.8, pooled=False)(x, y).split == 12
+    assert Classifier(train_fraction=0.8)(x, y).split is None
     assert len(Classifier(train_fraction=0.8)(x, y).p) == 12 + 20
     assert len(Classifier(folds=7)(x, y).p) == 160
 
@@ -174,7 +182,27 @@ def test_bad_arguments_are_refused(make, message):
 def test_pooled_masses_are_a_histogram_of_all_held_out_points():
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(300, 2)), rng.normal(0.5, 1.0, size=(300, 2))
-    masses = Classifier(pooled=True)(x, y, rng=0)
+    masses = Classifier()(x, y, rng=0)
     assert masses.plain
     assert masses.p.sum() == pytest.approx(1)
-    assert "pooled=True" in repr(Classifier(pooled=True))
+    assert "pooled=False" in repr(PRINTED)
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.5, 3.0, 30.0])
+@pytest.mark.parametrize("width", [2, 400])
+@pytest.mark.filterwarnings("ignore::mallow.EstimateWarning")
+def test_every_summary_stays_in_its_range(shift, width):
+    rng = np.random.default_rng(1)
+    x, y = rng.normal(size=(150, width)), rng.normal(shift, 1.0, size=(150, width))
+    for penalties in ((1e-3,), Classifier().penalties):
+        masses = Classifier(penalties=penalties)(x, y)
+        for divergence in (KL, CHI2, TV, HELLINGER2, JS, LE_CAM):
+            most = integral(Masses.from_histograms([1.0, 0.0], [0.0, 1.0]), divergence)
+            assert 0.0 <= integral(masses, divergence) <= most * (1 + 1e-9)
+            assert 0.0 <= area(masses, scale=2.5, divergence=divergence) <= 1.0
+
+
+def test_the_printed_formula_leaves_its_range():
+    rng = np.random.default_rng(1)
+    x, y = rng.normal(size=(150, 400)), rng.normal(0.2, 1.0, size=(150, 400))
+    assert integral(Classifier(penalties=(1e-3,), pooled=False)(x, y)) > 2.0  # where 1 is the most

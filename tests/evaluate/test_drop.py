@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from pytest import approx
 
-from mallow.evaluate._drop import _HIDDEN, _SHIFTS, _arms, _join, _shared_error, estimate_drop, gaussian_areas
+from mallow.evaluate._drop import _FARTHER, _HIDDEN, _SHIFTS, _arms, _join, _shared_error, estimate_drop, gaussian_areas
 from mallow.inference import ONE_SIDED, Evidence, IdentityTest
 from mallow.theory import KL, TV, Masses, area, compute_frontier
 
@@ -104,8 +104,26 @@ def test_a_certificate_that_is_not_exact_leaves_less_room_the_farther_it_is():
     down, up = _arms(certificate, large, AREAS)
     reach = math.sqrt(2.0) * ONE_SIDED * certificate.errors[0]
     assert (down, up) == (approx(reach, rel=0.3), approx(reach, rel=0.2))
-    few = replace(certificate, influence=4.0 * certificate.influence)  # a larger error of its own decides
-    assert _arms(few, large, AREAS)[0] == approx(min(4.0 * reach, few.estimates["mauve"].value))
+
+
+def test_each_end_has_the_arms_that_point_its_way():
+    before = replace(evidence(0.0, 0), reference_scores=np.zeros(400), model_scores=np.zeros(400))
+    now = evidence(1.0, 1)
+    (down_before, up_before), (down_now, up_now) = (_arms(one.certify(KL, 5.0), one, AREAS) for one in (before, now))
+    drop = estimate_drop(before, now, KL, 5.0)
+    assert (up_before, drop.high - drop.value) == (0.0, approx(down_now))
+    assert drop.value - drop.low == approx(math.hypot(down_before, up_now))
+    assert down_now != approx(up_now)
+
+
+def test_arms_reach_as_far_as_gaussians_and_never_out_of_the_range():
+    one = evidence(1.0, 1)
+    certificate = one.certify(KL, 5.0)
+    value = certificate.estimates["mauve"].value
+    quiet, loud = (replace(certificate, influence=factor * certificate.influence) for factor in (1e-9, 100.0))
+    shift = float(np.interp(-value, -AREAS, _SHIFTS)) + _FARTHER * math.sqrt(2.0 / 400)
+    assert _arms(quiet, one, AREAS) == (approx(value - np.interp(shift, _SHIFTS, AREAS)), approx(0.0, abs=1e-8))
+    assert _arms(loud, one, AREAS) == (value, 1.0 - value)
 
 
 def test_disjoint_samples_have_an_interval_that_is_finite_and_short():

@@ -1,7 +1,8 @@
-"""The monitor: one pass or many parts, the same counts; a floor that a perfect model meets."""
+"""The monitor: one pass or many parts, the same counts; a self-score that a perfect model meets; an alarm for every look."""
 
 import copy
 import pickle
+import re
 import warnings
 from dataclasses import replace
 
@@ -110,38 +111,39 @@ def test_the_score_is_that_of_the_counts(monitor):
     assert found.n == monitor.n == (900, 500)
     assert found.masses.partition is None
     assert found.std["mauve"] == 0.0
-    assert found.mauve < found.debiased["mauve"] <= 1.0
+    assert found.mauve < found.debiased["mauve"].value <= 1.0
+    assert found.p_value == monitor.p_value
     assert found.signature.codebook == monitor.key[:12]
     assert (found.signature.m, found.signature.bins) == (500, 60)
     assert Score.from_json(found.to_json()).mauve == found.mauve
     assert monitor.compute().to_json() == found.to_json()  # computing changes nothing
 
 
-def test_a_perfect_model_meets_the_noise_floor_and_a_shift_does_not():
-    # The reference rows that fit the bins are not counted; were they, a perfect model would score 0.02 above the floor.
+def test_a_perfect_model_meets_the_self_score_and_a_shift_does_not():
+    # The reference rows that fit the bins are not counted; were they, a perfect model would score 0.02 above it.
     gaps, shifted = [], []
     for seed in range(4):
         monitor = Monitor(draw(1200, 10 + seed), rng=seed)
         monitor.update(draw(900, 20 + seed))
         perfect = monitor.compute()
-        gaps.append(perfect.mauve - perfect.noise_floor["mauve"])
+        gaps.append(perfect.mauve - perfect.self_score["mauve"])
         monitor.reset()
         monitor.update(draw(900, 30 + seed, shift=1.0))
         moved = monitor.compute()
-        shifted.append(moved.mauve - moved.noise_floor["mauve"])
+        shifted.append(moved.mauve - moved.self_score["mauve"])
         assert monitor.n == (900, 900)
         assert len(monitor.counts) == 90
     assert abs(np.mean(gaps)) < 0.008
     assert max(shifted) < -0.05
 
 
-def test_the_floor_falls_with_fewer_samples(monitor):
-    floors = []
+def test_the_self_score_falls_with_fewer_samples(monitor):
+    scores = []
     for size in (50, 200, 500):
         monitor.reset()
         monitor.update(MODEL[:size])
-        floors.append(monitor.compute().noise_floor["mauve"])
-    assert floors[0] < floors[1] < floors[2]
+        scores.append(monitor.compute().self_score["mauve"])
+    assert scores[0] < scores[1] < scores[2]
 
 
 def test_few_samples_are_told(monitor):
@@ -186,12 +188,178 @@ def test_the_seed_decides_split_and_bins():
     assert one == same != other
 
 
+# The alarm
+
+
+def small(seed: int = 0, **options) -> Monitor:
+    return Monitor(draw(400, seed), measure=Measure(Quantize(bins=20)), **options)
+
+
+def test_an_alarm_for_a_gap_and_none_without(monitor):
+    assert (monitor.p_value, monitor.alarm) == (1.0, False)
+    for part in np.split(draw(400, 7), 8):
+        monitor.update(part)
+        assert not monitor.alarm
+    assert monitor.compute().p_value == monitor.p_value == min(monitor.p_values.values())
+    assert list(monitor.p_values) == ["mean", "fine mean", "spread", "bins"]
+    monitor.update(draw(400, 8, shift=0.6))
+    assert monitor.alarm
+    assert monitor.p_value == 1e-4  # the least that is reported
+    monitor.update(draw(20_000, 9))
+    assert monitor.alarm  # what was seen stays seen
+    monitor.reset()
+    assert (monitor.p_value, monitor.alarm) == (1.0, False)
+    monitor.update(draw(100, 7))
+    assert not monitor.alarm
+
+
+def test_a_gap_that_the_bins_do_not_see():
+    # One standard deviation along the direction of least variance, 0.4 % of the largest.
+    monitor, rows = small(), draw(300, 1)
+    rows[:, -1] += SPECTRUM[-1]
+    for part in np.split(rows, 10):
+        monitor.update(part)
+    assert monitor.alarm
+    assert monitor.p_values["bins"] > 0.2
+    assert min(monitor.p_values, key=monitor.p_values.get) == "fine mean"
+
+
+def test_looks_of_one_pass_and_of_merged_copies():
+    one, rows = small(), draw(600, 1, shift=0.12)
+    workers = [copy.deepcopy(one), pickle.loads(pickle.dumps(one))]
+    together = copy.deepcopy(one)
+    one.update(rows)
+    workers[0].update(rows[:250])
+    workers[1].update(rows[250:])
+    for worker in workers:
+        together.merge(worker)
+    # Its looks: 250 samples and all of them. The look of the second worker alone is not among them.
+    assert together.p_values == {
+        name: min(first, last)
+        for (name, first), last in zip(workers[0].p_values.items(), one.p_values.values(), strict=True)
+    }
+    assert together.compute().p_value == together.p_value
+    fresh = small()
+    fresh.merge(one)
+    assert fresh.p_values == one.p_values
+
+
+def test_the_order_of_the_samples_does_not_matter():
+    rows, order = draw(400, 0), np.random.default_rng(1).permutation(400)
+    names = np.array([f"prompt {place // 2}" for place in range(400)])
+    one, other = (Monitor(part, measure=Measure(Quantize(bins=20))) for part in (rows, rows[order]))
+    assert one.key == other.key
+    one.update(MODEL)
+    other.update(MODEL[::-1])
+    assert one.p_values == other.p_values
+    assert np.array_equal(one.counts, other.counts)
+    named = [
+        Monitor(Samples(features=rows[places], ids=names[places]), measure=Measure(Quantize(bins=20))).key
+        for places in (np.arange(400), order)
+    ]
+    assert named[0] == named[1] != one.key
+
+
+def test_units_of_the_reference_are_not_cut():
+    names = [f"prompt {place // 8}" for place in range(400)]
+    copies = np.repeat(draw(50, 0), 8, axis=0)
+    monitor = Monitor(Samples(features=copies, ids=names), measure=Measure(Quantize(bins=10)))
+    n, _ = monitor.n
+    assert n % 8 == 0
+    assert 280 <= n <= 300
+    # As many independent rows as there are prompts among those counted.
+    assert [test.units for test in monitor._test.tests] == pytest.approx([n / 8] * 4)
+
+
+def test_generations_for_the_same_prompt_raise_no_alarm_if_they_have_ids():
+    monitor, unnamed = small(), small()
+    rng = np.random.default_rng(3)
+    for batch in range(20):
+        rows = np.repeat(draw(5, 100 + batch), 8, axis=0) + 0.1 * rng.normal(size=(40, WIDTH)) * SPECTRUM
+        monitor.update(Samples(features=rows, ids=[f"{batch}, {place // 8}" for place in range(40)]))
+        unnamed.update(rows)
+    assert not monitor.alarm
+    assert unnamed.alarm  # nobody said that they belong together
+    told = [one for one in monitor.compute().caveats if one.kind == "repeated units"]
+    assert [one.message for one in told] == [
+        "the 800 samples of the model share ids or prompts: for the alarm they count as 100 independent ones, while the "
+        "interval of the score takes each as independent. One sample for each of many prompts says more."
+    ]
+    assert told[0].values == {"samples": 800, "units": 100.0}
+    assert not [one for one in unnamed.compute().caveats if one.kind == "repeated units"]
+
+
+def test_prompts_are_units_where_there_are_no_ids():
+    monitor = Monitor(lengths_reference(), embedder=lengths, measure=Measure(Quantize(bins=5)))
+    texts = ["one two", "one two three", "four"] * 20
+    monitor.update(Samples(texts=texts, prompts=["same"] * 60))
+    assert monitor._looks.units == 1.0
+    assert monitor.p_value == 1.0
+
+
+def test_prompts_that_fitted_the_bins_are_left_out_of_the_alarm_and_stay_in_the_score():
+    names = [str(place) for place in range(400)]
+    monitor = Monitor(Samples(features=draw(400, 0), ids=names), measure=Measure(Quantize(bins=20)))
+    monitor.update(Samples(features=draw(400, 1), ids=names))
+    assert monitor.n == (300, 400)
+    assert (monitor._looks.left_out, monitor._looks.rows) == (100, 300)
+    assert not [one for one in monitor.compute().caveats if one.kind == "left out"]
+    fitted = [name for name in names if name not in _counted_names(monitor, names)]
+    monitor.reset()
+    monitor.update(Samples(features=draw(100, 2) + 5.0, ids=fitted))
+    assert monitor.p_value == 1.0
+    assert [one.message for one in monitor.compute().caveats if one.kind == "left out"] == [
+        "100 of the 100 samples have ids or prompts of reference samples that fitted the bins, and the alarm leaves them "
+        "out: use other prompts, or more of them."
+    ]
+
+
+def _counted_names(monitor: Monitor, names: list[str]) -> list[str]:
+    counted = []
+    for name in names:
+        monitor.reset()
+        monitor.update(Samples(features=draw(1, 0), ids=[name]))
+        counted += [name] * monitor._looks.rows
+    return counted
+
+
+@pytest.mark.parametrize(
+    ("reference", "model"),
+    [
+        (np.zeros((50, 3)), np.ones((50, 3))),
+        (draw(50, 0), np.zeros((50, WIDTH))),
+        (draw(50, 0).astype(np.float16), draw(50, 1).astype(np.float16)),
+        (draw(50, 0)[:, :1], draw(50, 1)[:, :1]),
+        (np.column_stack([draw(50, 0), np.ones(50)]), np.column_stack([draw(50, 1), np.zeros(50)])),
+        (np.random.default_rng(0).normal(size=(40, 300)), np.random.default_rng(1).normal(size=(40, 300))),
+        (draw(50, 0) * 1e-200, draw(50, 1) * 1e200),
+    ],
+    ids=["equal", "collapsed", "float16", "one column", "a constant column", "wide", "extreme"],
+)
+def test_unusual_features_have_a_p_value(reference, model):
+    monitor = Monitor(reference, measure=Measure(Quantize(bins=2)))
+    monitor.update(model)
+    assert 1e-4 <= monitor.p_value <= 1.0
+    assert monitor.compute().p_value == monitor.p_value
+
+
+def test_a_collapsed_model_and_a_separate_one_raise_an_alarm():
+    for model in (np.zeros((50, WIDTH)), draw(50, 1) + 10.0):
+        monitor = small()
+        monitor.update(model)
+        assert monitor.alarm
+
+
+def lengths_reference() -> list[str]:
+    return [" ".join(["one", "three", "five"][: 1 + place % 3] * (1 + place % 17)) for place in range(300)]
+
+
 def lengths(texts):
     return [[len(text), text.count(" "), text.count("e")] for text in texts]
 
 
 def test_texts_are_embedded_batch_by_batch():
-    texts = [" ".join(["one", "three", "five"][: 1 + i % 3] * (1 + i % 17)) for i in range(300)]
+    texts = lengths_reference()
     monitor = Monitor(texts, embedder=lengths, measure=Measure(Quantize(bins=10)))
     monitor.update(texts[:7])
     monitor.update(texts[7:100])
@@ -226,6 +394,15 @@ def test_what_is_refused_at_the_start(options, message):
 def test_a_small_reference_is_refused():
     with pytest.raises(InputError, match="`reference` must hold at least 20 samples, better thousands; got 19"):
         Monitor(draw(19, 0))
+
+
+def test_a_reference_of_one_unit_is_refused():
+    message = (
+        "`reference` must hold samples of at least 2 units; all 30 have the same id or prompt. Pass ids that differ, or "
+        "neither ids nor prompts."
+    )
+    with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
+        Monitor(Samples(features=draw(30, 0), ids=["a"] * 30))
 
 
 def test_what_is_refused_on_the_way(monitor):

@@ -33,7 +33,7 @@ def plan():
 
 def test_n_is_where_the_difference_is_far_enough_from_0_in_standard_errors(plan):
     error = plan.pilot["standard error"]
-    assert error == approx((plan.pilot["high"] - plan.pilot["low"]) / 2 / 1.959964, rel=1e-6)
+    assert error == approx((plan.pilot["high"] - plan.pilot["difference"]) / 1.959964, rel=1e-6)
     at_n = error * math.sqrt(300 / plan.n)
     assert 0.1 / at_n == approx(1.959964 + NormalDist().inv_cdf(0.8), rel=2e-3)
     assert plan.pilot["n"] == 300
@@ -65,8 +65,9 @@ def test_what_was_seen_in_the_pilot_is_planned_for_by_the_same_law(plan):
     swapped = plan_samples(X, B, A, detect=0.1)
     assert swapped.pilot["difference"] == approx(-plan.pilot["difference"])
     assert swapped.n_observed == approx(plan.n_observed, abs=1)
-    same = plan_samples(X, B, points(0.5, 3), detect=0.1)
-    assert (same.n_observed is None) == (abs(same.pilot["difference"]) <= same.pilot["standard error"])
+    same = plan_samples(X, B, points(0.5, 7), detect=0.1)
+    assert 0 < abs(same.pilot["difference"]) < same.pilot["standard error"]
+    assert same.n_observed is None
 
 
 def test_the_plan_in_words_and_as_json(plan):
@@ -120,11 +121,11 @@ def test_where_sizes_differ_every_side_needs_as_many_as_the_largest(plan):
 def test_near_the_reference_a_plan_is_not_smaller_than_gaussians_need():
     """Errors of certificates tend to 0 near 1, and would promise anything."""
     with pytest.warns(EstimateWarning, match="no gap to the reference is certain"):
-        plan = plan_samples(X, points(0.05, 3), points(0.12, 4), detect=0.1)
+        plan = plan_samples(X, points(0.0, 5), points(0.2, 3), detect=0.1)
     distance = 1.959964 + NormalDist().inv_cdf(0.8)
     by_pilot = 300 * (distance * plan.pilot["standard error"] / 0.1) ** 2
     slope = gaussian_slope(0.9, KL, 5.0)
-    assert plan.n == math.ceil(2 * (distance * slope / 0.1) ** 2) > 2 * by_pilot
+    assert plan.n == math.ceil(2 * (distance * slope / 0.1) ** 2) > by_pilot
     assert plan.n == approx(2 * 2.8**2 * 0.5**2 / 0.1**2, rel=0.1)
 
 
@@ -144,6 +145,13 @@ def test_doubts_about_a_plan_are_said():
     assert by_kind["small pilot"].message == (
         f"the plan is for {times:.0f} times the samples of the pilot: run a larger pilot before relying on it."
     )
+
+
+def test_a_gap_that_is_not_certain_is_doubted_too():
+    with pytest.warns(EstimateWarning, match="no gap to the reference is certain"):
+        seen, unseen = (plan_samples(X, one, B, detect=0.3) for one in (points(0.2, 3), points(0.0, 5)))
+    assert seen.pilot["difference"] < 0.95 * unseen.pilot["difference"]  # its certificate is below 1
+    assert [(one.kind, one.system) for one in seen.caveats] == [("no gap in the pilot", "A")]
 
 
 def test_the_same_seed_gives_the_same_plan(plan):

@@ -9,10 +9,12 @@ from hypothesis import strategies as st
 from pytest import approx
 
 from explain.planted import TEXTS, TWELVE_BINS, TWO_BINS, X, Y, lengths_as_features, with_loops
-from mallow import EstimateWarning, InputError, Measure, Neighbors, Quantize, Samples, debiased, score
+from mallow import MAUVE_STAR, EstimateWarning, InputError, Measure, Neighbors, Quantize, Samples, debiased, score
 from mallow.embed import NGramKernel
 from mallow.errors import Caveat
-from mallow.explain import Diagnosis, Example, Region, bin_p_values, diagnose, diagnose_embedded
+from mallow.evaluate import hold_out, score_embedded
+from mallow.explain import Diagnosis, Example, Region, _diagnose, bin_p_values, diagnose, diagnose_embedded
+from reasons.made import evidence_of
 
 # --- shares of the gap
 
@@ -72,7 +74,9 @@ def test_a_planted_cluster_is_named_first_with_the_right_numbers():
     assert first.share > 0.5
     assert (first.reference, first.model) == (0, 40)
     assert first.expected == (20, 20)
-    assert first.adjusted >= first.p_value == approx(bin_p_values([0, 400], [40, 360])[0])
+    assert first.adjusted >= first.p_value == approx(2 * 0.5**40)  # none of 40 pairs of rows has its reference here
+    alone = diagnose(X, Y[1:], measure=Measure(Quantize(bins=8, reduce=None)), examples=0).invented[0]
+    assert alone.p_value == approx(bin_p_values([0, 400], [40, 359])[0])
     assert {example.place for example in first.model_examples} == set(range(360, 400))
     assert diagnosis.sample_kind == "features"
     assert (first.terms, first.lengths) == ((), {})
@@ -100,7 +104,9 @@ def test_examples_are_the_nearest_to_the_centre(seed):
     rng = np.random.default_rng(seed)
     x, y = rng.normal(size=(2, 60, 2))
     codebook = Quantize(bins=3, reduce=None).fit(x, y)
-    diagnosis = diagnose(x, y, measure=Measure(Quantize(codebook=codebook)), examples=4)
+    sides, nothing = [Samples(features=side) for side in (x, y)], evidence_of(np.zeros(60), np.zeros(60))
+    measure = Measure(Quantize(codebook=codebook))
+    diagnosis = diagnose_embedded(*sides, measure=measure, examples=4, seed=0, evidence=nothing)
     for region in diagnosis.regions:
         for rows, examples in ((x, region.reference_examples), (y, region.model_examples)):
             inside = np.flatnonzero(codebook.labels(rows) == region.bin)
@@ -199,13 +205,84 @@ def test_embedded_samples_are_diagnosed_without_warnings():
         assert diagnosis == diagnose(X, Y, measure=measure, rng=3)
 
 
-def test_samples_that_share_an_id_are_a_caveat():
-    twice = Samples(texts=TEXTS, ids=[str(i // 2) for i in range(50)])
-    message = "reference: several samples share an id: they are not independent, and the p-values are too small."
-    with pytest.warns(EstimateWarning, match=message):
-        diagnosis = diagnose(twice, with_loops(20), embedder=lengths_as_features, measure=TWO_BINS)
-    (caveat,) = diagnosis.caveats
-    assert (caveat.kind, caveat.system, caveat.values) == ("shared ids", "reference", {"ids": 25, "n": 50})
+def test_samples_that_share_an_id_count_as_one():
+    features, measure = np.concatenate([X[:100], Y[-40:]]), Measure(Quantize(bins=6, reduce=None))
+    apart = diagnose(X[:150], features, measure=measure).invented[0]
+    sides = Samples(features=X[:150]), Samples(features=features, ids=[str(i // 10) for i in range(140)])
+    together = diagnose(*sides, measure=measure).invented[0]
+    assert (together.reference, together.model) == (apart.reference, apart.model) == (0, 40)
+    assert apart.p_value < 1e-9 < 0.01 < together.p_value
+
+
+# --- what gives the model away
+
+
+@pytest.fixture(scope="module")
+def of_features() -> Diagnosis:
+    return diagnose(X, Y, measure=TWELVE_BINS)
+
+
+def test_a_diagnosis_has_the_evidence_of_a_score(of_features):
+    of_score = score_embedded(Samples(features=X), Samples(features=Y), measure=TWELVE_BINS, repeats=1, seed=0)
+    assert of_features.p_value == of_score.p_value < 1e-6
+    assert of_features.certified == of_score.certified
+    assert of_features.reasons == of_score.reasons
+    assert of_features.verdict == of_score.verdict
+    assert of_features.verdict.startswith("The gap is real: with 95 % confidence MAUVE is at most 0.9")
+    assert of_score.evidence is not None
+    lowest = np.argsort(of_score.evidence.model_scores, kind="stable")[:10]
+    assert [one.place for one in of_features.giveaways] == lowest.tolist()
+    assert [one.score for one in of_features.giveaways] == of_score.evidence.model_scores[lowest].tolist()
+    highest = np.argsort(-of_score.evidence.reference_scores, kind="stable")[:10]
+    assert [one.place for one in of_features.unmatched] == highest.tolist()
+    assert [one.rank for one in of_features.unmatched] == list(range(1, 11))
+
+
+def test_planted_samples_give_the_model_away(of_features):
+    assert len(of_features.giveaways) == 10
+    assert all(one.place >= 360 and one.score < 0 for one in of_features.giveaways)
+    assert all(one.score > 0 for one in of_features.unmatched)
+    first = of_features.invented[0]
+    assert first.score < -1
+    assert any("columns 0 and 1" in reason.text or "columns 1 and 0" in reason.text for reason in of_features.reasons)
+
+
+def test_the_score_of_a_region_is_the_mean_of_the_side_in_excess():
+    rng = np.random.default_rng(0)
+    evidence = evidence_of(rng.normal(size=400), rng.normal(size=400))
+    sides = Samples(features=X), Samples(features=Y)
+    diagnosis = diagnose_embedded(*sides, measure=TWELVE_BINS, seed=0, evidence=evidence, examples=400)
+    for region in diagnosis.regions:
+        examples = region.reference_examples if region.side == "missed" else region.model_examples
+        scores = evidence.reference_scores if region.side == "missed" else evidence.model_scores
+        assert region.score == approx(scores[[example.place for example in examples]].mean())
+
+
+def test_evidence_is_not_gathered_twice(monkeypatch):
+    sides = Samples(features=X), Samples(features=Y)
+    evidence = hold_out(TWELVE_BINS, {"model": sides}, 4).evidence["model"]
+    expected = diagnose(X, Y, measure=TWELVE_BINS, rng=4)
+    monkeypatch.setattr(_diagnose, "hold_out", None)
+    assert diagnose_embedded(*sides, measure=TWELVE_BINS, seed=4, evidence=evidence) == expected
+
+
+def test_equal_texts_give_the_model_away_once():
+    sides = [
+        Samples(texts=texts, features=lengths_as_features(texts), ids=range(50)) for texts in (TEXTS, with_loops(20))
+    ]
+    scores = np.linspace(1, 0.1, 50), np.linspace(0.5, -1, 50)
+    diagnosis = diagnose_embedded(*sides, measure=TWO_BINS, seed=0, evidence=evidence_of(*scores))
+    loop, *others = diagnosis.giveaways
+    assert (loop.text, loop.id, loop.place, loop.rank, loop.score) == (with_loops(20)[-1], "49", 49, 1, -1.0)
+    assert all(one.text != loop.text and one.score < 0 for one in others)
+    assert [one.text for one in diagnosis.unmatched] == TEXTS[:10]
+
+
+def test_without_a_gap_nothing_gives_the_model_away():
+    sides = Samples(features=X), Samples(features=X[::-1].copy())
+    evidence = evidence_of(np.ones(400), -np.ones(400), p_value=0.05)
+    diagnosis = diagnose_embedded(*sides, measure=TWELVE_BINS, seed=0, evidence=evidence)
+    assert (diagnosis.giveaways, diagnosis.unmatched, diagnosis.reasons) == ((), (), ())
 
 
 def test_caveats_of_the_embedder_and_of_the_estimator_are_passed_on():
@@ -237,6 +314,13 @@ def join(*parts: Samples) -> Samples:
     return Samples(texts=texts, features=np.concatenate([part.require_features() for part in parts]))
 
 
+def diagnose_with_seeds(sides: tuple[Samples, Samples]) -> list[Diagnosis]:
+    """Diagnoses with other clusterings; the evidence is gathered once."""
+    evidence = hold_out(MAUVE_STAR, {"model": sides}, 0).evidence["model"]
+    options = {"measure": MAUVE_STAR, "examples": 100, "evidence": evidence}
+    return [diagnose_embedded(*sides, **options, seed=seed) for seed in SEEDS]
+
+
 def check_that_documentation_is_named(
     regions: list[tuple[Region, tuple[Example, ...]]], documentation: Samples, others: list[tuple[Region, ...]]
 ) -> None:
@@ -253,8 +337,11 @@ def check_that_documentation_is_named(
 def test_a_topic_that_only_the_model_has_is_the_first_invented(web_and_documentation):
     web, documentation = web_and_documentation
     sides = web.take(range(300)), join(web.take(range(300, 570)), documentation)
-    diagnoses: list[Diagnosis] = [diagnose(*sides, examples=100, rng=seed) for seed in SEEDS]
+    diagnoses = diagnose_with_seeds(sides)
     assert {diagnosis.sample_kind for diagnosis in diagnoses} == {"text"}
+    assert diagnoses[0].p_value < 0.001
+    planted = [one.text in documentation.texts for one in diagnoses[0].giveaways]
+    assert np.mean(planted) > 0.5
     first = [(diagnosis.invented[0], diagnosis.invented[0].model_examples) for diagnosis in diagnoses]
     check_that_documentation_is_named(first, documentation, [diagnosis.missed for diagnosis in diagnoses])
 
@@ -263,6 +350,8 @@ def test_a_topic_that_the_model_lacks_is_the_first_missed(web_and_documentation)
     web, documentation = web_and_documentation
     mixed = web.take(np.random.default_rng(1).permutation(len(web)))
     sides = join(mixed.take(range(270)), documentation), mixed.take(range(270, 570))
-    diagnoses: list[Diagnosis] = [diagnose(*sides, examples=100, rng=seed) for seed in SEEDS]
+    diagnoses = diagnose_with_seeds(sides)
+    planted = [one.text in documentation.texts for one in diagnoses[0].unmatched]
+    assert np.mean(planted) > 0.5
     first = [(diagnosis.missed[0], diagnosis.missed[0].reference_examples) for diagnosis in diagnoses]
     check_that_documentation_is_named(first, documentation, [diagnosis.invented for diagnosis in diagnoses])

@@ -5,11 +5,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pytest import approx
 from scipy import special
 
+from mallow.engine import single_threaded_blas
 from mallow.estimate import Quantize
 from mallow.inference import MeanTest, crossing_probability, fit_mean_test, fit_sequential_test
 from mallow.inference._feature_views import GRID, VIEWS, fit_views
@@ -26,40 +27,39 @@ def draw(n: int, seed: int, width: int = WIDTH) -> np.ndarray:
 # The clock: how often a process of χ² values exceeds a level
 
 
-def highest_quadratic_forms(weights: np.ndarray, length: float, *, paths: int, steps: int) -> np.ndarray:
+def highest_quadratic_forms(weights: np.ndarray, length: float, *, paths: int = 3000, steps: int = 300) -> np.ndarray:
     """The largest Σ w z² of Ornstein–Uhlenbeck processes z over a length of the clock log u, by simulation."""
     rng = np.random.default_rng(0)
-    z = rng.normal(size=(paths, len(weights)))
+    z = rng.standard_normal((paths, len(weights)), dtype=np.float32)
     kept = math.exp(-length / steps / 2)  # correlation √(u₁/u₂)
     highest = z**2 @ weights
     for _ in range(steps):
-        z = kept * z + math.sqrt(1 - kept**2) * rng.normal(size=z.shape)
+        z = kept * z + math.sqrt(1 - kept**2) * rng.standard_normal(z.shape, dtype=np.float32)
         highest = np.maximum(highest, z**2 @ weights)
     return highest
 
 
-@pytest.mark.parametrize("freedom", [1, 4, 20])
+@pytest.mark.parametrize("weights", [np.ones(1), np.ones(4), np.ones(16), 1 / np.arange(1, 20)])
 @pytest.mark.parametrize("length", [1.0, 5.0])
-def test_a_level_is_exceeded_as_often_as_in_simulations(freedom, length):
-    highest = highest_quadratic_forms(np.ones(freedom), length, paths=4000, steps=800)
-    for share in (0.1, 0.02):
-        # Between steps the process may exceed the level unseen: the formula is for every moment.
-        expected = crossing_probability(float(np.quantile(highest, 1 - share)), freedom, length)
-        assert 0.9 * share < expected < 1.3 * share
-
-
-def test_unequal_weights_are_like_a_process_with_the_same_three_cumulants():
-    weights = 1 / np.arange(1, 30)
-    highest = highest_quadratic_forms(weights, 4.0, paths=4000, steps=600)
+def test_a_level_is_exceeded_as_often_as_in_simulations(weights, length):
+    # Unequal weights are like as many equal ones as give the same three cumulants.
+    highest = highest_quadratic_forms(weights, length)
     second, third = 2 * (weights**2).sum(), 8 * (weights**3).sum()
     freedom = 8 * second**3 / third**2
-    level = freedom + math.sqrt(2 * freedom / second) * (np.quantile(highest, 0.95) - weights.sum())
-    assert 0.04 < crossing_probability(level, freedom, 4.0) < 0.07
+    for tail in (0.02, 0.004):
+        level = special.chdtri(freedom, tail)
+        seen = (highest > weights.sum() + (level - freedom) * math.sqrt(second / (2 * freedom))).mean()
+        expected = crossing_probability(level, freedom, length)
+        error = 3 * math.sqrt(expected / len(highest))
+        # Between steps the process may exceed the level unseen: the formula is for every moment.
+        assert 0.95 * seen - error < expected < 1.25 * seen + error
+        assert expected > 3 * tail
 
 
-def test_one_look_is_the_tail():
-    for level, freedom in ((0.5, 1.0), (3.0, 4.0), (40.0, 16.5), (1300.0, 1000.0), (5.0, 0.6)):
-        assert crossing_probability(level, freedom, 0.0) == approx(special.chdtrc(freedom, level), rel=1e-9)
+def test_a_short_look_is_twice_the_tail():
+    for level, freedom in ((9.0, 1.0), (30.0, 4.0), (40.0, 16.5), (1300.0, 1000.0), (15.0, 0.6)):
+        tail = special.chdtrc(freedom, level)
+        assert crossing_probability(level, freedom, 0.0) == approx(2 * tail - tail**2, rel=1e-9)
 
 
 @given(freedom=st.floats(0.5, 500), sigmas=st.floats(-0.9, 12), more=st.floats(0.01, 5), length=st.floats(0, 12))
@@ -139,19 +139,19 @@ def test_cumulants_hold_for_few_samples_of_a_skewed_distribution():
     assert second == approx((off**2).mean(), rel=0.03)
     assert third == approx((off**3).mean(), rel=0.12)  # up to terms of order 1/t²
     limit_second, limit_third = test.cumulants(math.inf)
-    assert limit_second < 0.9 * second
-    assert limit_third < 0.6 * third
+    assert limit_second < 0.95 * second
+    assert limit_third < 0.7 * third
 
 
-def counted_tails(features, reference_size: int, t: int, runs: int, references: int = 20) -> np.ndarray:
+def counted_tails(features, reference_size: int, t: int, runs: int, references: int) -> np.ndarray:
     tails = []
     for seed in range(references):
         rng = np.random.default_rng([t, seed])
-        x = features(reference_size, rng)
+        x, y = features(reference_size, rng), features(runs * t, rng)
         test = fit_mean_test(x, x.mean(axis=0), float((x**2).sum(axis=1).mean()), float(reference_size))
-        for _ in range(runs):
-            y = features(t, rng)
-            tails.append(test.tail(y.mean(axis=0), float((y**2).sum(axis=1).mean()), float(t)))
+        means = y.reshape(runs, t, -1).mean(axis=1)
+        lengths = (y**2).sum(axis=1).reshape(runs, t).mean(axis=1)
+        tails += [test.tail(mean, float(length), float(t)) for mean, length in zip(means, lengths, strict=True)]
     return np.array(tails)
 
 
@@ -165,10 +165,10 @@ def test_tails_of_one_look_are_p_values(t):
         return np.eye(30)[rng.integers(30, size=size)]
 
     for features in (bounded, one_hot):
-        tails = counted_tails(features, 300, t, runs=100)
-        assert 0.03 < (tails < 0.05).mean() < 0.065
+        tails = counted_tails(features, 200, t, runs=20, references=150)
+        assert 0.035 < (tails < 0.05).mean() < 0.065
         assert (tails < 0.01).mean() < 0.016
-        assert (tails < 0.5).mean() == approx(0.5, abs=0.1)
+        assert (tails < 0.5).mean() == approx(0.5, abs=0.05)
 
 
 def test_a_small_reference_without_large_values_is_no_reason_for_an_alarm():
@@ -218,6 +218,7 @@ def test_no_sample_weighs_much(views):
     assert np.allclose(views.values(draw(1, 1) * 1e307)[0], views.values(draw(1, 1) * 1e200)[0])
 
 
+@settings(max_examples=20)
 @given(cuts=st.lists(st.integers(1, 299), max_size=6), seed=st.integers(0, 5))
 def test_totals_of_parts_add_up_exactly_in_any_order(views, cuts, seed):
     rows = draw(300, 2)
@@ -306,23 +307,20 @@ def look(test, looks, rows, names=None) -> None:
     test.update(looks, rows, test.codebook.count(rows), names)
 
 
-def alarms(change, runs: int = 30, batches: int = 50, batch: int = 10) -> tuple[float, float]:
-    """The share of runs with an alarm at any look, and with one at 5 % for a single look."""
-    sounded, naive = [], []
-    for seed in range(runs):
-        test = fit(seed)
-        looks = test.start()
-        for part in np.split(change(draw(batches * batch, 1000 + seed)), batches):
-            look(test, looks, part)
-        sounded.append(min(test.p_values(looks).values()) < 0.05)
-        naive.append(4 * min(looks.tails) < 0.05)
-    return float(np.mean(sounded)), float(np.mean(naive))
-
-
 def test_looking_at_every_batch_raises_no_more_alarms_than_promised():
-    sounded, naive = alarms(lambda rows: rows)
-    assert sounded <= 0.05
-    assert naive >= 0.15
+    alarms, naive = [], []
+    with single_threaded_blas():
+        for seed in range(40):
+            test, rows = fit(seed), draw(500, 1000 + seed)
+            looks = test.start()
+            for part in np.split(rows, 25):
+                look(test, looks, part)
+            alarms.append(min(test.p_values(looks).values()) < 0.05)
+            naive.append(4 * min(looks.tails) < 0.05)  # the same test for a single look
+    assert (
+        sum(alarms) <= 5
+    )  # more would happen in 1 % of tests if 5 % of runs raised an alarm; experiments/honesty/monitor.md
+    assert sum(naive) >= 8
 
 
 @pytest.mark.parametrize(
@@ -365,6 +363,7 @@ def test_p_values_never_rise():
     assert before < 0.05  # what was seen stays seen, though the later samples have no gap
 
 
+@settings(max_examples=25)
 @given(data=st.data())
 def test_samples_of_a_unit_count_as_if_they_were_equal(data):
     names = data.draw(st.lists(st.sampled_from("abcdefg"), min_size=1, max_size=30))

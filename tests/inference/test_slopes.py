@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pytest import approx
-from strategies import SMOOTH, scales, simplex_pairs
 
 from mallow import KL, Frontier, Masses, area, integral, midpoint
 from mallow.inference._slopes import NAMES, summary_slopes
 from mallow.theory import compute_frontier
+from strategies import SMOOTH, scales, simplex_pairs
 
 
 def summaries(curve, scale):

@@ -26,32 +26,37 @@ def designs(draw):
     return evidence, traits, rng.integers(0, draw(st.integers(1, 4)), n + m)
 
 
-def by_definition(evidence, trait, strata):
-    """The difference of the means within strata, and its z, unit by unit (Cochran, Mantel and Haenszel)."""
+def by_definition(evidence, traits, strata):
+    """The differences of means within strata, and their z, unit by unit (Cochran, Mantel and Haenszel)."""
     n, m = len(evidence.reference_scores), len(evidence.model_scores)
     unit = np.concatenate([evidence.reference_units, evidence.model_units])
     of_reference = np.arange(n + m) < n
-    weight, either, trait = np.zeros(n + m), np.zeros(n + m), trait.copy()
-    delta = 0.0
+    weight, delta, inside, spread = np.zeros(n + m), 0.0, traits.copy(), np.zeros_like(traits)
     for stratum in np.unique(strata):
         here = strata == stratum
-        a, b = (here & of_reference).sum(), (here & ~of_reference).sum()
-        weight[here & of_reference] = b / (a + b)
-        weight[here & ~of_reference] = -a / (a + b)
-        either[here] = math.sqrt(a * b) / (a + b)
+        own, other = here & of_reference, here & ~of_reference
+        a, b = own.sum(), other.sum()
+        weight[own], weight[other] = (1 / n + 1 / m) * b / (a + b), -(1 / n + 1 / m) * a / (a + b)
         if a and b:
-            difference = trait[here & of_reference].mean() - trait[here & ~of_reference].mean()
-            delta += (1 / n + 1 / m) * a * b / (a + b) * difference
-        trait[here] -= trait[here].mean()
-    seen = exchanged = 0.0
-    for number in np.unique(unit):
-        own = unit == number
-        adds = (1 / n + 1 / m) * (weight * trait)[own].sum()
-        seen += adds**2
-        one_side = len(set(of_reference[own])) == 1
-        exchanged += ((1 / n + 1 / m) * (either * trait)[own].sum()) ** 2 if one_side else adds**2
-    variance = max(seen, exchanged)
-    return delta, delta / math.sqrt(variance) if variance > 1e-20 else 0.0
+            difference = traits[own].mean(axis=0) - traits[other].mean(axis=0)
+            delta = delta + (1 / n + 1 / m) * a * b / (a + b) * difference
+        inside[here] -= traits[here].mean(axis=0)
+        spread[here] = traits[here].var(axis=0)
+    groups = [unit == number for number in np.unique(unit)]
+    both = [len(set(of_reference[group])) == 2 for group in groups]
+    adds = np.array([(weight[group, None] * inside[group]).sum(axis=0) for group in groups])
+    least = (adds[both] ** 2).sum(axis=0)
+    for side in (of_reference, ~of_reference):
+        own = [group for group, double in zip(groups, both, strict=True) if not double and side[group].all()]
+        if own:
+            of_units = sum(inside[group].sum(axis=0) ** 2 for group in own)
+            of_samples = sum((inside[group] ** 2).sum(axis=0) for group in own)
+            varying = of_samples > 1e-9 * of_samples.max()
+            alike = max(1.0, np.mean(of_units[varying] / of_samples[varying])) if varying.any() else 1.0
+            least = least + alike * sum((weight[group, None] ** 2 * spread[group]).sum(axis=0) for group in own)
+    variance = np.maximum((adds**2).sum(axis=0), least)
+    delta = delta + np.zeros(traits.shape[1])
+    return delta, np.where(variance > 1e-20, delta / np.sqrt(np.maximum(variance, 1e-20)), 0.0)
 
 
 @given(design=designs(), stratified=st.booleans())
@@ -61,10 +66,10 @@ def test_differences_follow_the_definition(design, stratified):
     tests = UnitTests.of(evidence)
     delta, z = tests.difference(traits, strata if stratified else None)
     strata = strata if stratified else np.zeros_like(strata)
-    expected = [by_definition(evidence, trait, strata) for trait in traits.T]
-    assert delta == approx([pair[0] for pair in expected], abs=1e-9)
-    clear = np.array([abs(pair[1]) > 1e-6 for pair in expected])
-    assert z[clear] == approx(np.array([pair[1] for pair in expected])[clear], rel=1e-5)
+    expected, expected_z = by_definition(evidence, traits, strata)
+    assert delta == approx(expected, abs=1e-9)
+    clear = np.abs(expected_z) > 1e-6
+    assert z[clear] == approx(expected_z[clear], rel=1e-5)
     if not stratified:
         assert delta == approx(traits[:n].mean(axis=0) - traits[n:].mean(axis=0))
     for one, other in zip(tests.difference(sparse.csr_array(traits), strata), (delta, z), strict=True):

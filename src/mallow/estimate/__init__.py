@@ -12,6 +12,7 @@ arguments and raises warnings; `masses` returns doubts as values, in `Masses.cav
     ratios    _neighbors · _kernel_density · _distances · _classifier · _logistic · _gaussian · _direct
 """
 
+from mallow.estimate._calibrate import calibrate_scores
 from mallow.estimate._classifier import Classifier
 from mallow.estimate._codebook import Codebook
 from mallow.estimate._direct import LogLikelihoods, direct, direct_frontier, log_likelihoods
@@ -39,6 +40,7 @@ __all__ = [
     "Quantize",
     "Reduce",
     "as_features",
+    "calibrate_scores",
     "canonical_order",
     "checked_features",
     "checked_pair",

@@ -52,8 +52,10 @@ class Classifier:
     reduce : Reduce or None
         Reduction first. None, as in the paper: a linear model on the embeddings as they are.
     pooled : bool
-        False, as published: a cost of P is averaged over the points of Q alone. True: over all points
-        (`Masses.from_log_ratio`), which also sees what the model misses.
+        True: both costs are averaged over all points, each with masses proportional to (r, 1)/(n r + m). These are two
+        distributions, so that every cost and summary stays in its range. False, as published: a cost of P is averaged
+        over the points of Q alone, where a few large ratios carry the sum out of its range (a frontier integral of 60,
+        where 1 is the most), and what the model misses entirely is not seen.
 
     Examples
     --------
@@ -67,7 +69,7 @@ class Classifier:
     folds: int | None = None
     penalties: tuple[float, ...] = PENALTIES
     reduce: Reduce | None = None
-    pooled: bool = False
+    pooled: bool = True
 
     scale: ClassVar[float] = 2.5
 
@@ -86,8 +88,8 @@ class Classifier:
         parts = [f"train_fraction={self.train_fraction:g}"] if self.folds is None else [f"folds={self.folds}"]
         if self.penalties != PENALTIES:
             parts.append(f"penalties={self.penalties}")
-        if self.pooled:
-            parts.append("pooled=True")
+        if not self.pooled:
+            parts.append("pooled=False")
         return f"Classifier({', '.join(parts)}, reduce={self.reduce})"
 
     def __call__(self, x: Any, y: Any, *, rng: int | np.random.Generator | None = 0) -> Masses:
@@ -115,8 +117,8 @@ class Classifier:
         with single_threaded_blas():  # the same bits on any number of processors
             at_first, at_second = _held_out_ratios(prepared, list(zip(*parts, strict=True)), self.penalties)
         accuracy = (float((at_first > 0).mean()) + float((at_second < 0).mean())) / 2
-        masses = Masses.from_log_ratio(at_first, at_second, pooled=self.pooled)
-        return replace(masses.swap() if prepared.flipped else masses, caveats=_separable(accuracy))
+        ratios = (-at_second, -at_first) if prepared.flipped else (at_first, at_second)
+        return replace(Masses.from_log_ratio(*ratios, pooled=self.pooled), caveats=_separable(accuracy))
 
     def _parts(self, size: int, rng: np.random.Generator) -> list[Indices]:
         """The points of one sample to evaluate, for each classifier to train."""

@@ -52,4 +52,4 @@ def run_permutations(
     sides = embed_all({"reference": reference, "model": model}, embedder)
     points = pair_points(sides["reference"], sides["model"])
     units = find_units(sides["reference"], sides["model"])
-    return run_identity_test(find_space(points, seed), units, 1, permutations=permutations, seed=seed)
+    return run_identity_test(find_space(points, units, seed), units, 1, permutations=permutations, seed=seed)

@@ -48,7 +48,7 @@ class SamplePlan(Result):
         As requested; `detect` is a difference in certified MAUVE.
     pilot : dict
         What the pilot showed: "difference" (certified MAUVE of A minus that of B), "low" and "high" (its 95 % interval),
-        "standard error" (half the interval, divided by 1.96) and "n", the units of its largest side.
+        "standard error" (the longer arm of the interval, divided by 1.96) and "n", the units of its largest side.
     unit : str
         What n counts: "samples", or "prompts" where several samples share an id or a prompt.
     caveats : tuple of Caveat
@@ -197,7 +197,7 @@ def _show_pilot(held_out: HeldOut, n: int) -> dict[str, float]:
         )
     one = held_out.difference("A", "B")
     low, high = one.interval["mauve"]
-    error = (high - low) / (2.0 * NORMAL)
+    error = max(one.value["mauve"] - low, high - one.value["mauve"]) / NORMAL  # one end may be that of the range
     if error < _NO_NOISE:
         raise InputError(
             "`model_a` and `model_b` must be different systems; these hold the same samples, so that the pilot does not show "

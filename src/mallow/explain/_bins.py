@@ -12,12 +12,14 @@ these are larger for a bin that is invented than for one that is missed. In the 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.special import gammaln
 
 from mallow.errors import Caveat, InputError
 from mallow.explain._region import Side
@@ -102,20 +104,26 @@ def _exchange_p_value(
     p: NDArray[np.int64], q: NDArray[np.int64], single: NDArray[np.bool_], alone: tuple[int, int]
 ) -> float:
     """For one bin, which holds `p` and `q` samples of each unit; `alone` counts the single samples of each side."""
-    from scipy.stats import binom, hypergeom
-
     drawn = int((p + q)[single].sum())
-    seen = int(p[single].sum())
-    chances = np.ones(1)  # of 0, 1, … reference samples more than there are at least
-    if drawn:
-        chances = hypergeom(sum(alone), alone[0], drawn).pmf(np.arange(drawn + 1))
+    fewest, most = max(0, drawn - alone[1]), min(drawn, alone[0])
+    places = np.arange(fewest, most + 1)
+    # Of fewest, fewest + 1, … single samples of the reference: hypergeometric.
+    chances = np.exp(
+        _log_choose(alone[0], places) + _log_choose(alone[1], drawn - places) - _log_choose(sum(alone), drawn)
+    )
+    seen = int(p[single].sum()) - fewest
     excess = (p - q)[~single]
     seen += int(np.maximum(excess, 0).sum())
     for size, times in zip(*np.unique(np.abs(excess[excess != 0]), return_counts=True), strict=True):
         swaps = np.zeros(int(size * times) + 1)
-        swaps[::size] = binom(times, 0.5).pmf(np.arange(times + 1))
+        swaps[::size] = np.exp(_log_choose(times, np.arange(times + 1)) - times * math.log(2.0))
         chances = np.convolve(chances, swaps)
     return min(1.0, 2.0 * min(float(chances[: seen + 1].sum()), float(chances[seen:].sum())))
+
+
+def _log_choose(n: int, k: Any) -> Array:
+    logarithm: Array = gammaln(n + 1.0) - gammaln(np.add(k, 1.0)) - gammaln(n - np.add(k, 0.0) + 1.0)
+    return logarithm
 
 
 def _robust_p_values(partition: Partition, evidence: Evidence) -> Array:

@@ -19,6 +19,7 @@ from mallow.inference._evidence import (
     gather_evidence,
     subtract_certificates,
 )
+from mallow.inference._fold_views import View
 from mallow.inference._identity import IdentityTest, run_identity_test
 from mallow.inference._intervals import (
     BinEvidence,
@@ -41,7 +42,7 @@ from mallow.inference._sequential import (
 )
 from mallow.inference._space import Space, find_space
 from mallow.inference._units import Units, find_units
-from mallow.inference._witness import Learner, View, Witness, pooled_masses
+from mallow.inference._witness import Learner, Witness, pooled_masses
 
 __all__ = [
     "AREA",

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import log_expit, stdtrit
 
 from mallow.inference._slopes import NAMES, summary_slopes
 from mallow.inference._units import Units
@@ -33,7 +34,9 @@ __all__ = [
 ]
 
 ONE_SIDED = 1.6448536269514722  # standard errors that 95 % of a normal variable stay below
+_CONFIDENCE = 0.95  # of one-sided limits
 _STEP = 1e-6  # chosen: relative step of the derivative of f, whose error is then about 1e-10
+_LARGEST = 700.0  # scores beyond say no more, and their exponentials would overflow
 _DISJOINT = Masses.from_histograms([1.0, 0.0], [0.0, 1.0])
 
 
@@ -69,21 +72,42 @@ def certify(at_p: Array, at_q: Array, units: Units, divergence: Divergence = KL,
     range_ends = compute_frontier(_DISJOINT, divergence)
     lam, rest = range_ends.lam, range_ends.lam[::-1]
     terms = cost_terms(at_p, at_q, divergence, lam, rest)
-    to_p, to_q = (np.clip(each, 0.0, None) for each in np.split(sum(side.mean(axis=0) for side in terms), 2))
+    to_p, to_q = (np.clip(each, 0.0, None) for each in np.split(terms[0].mean(axis=0) + terms[1].mean(axis=0), 2))
     # A true cost falls in λ (or rises), so a bound at one λ is also one at every λ where the cost is larger.
     to_p = np.minimum(np.maximum.accumulate(to_p[::-1])[::-1], range_ends.p_to_mix)
     to_q = np.minimum(np.maximum.accumulate(to_q), range_ends.q_to_mix)
     curve = Frontier(lam, to_p, to_q, exact=True)
     influence = unit_influence([summary_terms(own, curve, scale) for own in terms], units)
     values = [float(area(curve, scale=scale)), float(integral(curve)), float(midpoint(curve))]
-    errors = standard_errors(influence)
-    # The area falls exponentially with the costs, so its error is one of its logarithm.
-    high = min(1.0, values[0] * math.exp(min(ONE_SIDED * float(errors[0]) / values[0], 700.0)))
+    errors, quantile = standard_errors(influence), _one_sided(at_p, at_q, units)
+    high, lows = 1.0, [0.0, 0.0]
+    if quantile is not None:
+        # The area falls exponentially with the costs, so its error is one of its logarithm.
+        high = min(1.0, values[0] * math.exp(min(quantile * float(errors[0]) / values[0], 700.0)))
+        lows = [max(0.0, value - quantile * float(error)) for value, error in zip(values[1:], errors[1:], strict=True)]
     ends = float(integral(range_ends)), float(midpoint(range_ends))
     estimates = {NAMES[0]: Estimate(values[0], 0.0, high)}
-    for name, value, error, end in zip(NAMES[1:], values[1:], errors[1:], ends, strict=True):
-        estimates[name] = Estimate(value, max(0.0, value - ONE_SIDED * float(error)), end)
+    for name, value, low, end in zip(NAMES[1:], values[1:], lows, ends, strict=True):
+        estimates[name] = Estimate(value, low, end)
     return Certificate(curve, estimates, influence, scale)
+
+
+def _one_sided(at_p: Array, at_q: Array, units: Units) -> float | None:
+    """How many standard errors a 95 % limit is away, by the number of units; None where the scores prove no gap at all.
+
+    A gap is proven by the bound of the mid-point for KL, log 2 minus the logistic loss, which scores that have learned
+    nothing but noise make negative. Bounds of other divergences may lack this penalty (that of the total variation is
+    the accuracy of a classifier): by themselves they would claim a gap too often, since what was learned from one unit
+    helps to judge another and the other way round.
+    """
+    terms = [np.log(2.0) + log_expit(at_p)[:, None], np.log(2.0) + log_expit(-at_q)[:, None]]
+    count = len(np.unique(np.concatenate(units.sets)))
+    if count < 2:
+        return None
+    quantile = float(stdtrit(count - 1, _CONFIDENCE))
+    gain = float(terms[0].mean() + terms[1].mean()) / 2.0
+    error = float(standard_errors(unit_influence(terms, units))[0]) / 2.0
+    return quantile if gain > quantile * error else None
 
 
 def cost_terms(at_p: Array, at_q: Array, divergence: Divergence, lam: Array, rest: Array) -> tuple[Array, Array]:
@@ -94,26 +118,29 @@ def cost_terms(at_p: Array, at_q: Array, divergence: Divergence, lam: Array, res
     """
 
     def ratios(h: Array) -> tuple[Array, Array]:
-        mix = np.logaddexp(h[:, None] + np.log(lam), np.log(rest))
-        return h[:, None] - mix, -mix  # log t, log s
+        ratio = np.exp(np.clip(h, -_LARGEST, _LARGEST))[:, None]
+        s = 1.0 / (lam * ratio + rest)
+        return ratio * s, s
 
-    (log_t, log_s), (log_t_q, log_s_q) = ratios(at_p), ratios(at_q)
-    slope_t, conjugate_t = _slope_and_conjugate(divergence, log_t)
-    _, conjugate_s = _slope_and_conjugate(divergence, log_s)
-    slope_s_q, conjugate_s_q = _slope_and_conjugate(divergence, log_s_q)
-    _, conjugate_t_q = _slope_and_conjugate(divergence, log_t_q)
+    (t, s), (t_q, s_q) = ratios(at_p), ratios(at_q)
+    slope_t, conjugate_t = _slope_and_conjugate(divergence, t)
+    slope_s_q, conjugate_s_q = _slope_and_conjugate(divergence, s_q)
+    conjugate_s, conjugate_t_q = (_conjugate(divergence, values) for values in (s, t_q))
     of_p = np.concatenate([slope_t - lam * conjugate_t, -lam * conjugate_s], axis=1)
     of_q = np.concatenate([-rest * conjugate_t_q, slope_s_q - rest * conjugate_s_q], axis=1)
     return of_p, of_q
 
 
-def _slope_and_conjugate(divergence: Divergence, log_t: Array) -> tuple[Array, Array]:
+def _slope_and_conjugate(divergence: Divergence, t: Array) -> tuple[Array, Array]:
     """f′(t) and t f′(t) − f(t), which is f*(f′(t)) for the convex conjugate f*."""
-    t = np.exp(log_t)
     if divergence is KL:
-        return log_t, np.expm1(log_t)
+        return np.log(t), t - 1.0
     slope = (divergence.f(t * (1.0 + _STEP)) - divergence.f(t * (1.0 - _STEP))) / (2.0 * _STEP * t)
     return slope, t * slope - divergence.f(t)
+
+
+def _conjugate(divergence: Divergence, t: Array) -> Array:
+    return t - 1.0 if divergence is KL else _slope_and_conjugate(divergence, t)[1]
 
 
 def summary_terms(terms: Array, curve: Frontier, scale: float) -> Array:
@@ -133,6 +160,6 @@ def unit_influence(each: Sequence[Array], units: Units) -> Array:
 
 def standard_errors(influence: Array) -> Array:
     """The standard errors of sums over units, (...,), from what each unit adds, (units, ...)."""
-    count = np.count_nonzero(np.abs(influence).reshape(len(influence), -1).sum(axis=1))
+    count = int(np.count_nonzero(np.abs(influence).reshape(len(influence), -1).sum(axis=1)))
     errors: Array = np.sqrt((influence**2).sum(axis=0) * (count / max(count - 1, 1)))
     return errors

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from mallow.engine import single_threaded_blas
 from mallow.inference._certificate import (
     Certificate,
     certify,
@@ -63,10 +64,12 @@ class Evidence:
 
 def gather_evidence(learner: Learner, system: int, *, permutations: int, seed: int) -> Evidence:
     """The evidence about one of the systems of a learner (1 is the first)."""
-    at_p, at_q = learner.scores(system)
     units = learner.units.pair(system)
-    test = run_identity_test(learner.space, units, system, permutations=permutations, seed=seed)
-    return Evidence(at_p, at_q, *units.sets, units.keys, test)
+    reference_units, model_units = units.sets
+    with single_threaded_blas():
+        at_p, at_q = learner.scores(system)
+        test = run_identity_test(learner.space, units, system, permutations=permutations, seed=seed)
+    return Evidence(at_p, at_q, reference_units, model_units, units.keys, test)
 
 
 @dataclass(frozen=True)

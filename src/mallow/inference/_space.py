@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,23 +11,34 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mallow.engine import cores, ordered_map, single_threaded_blas
-from mallow.estimate import Features, Reduce, lloyd
+from mallow.estimate import Features, lloyd
+from mallow.inference._units import Indices, Keys, Units, content_keys
 from mallow.theory import Array
 
-__all__ = ["LeaveUnitOut", "Space", "find_space"]
+__all__ = ["Space", "find_space"]
+
+Values = NDArray[np.floating[Any]]
 
 _ROWS = 1024  # chosen: rows per task
+_LARGE = 2560  # chosen: rows per large product; fewer take more time, more take more memory
+_ORDINARY = 20  # chosen: values between 2^-20 and 2^20 are not rescaled
 _CONSTANT = 16.0  # chosen: roundings of its mean up to which the spread of a column counts as none
-_ROUNDS = 20  # of k-means; chosen: bins need not be the best ones
-_VARIANCE = 0.9  # share of the variance in which bins are made, as published
+_RANK = 32.0  # roundings of the largest variance up to which an axis counts as none, as in `Reduce`
+_VARIANCE = 0.9  # share of the variance in which bins are made, as published,
+_BIN_AXES = 32  # on so many axes at most; chosen: more take time and change little
+_FITTING_ROWS = 4096  # chosen: rows that place the centres; all get a bin
+_MOST_BINS = 200  # chosen: more take time
+_ROUNDS = 3  # of k-means; chosen: bins need not be the best ones
+_PARTITIONS = 4  # of each number of bins; chosen: several poor ones see more than one good one, and depend less on luck
 
 
 @dataclass(frozen=True, eq=False)
 class Space:
-    """The samples of all sets, one set after the other, on all their common principal axes.
+    """The samples of all sets on all their common principal axes.
 
-    Each column of the features is first divided by its standard deviation. The axes and the
-    bins come from the pooled samples, whichever side they are of.
+    Each column of the features is first divided by its standard deviation. The axes and the bins come from the pooled
+    samples, whichever side they are of. Rows are ordered by the keys of their units and by their own values, so that
+    nothing depends on the order in which samples came.
 
     Attributes
     ----------
@@ -38,136 +49,182 @@ class Space:
         those of large units, so that along them a side with fewer units would seem to vary more.
     variances : array (width,)
         Along each axis.
-    bins : tuple of int64 arrays (rows,)
-        The bin of each sample in partitions by k-means, from coarse to fine.
-    sizes : tuple of int
-        How many samples each set has.
+    bins : tuple of int64 arrays (partitions, rows)
+        The bin of each sample in partitions by k-means: several with few bins, then several with many.
+    places : tuple of int64 arrays
+        For each set, the row of each of its samples.
+    unit : int64 array (rows,)
+        The unit of each row, from 0, rising: rows of one unit are neighbours.
+    keys : uint64 array (units,)
+        What identifies each unit.
     """
 
-    points: NDArray[np.floating[Any]]
-    columns: NDArray[np.floating[Any]]
+    points: Values
+    columns: Values
     variances: Array
-    bins: tuple[NDArray[np.int64], ...]
-    sizes: tuple[int, ...]
-
-    def rows(self, place: int) -> slice:
-        """The rows of one set."""
-        start = sum(self.sizes[:place])
-        return slice(start, start + self.sizes[place])
+    bins: tuple[Indices, ...]
+    places: tuple[Indices, ...]
+    unit: Indices
+    keys: Keys
 
     def metric(self, strength: float) -> Array:
         """The inverse variances along each axis, regularised by `strength` times their mean."""
         floor = strength * float(self.variances.mean())
         return np.where(self.variances > 0, 1.0 / np.maximum(self.variances + floor, np.finfo(float).tiny), 0.0)
 
-    def multiply(self, weights: Array, *, squares: bool = False) -> Array:
-        """``points @ weights``, or the squares of the columns @ weights: the same bits on any number of threads."""
-        source = self.columns if squares else self.points
-        factor = np.ascontiguousarray(weights, dtype=source.dtype)
-        product = np.empty((len(source), factor.shape[1]))
 
-        def task(low: int) -> None:
-            block = source[low : low + _ROWS]
-            product[low : low + _ROWS] = (np.square(block) if squares else block) @ factor
+def multiply(weights: Values, rows: Values, *, squares: bool = False) -> Values:
+    """``weights @ rows.T``, or weights @ the squares of the rows: the same bits on any number of threads."""
+    factor = np.ascontiguousarray(weights, dtype=rows.dtype)
+    product = np.empty((len(factor), len(rows)), rows.dtype)
 
-        with single_threaded_blas():
-            for _ in ordered_map(task, range(0, len(product), _ROWS), _threads(len(product))):
-                pass
-        return product
+    def task(low: int) -> None:
+        block = rows[low : low + _ROWS]
+        product[:, low : low + _ROWS] = factor @ (np.square(block) if squares else block).T
 
-    def sums(self, weights: Array, *, squares: bool = False) -> Array:
-        """``weights @ points``, or weights @ the squares of the columns, summed over blocks in a fixed order."""
-        source = self.columns if squares else self.points
-
-        def task(low: int) -> Array:
-            block = source[low : low + _ROWS]
-            part: Array = weights[:, low : low + _ROWS].astype(block.dtype) @ (np.square(block) if squares else block)
-            return part
-
-        total = np.zeros((len(weights), source.shape[1]))
-        with single_threaded_blas():
-            for part in ordered_map(task, range(0, len(source), _ROWS), _threads(len(source))):
-                total += part
-        return total
+    _each_block(task, len(rows), _ROWS)
+    return product
 
 
-def _threads(rows: int) -> int:
-    return min(cores(), -(-rows // _ROWS))
+def add_up(rows: Values, weights: Array, *, squares: bool = False) -> Array:
+    """``weights @ rows``, or weights @ their squares, summed over blocks in a fixed order."""
+
+    def task(low: int) -> Values:
+        block = rows[low : low + _ROWS]
+        part: Values = weights[:, low : low + _ROWS].astype(rows.dtype) @ (np.square(block) if squares else block)
+        return part
+
+    return sum_blocks(task, (len(weights), rows.shape[1]), len(rows), _ROWS)
 
 
-def find_space(sets: Sequence[Features], seed: int) -> Space:
-    """The common coordinates of the reference and one or more systems."""
-    shift, scale = _column_scales(sets)
-    dtype = np.result_type(np.float32, *(rows.dtype for rows in sets))
-    columns = np.concatenate([((rows - shift) * scale).astype(dtype) for rows in sets])
-    axes = Reduce(variance=1.0, normalise=False).fit(columns[: len(sets[0])], columns[len(sets[0]) :])
-    group = axes.pooled.group
-    sizes = tuple(len(rows) for rows in sets)
-    pair = sizes[0] + max(sizes[1:])
-    share = np.cumsum(axes.variances) / max(float(axes.variances.sum()), np.finfo(float).tiny)
-    leading = np.ascontiguousarray(axes.points[:, : int(np.searchsorted(share, _VARIANCE)) + 1])
+def sum_blocks(task: Callable[[int], Values], shape: tuple[int, ...], size: int, step: int) -> Array:
+    """The sum of ``task(low)`` over blocks of `size`, in float64 and in a fixed order."""
+    total = np.zeros(shape)
+    with single_threaded_blas():
+        for part in ordered_map(task, range(0, size, step), min(cores(), -(-size // step))):
+            total += part
+    return total
+
+
+def _each_block(task: Callable[[int], None], size: int, step: int) -> None:
+    with single_threaded_blas():
+        for _ in ordered_map(task, range(0, size, step), min(cores(), -(-size // step))):
+            pass
+
+
+def find_space(sets: Sequence[Features], units: Units, seed: int) -> Space:
+    """The common coordinates of the reference and one or more systems, whose units are known."""
+    contents = content_keys(sets)
+    order, unit, keys = _order_rows(contents, units)
+    row = np.empty_like(order)
+    row[order] = np.arange(len(order))
+    places = tuple(np.split(row, np.cumsum([len(rows) for rows in sets])[:-1]))
+    distinct = [len(np.unique(own)) for own in contents]
+    with single_threaded_blas():
+        columns = _scale_columns(sets, places)
+        points, variances = _principal_axes(columns)
+        bins = _find_bins(points, variances, distinct[0] + max(distinct[1:]), seed)
+    return Space(points, columns, variances, bins, places, unit, keys)
+
+
+def _order_rows(contents: Sequence[Keys], units: Units) -> tuple[Indices, Indices, Keys]:
+    """The order of all samples by unit and value, the unit of each in that order, and the keys of these units."""
+    content, unit = np.concatenate(contents), np.concatenate(units.sets)
+    sums = np.zeros(units.count, np.uint64)  # tell units with the same key apart: duplicates in a reference without ids
+    np.add.at(sums, unit, content)
+    rank = np.empty(units.count, np.int64)
+    rank[np.lexsort((sums, units.keys))] = np.arange(units.count)
+    order = np.lexsort((content, rank[unit]))
+    ordered = rank[unit[order]]
+    first = np.diff(ordered, prepend=-1) > 0
+    return order, np.cumsum(first) - 1, units.keys[unit[order[first]]]
+
+
+def _scale_columns(sets: Sequence[Features], places: Sequence[Indices]) -> Values:
+    """All samples in the order of the space, each column with mean 0 and standard deviation 1; 0 where it is constant."""
+    size, width = sum(len(rows) for rows in sets), sets[0].shape[1]
+    dtypes = [np.result_type(np.float32, rows.dtype) for rows in sets]
+    columns = np.empty((size, width), np.result_type(*dtypes))
+    for rows, own in zip(sets, places, strict=True):
+        columns[own] = rows
+    exponent = np.frexp(np.maximum(columns.max(axis=0), -columns.min(axis=0)))[1]
+    if np.abs(exponent).max() >= _ORDINARY:  # squares would overflow, or vanish
+        np.ldexp(columns, -exponent, out=columns)
+    centre = columns[:_ROWS].mean(axis=0)  # near the mean, so that little cancels below
+
+    def moments(low: int) -> Values:
+        gap = columns[low : low + _ROWS] - centre
+        return np.stack([gap.sum(axis=0), np.einsum("ij,ij->j", gap, gap)])
+
+    first, second = sum_blocks(moments, (2, width), size, _ROWS) / size
+    spread = np.sqrt(np.maximum(second - first**2, 0.0))
+    mean = centre + first
+    constant = spread <= _CONSTANT * max(float(np.finfo(dtype).eps) for dtype in dtypes) * np.abs(mean)
+    scale = np.where(constant, 0.0, 1.0 / np.where(constant, 1.0, spread)).astype(columns.dtype)
+    rest = first.astype(columns.dtype)
+
+    def standardise(low: int) -> None:
+        block = columns[low : low + _ROWS]
+        block -= centre
+        block -= rest
+        block *= scale
+
+    _each_block(standardise, size, _ROWS)
+    return columns
+
+
+def _principal_axes(columns: Values) -> tuple[Values, Array]:
+    """The coordinates of centred rows on all their principal axes, and the variance along each, falling."""
+    import scipy.linalg
+
+    size, width = columns.shape
+    if width <= size:
+
+        def product(low: int) -> Values:
+            block = columns[low : low + _LARGE]
+            return block.T @ block
+
+        table = sum_blocks(product, (width, width), size, _LARGE) / size
+    else:  # fewer rows than columns: products of rows instead
+
+        def product(low: int) -> Values:
+            block = columns[:, low : low + _LARGE]
+            return block @ block.T
+
+        table = sum_blocks(product, (size, size), width, _LARGE) / size
+    with single_threaded_blas():
+        values, vectors = scipy.linalg.eigh(table.astype(columns.dtype), driver="evd", check_finite=False)
+    kept = max(1, int(np.count_nonzero(values > _RANK * np.finfo(columns.dtype).eps * values[-1])))
+    leading = np.ascontiguousarray(vectors[:, : -kept - 1 : -1])
+    if width > size:
+        points = leading * np.sqrt(np.maximum(values[: -kept - 1 : -1], 0.0) * size)
+    else:
+        points = np.empty((size, kept), columns.dtype)
+
+        def project(low: int) -> None:
+            np.matmul(columns[low : low + _LARGE], leading, out=points[low : low + _LARGE])
+
+        _each_block(project, size, _LARGE)
+    variances = add_up(points, np.full((1, size), 1.0 / size), squares=True)[0]
+    return points, variances
+
+
+def _find_bins(points: Values, variances: Array, pair: int, seed: int) -> tuple[Indices, ...]:
+    """Partitions of the points for two sides with `pair` distinct samples together."""
+    share = np.cumsum(variances) / max(float(variances.sum()), np.finfo(float).tiny)
+    leading = np.ascontiguousarray(points[:, : min(int(np.searchsorted(share, _VARIANCE)) + 1, _BIN_AXES)])
     # A few dozen samples per bin see broad shifts, twenty see narrow ones; the same in a comparison of many systems.
-    counts = sorted({max(2, min(count, len(leading))) for count in (round(math.sqrt(pair) / 2), pair // 20)})
+    counts = sorted({max(2, min(count, pair)) for count in (round(math.sqrt(pair) / 2), min(pair // 20, _MOST_BINS))})
     rng = np.random.default_rng([seed, 1])
-    bins = [lloyd(leading, count, rng=rng, weights=axes.pooled.counts, max_iter=_ROUNDS).labels for count in counts]
-    return Space(axes.points[group], columns, axes.variances, tuple(labels[group] for labels in bins), sizes)
+    some = leading[np.linspace(0, len(leading) - 1, min(len(leading), _FITTING_ROWS)).astype(np.int64)]
+    return tuple(
+        np.stack([_nearest(leading, lloyd(some, count, rng=rng, max_iter=_ROUNDS).centres) for _ in range(_PARTITIONS)])
+        for count in counts
+    )
 
 
-def _column_scales(sets: Sequence[Features]) -> tuple[Array, Array]:
-    """The mean of each column, and the inverse of its standard deviation; 0 where it is constant."""
-    size = sum(len(rows) for rows in sets)
-    largest = np.max([np.abs(rows).max(axis=0).astype(np.float64) for rows in sets], axis=0)
-    unit = np.ldexp(1.0, -np.frexp(largest)[1])  # no square of a scaled entry overflows
-    blocks = [rows[low : low + _ROWS] for rows in sets for low in range(0, len(rows), _ROWS)]
-    mean = np.sum([(block * unit).sum(axis=0) for block in blocks], axis=0) / size
-    spread = np.sqrt(np.sum([((block * unit - mean) ** 2).sum(axis=0) for block in blocks], axis=0) / size)
-    rounding = max(float(np.finfo(rows.dtype).eps) for rows in sets)
-    constant = spread <= _CONSTANT * rounding * np.abs(mean)
-    spread[constant] = 1.0
-    # Twenty bits of the spread: sums in another order of the rows round to the same, and no column jumps in scale.
-    step = np.ldexp(1.0, np.frexp(spread)[1] - 20)
-    mean, spread = np.round(mean / step) * step, np.round(spread / step) * step
-    return mean / unit, np.where(constant, 0.0, unit / spread)
-
-
-class LeaveUnitOut:
-    """Turns products z·Mw into those of a metric M that was made without the samples of z's own unit.
-
-    M = (C + ridge)⁻¹ holds the covariance C of all samples. With the rows Z of a unit taken out of C, their products
-    become (I − L)⁻¹ Z M w with L = Z M Zᵀ/N (Woodbury), so that no rule is judged on samples that shaped its metric:
-    with it, two samples of a pair that resemble each other would look easier to tell from others than they are.
-    """
-
-    def __init__(self, space: Space, unit_of_row: NDArray[np.int64], strengths: Sequence[float]) -> None:
-        self._size = len(unit_of_row)
-        order = np.argsort(unit_of_row, kind="stable")
-        sizes = np.bincount(unit_of_row)
-        starts = np.cumsum(sizes) - sizes
-        metrics = [space.metric(strength) / len(space.points) for strength in strengths]
-        self._parts: list[tuple[NDArray[np.int64], list[Array]]] = []
-        for size in np.unique(sizes[sizes > 0]):
-            rows = order[starts[sizes == size][:, None] + np.arange(size)]  # (units, size)
-            step = max(1, 2**22 // (int(size) * space.points.shape[1]))  # chosen: blocks of some ten megabytes
-            inverses: list[list[Array]] = [[] for _ in metrics]
-            identity = np.eye(int(size))
-            for low in range(0, len(rows), step):
-                points = space.points[rows[low : low + step]].astype(np.float64)
-                for metric, parts in zip(metrics, inverses, strict=True):
-                    own = (points * metric) @ points.swapaxes(1, 2)
-                    parts.append(np.linalg.inv((1.0 + 1e-9) * identity - own))
-            self._parts.append((rows, [np.concatenate(parts) for parts in inverses]))
-
-    def correct(self, products: Array, place: int) -> Array:
-        """The corrected products, (rows, columns), for the strength at `place`."""
-        corrected = np.empty_like(products)
-        for rows, inverses in self._parts:
-            corrected[rows] = inverses[place] @ products[rows]
-        return corrected
-
-    def radius(self, place: int) -> Array:
-        """The squared distance z·Mz of each row from the centre, in the metric made without its own unit, over N."""
-        lengths = np.empty(self._size)
-        for rows, inverses in self._parts:
-            # (I − L)⁻¹L = (I − L)⁻¹ − I
-            lengths[rows] = np.diagonal(inverses[place], axis1=1, axis2=2) - 1.0
-        return lengths
+def _nearest(points: Values, centres: Values) -> Indices:
+    """The nearest centre of each point."""
+    scores = multiply(centres, points) - np.einsum("ij,ij->i", centres, centres)[:, None] / 2.0
+    labels: Indices = scores.argmax(axis=0)
+    return labels

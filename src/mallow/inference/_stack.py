@@ -1,44 +1,79 @@
-"""How views become one log-ratio: weights that are never negative, fitted on held-out scores."""
+"""How views become one log-ratio, nested: what a row is judged by has seen nothing of its unit."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
-from scipy.special import expit, log_expit
+from scipy.special import log_expit
 
+from mallow.estimate import calibrate_scores
+from mallow.inference._folds import Folds
+from mallow.inference._space import Values
+from mallow.inference._units import Indices
 from mallow.theory import Array
 
-__all__ = ["fit_stack", "stack_gain"]
+__all__ = ["stack_gain", "stack_views"]
 
-_RIDGE = 1.0  # chosen: in units of one sample
+_GATE = 0.5  # chosen: standard errors of the inner gain below which nothing counts as learned; one more, and all does
+_RIDGE = 1.0  # chosen: in units of one unit of samples
+_SAME = 1e-9  # chosen: spread of a view, relative to its values, up to which it says the same of all samples
 
 
-def fit_stack(views: Array, is_reference: NDArray[np.bool_], weight: Array, start: Array | None = None) -> Array:
-    """The weights w ≥ 0 (views,) for which h = views @ w has the largest mid-point bound on these samples.
+def stack_views(
+    views: Values,
+    judged: Values,
+    fold: Indices,
+    folds: Folds,
+    *,
+    is_reference: NDArray[np.bool_],
+    weight: Array,
+    unit: Indices,
+) -> Array:
+    """h of every row in one assignment, (rows,); 0 in folds for which nothing was learned.
 
-    At λ = ½ the bound of the mid-point is log 2 minus the logistic loss in which both sides weigh the same, so this is
-    a logistic regression; `weight` (rows,) sums to 1, half of it on each side. The problem is convex: `start` changes
-    the time, not the answer.
+    For the rows of each fold, views get weights that were fitted on the rows of the other folds: on scores by rules that
+    were learned without both the fold and the row's own. They then apply to the mean of the scores of all rules that were
+    learned without the fold.
+
+    Parameters
+    ----------
+    views : array (views, pairs, rows)
+        As `score_views` has them, of one assignment.
+    fold : int64 array (rows,)
+    folds : Folds
     """
-    sign = np.where(is_reference, 1.0, -1.0)
-    ridge = _RIDGE / len(views)
+    scores = np.zeros(len(fold))
+    rows = [np.flatnonzero(fold == number) for number in range(folds.count)]
+    for k, test in enumerate(rows):
+        others = [number for number in range(folds.count) if number != k]
+        train = np.concatenate([rows[other] for other in others])
+        rules = {other: views[:, folds.pair_without[other, k]] for other in others}
+        inner = np.concatenate([rules[other][:, rows[other]] for other in others], axis=1).astype(np.float64)
+        spread = inner.std(axis=1)
+        spread[spread <= _SAME * np.abs(inner).max(axis=1)] = np.inf
+        inner /= spread[:, None]
+        share = _half_on_each_side(weight[train], is_reference[train])
+        units = np.count_nonzero(np.bincount(unit[train]))
+        weights = calibrate_scores(inner, is_reference[train], share, ridge=_RIDGE / units)
+        gain = stack_gain(weights @ inner, is_reference[train], share, unit[train])
+        trust = min(1.0, max(0.0, gain - _GATE))  # no jump, at which seeds would differ
+        if trust > 0.0:
+            factor = trust * weights / spread
+            first, rest = factor[: len(judged)], factor[len(judged) :]
+            scores[test] = first @ judged[:, test]
+            scores[test] += sum(rest @ rules[other][len(judged) :, test] for other in others) / len(others)
+    return scores
 
-    def loss(w: Array) -> tuple[float, Array]:
-        margin = sign * (views @ w)
-        slope = -views.T @ (weight * sign * expit(-margin)) + ridge * w
-        return float(-weight @ log_expit(margin) + ridge / 2.0 * (w @ w)), slope
 
-    first = np.zeros(views.shape[1]) if start is None else start
-    fitted = minimize(loss, first, jac=True, method="L-BFGS-B", bounds=[(0.0, None)] * len(first))
-    weights: Array = fitted.x
-    return weights
+def _half_on_each_side(weight: Array, is_reference: NDArray[np.bool_]) -> Array:
+    halved: Array = weight / (2.0 * np.where(is_reference, weight[is_reference].sum(), weight[~is_reference].sum()))
+    return halved
 
 
-def stack_gain(h: Array, is_reference: NDArray[np.bool_], weight: Array, unit: NDArray[np.int64]) -> float:
+def stack_gain(h: Array, is_reference: NDArray[np.bool_], weight: Array, unit: Indices) -> float:
     """How many standard errors, over units, the mid-point bound of h is above 0."""
     terms = weight * (np.log(2.0) + log_expit(np.where(is_reference, h, -h)))
-    totals = np.bincount(unit, terms)[np.unique(unit)]
+    totals = np.bincount(unit, terms)[np.bincount(unit) > 0]
     error = float(np.sqrt(np.sum((totals - totals.mean()) ** 2)))
     gain = float(totals.sum())
     return gain / error if error > 0 else 0.0 if gain <= 0 else np.inf

@@ -8,20 +8,23 @@ other part it is judged on, and the error of a mean is that of a mean over units
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
-from mallow.estimate import row_keys
+from mallow.estimate import Features, row_keys
 from mallow.samples import Samples
 from mallow.theory import Array
 
-__all__ = ["Units", "find_units"]
+__all__ = ["Indices", "Keys", "Units", "content_keys", "find_units"]
 
 Keys = NDArray[np.uint64]
 Indices = NDArray[np.int64]
 
+_FEW_COLUMNS = 16  # chosen: those that are looked at first
 _FEWEST_KINDS = 20  # chosen: with fewer kinds of samples, equal frequencies may be chance
 
 
@@ -53,14 +56,15 @@ class Units:
 
     def totals(self, place: int, values: Array) -> Array:
         """The sum of `values` (samples, ...) of one set over the samples of each unit, (count, ...)."""
-        values = np.asarray(values, dtype=np.float64)
-        flat = values.reshape(len(values), -1)
-        sums = np.stack([np.bincount(self.sets[place], column, self.count) for column in flat.T], axis=1)
+        rows = len(self.sets[place])
+        member = sparse.csr_array((np.ones(rows), (self.sets[place], np.arange(rows))), shape=(self.count, rows))
+        sums: Array = member @ np.asarray(values, dtype=np.float64).reshape(rows, -1)
         return sums.reshape(self.count, *values.shape[1:])
 
     def sizes(self, place: int) -> Indices:
         """How many samples of one set each unit has."""
-        return np.bincount(self.sets[place], minlength=self.count)
+        counts: Indices = np.bincount(self.sets[place], minlength=self.count)
+        return counts
 
 
 def find_units(reference: Samples, *systems: Samples) -> Units:
@@ -79,16 +83,15 @@ def find_units(reference: Samples, *systems: Samples) -> Units:
     >>> units.count, units.sets
     (4, (array([0, 1, 2]), array([1, 1, 0, 3])))
     """
-    labels = _merge_copies((reference, *systems), _shared_labels((reference, *systems)))
-    number: dict[object, int] = {}
-    sets = tuple(np.array([number.setdefault(label, len(number)) for label in each], np.int64) for each in labels)
-    keys = np.zeros(len(number), np.uint64)
-    known = np.zeros(len(number), np.bool_)
-    for label, place in number.items():
-        if isinstance(label, str):
-            keys[place] = int.from_bytes(hashlib.blake2b(label.encode(), digest_size=8).digest(), "little")
-            known[place] = True
-    for samples, units in zip((reference, *systems), sets, strict=True):
+    every = reference, *systems
+    sets, names = _number_samples(every)
+    sets = _merge_copies(every, sets)
+    count = max(int(own.max(initial=-1)) for own in sets) + 1
+    keys, known = np.zeros(count, np.uint64), np.zeros(count, np.bool_)
+    for name, unit in names.items():
+        keys[unit] = int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "little")
+    known[: len(names)] = True
+    for samples, units in zip(every, sets, strict=True):
         new = ~known[units]
         if new.any():
             rows = samples.require_features()[new]
@@ -97,39 +100,54 @@ def find_units(reference: Samples, *systems: Samples) -> Units:
     return Units(sets, keys)
 
 
-def _shared_labels(sets: tuple[Samples, ...]) -> list[list[object]]:
-    """A label for each sample of each set; samples with equal labels are one unit."""
-    own = [samples.ids or samples.prompts for samples in sets]
-    by_size: dict[int, list[object]] = {}  # the labels of the first set of each size, those with ids before the others
-    for samples, names in zip(sets, own, strict=True):
-        if names is not None and len(set(names)) == len(names):
-            by_size.setdefault(len(samples), list(names))
-    labels = []
-    for place, (samples, names) in enumerate(zip(sets, own, strict=True)):
-        rows: list[object] = [(place, row) for row in range(len(samples))] if names is None else list(names)
-        labels.append(rows if names is not None else by_size.setdefault(len(samples), rows))
-    return labels
+def content_keys(sets: Sequence[Features]) -> list[Keys]:
+    """A number for each row of features that depends on its values alone; a few columns usually tell all rows apart."""
+    tables = [rows if rows.ndim == 2 else rows[:, None] for rows in sets]
+    few = [row_keys(rows[:, :_FEW_COLUMNS]) for rows in tables]
+    if len(np.unique(np.concatenate(few))) == sum(len(own) for own in few):
+        return few
+    return [row_keys(rows) for rows in tables]
 
 
-def _merge_copies(sets: tuple[Samples, ...], labels: list[list[object]]) -> list[list[object]]:
-    """The labels, with one label for all copies of a sample in sets that were repeated as a whole."""
-    leader: dict[object, object] = {}
+def _number_samples(sets: tuple[Samples, ...]) -> tuple[tuple[Indices, ...], dict[str, int]]:
+    """The unit of each sample, and the units that have names: ids or prompts."""
+    number: dict[str, int] = {}
+    by_size: dict[int, Indices] = {}  # the units of the first set of each size, those with names before the others
+    units: list[Indices | None] = []
+    for samples in sets:
+        names = samples.ids or samples.prompts
+        if names is None:
+            units.append(None)
+            continue
+        own = np.array([number.setdefault(name, len(number)) for name in names], np.int64)
+        units.append(own)
+        if len(set(names)) == len(names):
+            by_size.setdefault(len(samples), own)
+    count = len(number)
+    numbered = []
+    for samples, named in zip(sets, units, strict=True):
+        if named is None and len(samples) not in by_size:
+            by_size[len(samples)] = np.arange(count, count + len(samples))
+            count += len(samples)
+        numbered.append(by_size[len(samples)] if named is None else named)
+    return tuple(numbered), number
 
-    def find(label: object) -> object:
-        while label in leader:
-            label = leader[label]
-        return label
 
-    for samples, own in zip(sets, labels, strict=True):
+def _merge_copies(sets: tuple[Samples, ...], units: tuple[Indices, ...]) -> tuple[Indices, ...]:
+    """The units, with one for all copies of a sample in sets without names that were repeated as a whole."""
+    links = []
+    for samples, own in zip(sets, units, strict=True):
         if samples.ids or samples.prompts or samples.features is None:
             continue
-        _, group, times = np.unique(row_keys(samples.features), return_inverse=True, return_counts=True)
+        keys = content_keys([samples.features])[0]
+        _, first, group, times = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
         # Samples of few kinds repeat by nature, but hardly all of them equally often.
-        if len(times) < _FEWEST_KINDS or times[0] == 1 or (times != times[0]).any():
-            continue
-        first: dict[int, object] = {}
-        for label, kind in zip(own, group.tolist(), strict=True):
-            one, other = find(first.setdefault(kind, label)), find(label)
-            if one != other:
-                leader[other] = one
-    return [[find(label) for label in own] for own in labels] if leader else labels
+        if len(times) >= _FEWEST_KINDS and times[0] > 1 and (times == times[0]).all():
+            links.append((own, own[first[group]]))
+    if not links:
+        return units
+    first, second = (np.concatenate(ends) for ends in zip(*links, strict=True))
+    count = max(int(own.max()) for own in units) + 1
+    graph = sparse.csr_array((np.ones(len(first)), (first, second)), shape=(count, count))
+    _, merged = sparse.csgraph.connected_components(graph, directed=False)
+    return tuple(merged[own].astype(np.int64) for own in units)

@@ -28,9 +28,9 @@ def style_candidates(texts: Sequence[str], tokens: Tokens, n: int) -> Iterator[C
     """Everything about the way of writing that may be a reason; the first n texts are those of the reference."""
     words = tokens.only_words
     length = words.per_text()
-    rank = _ranks(length)
-    yield Candidate("length", rank, partial(_length_phrase, length, n))
-    yield Candidate("length", np.abs(rank - 0.5), partial(_spread_phrase, length, n))
+    size = np.log1p(length)
+    yield Candidate("length", size, partial(_length_phrase, length, n))
+    yield Candidate("length", np.abs(size - np.median(size)), partial(_spread_phrase, length, n))
     some = np.maximum(length, 1.0)
     first = max(_SHORTEST, math.floor(np.quantile(length, 0.1)))
     different = words.different(first) / np.maximum(np.minimum(length, first), 1.0)
@@ -44,13 +44,6 @@ def style_candidates(texts: Sequence[str], tokens: Tokens, n: int) -> Iterator[C
     for trait in TRAITS:
         share = np.fromiter(map(trait.applies_to, texts), np.float64, len(texts))
         yield Candidate("trait", share, partial(_share_phrase, trait.phrase))
-
-
-def _ranks(values: Array) -> Array:
-    """The share of values below each one, and half of those equal to it."""
-    ordered = np.sort(values)
-    below, up_to = (np.searchsorted(ordered, values, side) for side in ("left", "right"))
-    return (below + up_to) / (2.0 * len(values))
 
 
 def _marks(texts: Sequence[str], tokens: Tokens) -> dict[str, Array]:
@@ -129,7 +122,7 @@ def _share_phrase(predicate: str, model: float, reference: float) -> tuple[str, 
 
 
 def _length_phrase(length: Array, n: int, model: float, reference: float) -> tuple[str, dict[str, float]]:
-    """The medians if they differ, otherwise the end where lengths differ most; `model` and `reference` are mean ranks."""
+    """The medians if they differ, otherwise the end where lengths differ most; `model` and `reference` are mean logarithms."""
     own, other, values = _quantiles(length, n, (0.5, 0.1, 0.9))
     longer = model > reference
     ratio = (own + 1.0) / (other + 1.0) if longer else (other + 1.0) / (own + 1.0)
@@ -146,7 +139,7 @@ def _length_phrase(length: Array, n: int, model: float, reference: float) -> tup
 
 
 def _spread_phrase(length: Array, n: int, model: float, reference: float) -> tuple[str, dict[str, float]]:
-    """The range of most lengths; `model` and `reference` are mean distances from the middle rank."""
+    """The range of most lengths; `model` and `reference` are mean distances from the middle."""
     own, other, values = _quantiles(length, n, (0.1, 0.9))
     ratio = (own[1] - own[0] + 1.0) / (other[1] - other[0] + 1.0)
     amount = "more" if model > reference else "less"

@@ -29,6 +29,7 @@ __all__ = ["UnitTests", "one_sided", "two_sided"]
 # (Bentkus and Dzindzalieva, Bernoulli 21, 2015: 1/(4 P(Z ≥ √2))). With pairs the p-values therefore hold for any sample.
 _RANDOM_SIGNS = 3.178
 _LEAST = 1e-16  # the smallest p-value that is claimed
+_ROUNDING = 1e-9  # of the largest sum of squares: what is smaller may be rounding alone
 _TINY = np.finfo(np.float64).tiny
 
 Columns = Any  # (samples, traits): a dense array or a sparse matrix, the samples of the reference first
@@ -103,10 +104,9 @@ class UnitTests:
         With strata (n + m,), numbers from 0, samples are compared within their stratum only, as by Cochran, Mantel and
         Haenszel: their traits are around the mean of the stratum, and weighted by how many of the other side it has.
 
-        The variance is that of exchanges of sides: the sum of squares of what each unit adds, with traits around their
-        common mean. A unit of one side only might have been of the other, where it would have had another weight if the
-        sides have different sizes; the larger of both variances counts, since for a rare trait the observed one is too
-        small if all samples that have it are of the larger side.
+        The variance is the sum of squares of what each unit adds, with traits around their common mean: that of all
+        exchanges of sides within units. For a rare trait that only samples of one side have, where units have one side
+        only, this would be too small; there it is at least what it would be if the sides did not differ.
         """
         n, m = self.n, self.m
         if strata is None:
@@ -118,16 +118,36 @@ class UnitTests:
         of_p, of_q = inside[:n].sum(axis=0), inside[n:].sum(axis=0)
         factor = (1.0 / n + 1.0 / m) / np.maximum(of_p + of_q, 1.0)
         weight = np.concatenate([(factor * of_q)[strata[:n]], -(factor * of_p)[strata[n:]]])
-        added, fixed = self._per_unit(_scaled(columns, weight)), self._per_unit(_scaled(inside, weight))
+        added, fixed = (self._per_unit(_scaled(each, weight)) for each in (columns, inside))
         delta = np.asarray(added.sum(axis=0)).ravel() - fixed.sum(axis=0) @ means
         variance = _residual_squares(added, fixed, means)
-        alone = np.flatnonzero(np.logical_xor(*(np.diff(side.indptr) > 0 for side in self.sums)))
-        if len(alone):
-            either = (factor * np.sqrt(of_p * of_q))[strata]
-            total, fixed_total = (self._per_unit(_scaled(each, either))[alone] for each in (columns, inside))
-            others = variance - _residual_squares(added[alone], fixed[alone], means)
-            variance = np.maximum(variance, others + _residual_squares(total, fixed_total, means))
+        alone = np.logical_xor(*(np.diff(side.indptr) > 0 for side in self.sums))
+        if alone.any():
+            together = _residual_squares(added[~alone], fixed[~alone], means)
+            variance = np.maximum(variance, together + self._least_variance(columns, inside, means, weight, alone))
         return delta, _divided(delta, variance)
+
+    def _least_variance(
+        self, columns: Columns, inside: Array, means: Array, weight: Array, alone: NDArray[np.bool_]
+    ) -> Array:
+        """The variance that units of one side only add if both sides have the same variance in each stratum, (traits,).
+
+        Samples of a unit are alike, which makes the variance larger: by the mean over all traits, for each side.
+        """
+        squares = columns.power(2) if sparse.issparse(columns) else columns**2
+        spread = np.maximum((squares.T @ inside).T / np.maximum(inside.sum(axis=0), 1.0)[:, None] - means**2, 0.0)
+        total = np.zeros(means.shape[1])
+        for own in self.sums:
+            some = own[np.flatnonzero(alone)]
+            rows = some.indices
+            if len(rows) == 0:
+                continue
+            units = _residual_squares(some @ columns, some @ inside, means)
+            samples = _residual_squares(columns[rows], inside[rows], means)
+            varying = samples > _ROUNDING * samples.max()
+            alike = float(np.mean(units[varying] / samples[varying])) if varying.any() else 1.0
+            total += max(alike, 1.0) * ((weight[rows] ** 2) @ inside[rows]) @ spread
+        return total
 
     def _per_unit(self, columns: Columns) -> Columns:
         """The sum over the samples of each unit, of both sides, (units, traits)."""

@@ -145,7 +145,9 @@ class Masses:
             ratio = np.concatenate([ratio_p, ratio_q], axis=-1)
             with np.errstate(over="ignore", under="ignore"):
                 p, q = 1.0 / (n + m * np.exp(-ratio)), 1.0 / (m + n * np.exp(ratio))
-            return cls(*(side / np.maximum(side.sum(axis=-1, keepdims=True), 1e-300) for side in (p, q)))
+            # Sums of sorted masses: the same bits in any order of the points.
+            totals = (np.sort(side, axis=-1).sum(axis=-1, keepdims=True) for side in (p, q))
+            return cls(*(side / np.maximum(total, 1e-300) for side, total in zip((p, q), totals, strict=True)))
         with np.errstate(over="ignore", under="ignore"):
             p = np.concatenate([np.exp(ratio_q) / m, np.full_like(ratio_p, 1 / n)], axis=-1)
             q = np.concatenate([np.full_like(ratio_q, 1 / m), np.exp(-ratio_p) / n], axis=-1)

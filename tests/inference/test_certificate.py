@@ -1,0 +1,116 @@
+"""Certificates: equal to the truth for the true log-ratio, below it for any other; errors over units."""
+
+import numpy as np
+import pytest
+from pytest import approx
+
+from mallow import CHI2, HELLINGER2, JS, KL, LE_CAM, TV, Divergence, Masses, area, frontier, integral, midpoint
+from mallow.inference import Units, certify
+from mallow.inference._certificate import cost_terms, standard_errors
+
+NAMED = [KL, CHI2, HELLINGER2, JS, LE_CAM]
+P, Q = np.array([0.5, 0.3, 0.15, 0.05]), np.array([0.1, 0.2, 0.3, 0.4])
+COUNT = 2000
+AT_P, AT_Q = (np.repeat(np.arange(4), (COUNT * side).astype(int)) for side in (P, Q))
+TRUE = np.log(P / Q)
+
+
+def alone(n, m):
+    return Units((np.arange(n), n + np.arange(m)), np.arange(n + m).astype(np.uint64))
+
+
+@pytest.mark.parametrize("divergence", [*NAMED, Divergence("user's", lambda t: (t - 1.0) * np.log(t))], ids=str)
+def test_the_true_log_ratio_certifies_the_truth(divergence):
+    masses = Masses.from_histograms(P, Q)
+    certificate = certify(TRUE[AT_P], TRUE[AT_Q], alone(COUNT, COUNT), divergence)
+    inner = (certificate.frontier.lam > 1e-4) & (certificate.frontier.lam < 1 - 1e-4)
+    curve = frontier(masses, divergence, grid=certificate.frontier.lam)
+    assert certificate.frontier.p_to_mix[inner] == approx(curve.p_to_mix[inner], abs=1e-6)
+    assert certificate.frontier.q_to_mix[inner] == approx(curve.q_to_mix[inner], abs=1e-6)
+    values = {name: estimate.value for name, estimate in certificate.estimates.items()}
+    assert values["mauve"] == approx(area(masses, scale=5.0, divergence=divergence), abs=1e-5)
+    assert values["frontier_integral"] == approx(integral(masses, divergence), abs=1e-5)
+    assert values["midpoint"] == approx(midpoint(masses, divergence), abs=1e-6)
+
+
+@pytest.mark.parametrize("divergence", [*NAMED, TV], ids=str)
+@pytest.mark.parametrize("seed", range(5))
+def test_no_other_function_certifies_more_than_the_truth(divergence, seed):
+    wrong = TRUE * np.random.default_rng(seed).uniform(-1, 3) + np.random.default_rng([seed, 1]).normal(0, 1, 4)
+    lam = np.linspace(0.02, 0.98, 25)
+    at_p, at_q = cost_terms(wrong[AT_P], wrong[AT_Q], divergence, lam, 1 - lam)
+    bounds = at_p.mean(axis=0) + at_q.mean(axis=0)
+    curve = frontier(Masses.from_histograms(P, Q), divergence, grid=lam)
+    assert (bounds <= np.concatenate([curve.p_to_mix, curve.q_to_mix]) + 1e-9).all()
+
+
+def test_the_closed_form_of_kl_is_the_general_one():
+    general = Divergence("general", lambda t: t * np.log(t) - t + 1.0)
+    one, other = (certify(TRUE[AT_P], TRUE[AT_Q], alone(COUNT, COUNT), each) for each in (KL, general))
+    for name, estimate in one.estimates.items():
+        assert estimate.value == approx(other.estimates[name].value, abs=1e-8)
+
+
+def test_costs_are_monotone_and_in_their_range():
+    rng = np.random.default_rng(3)
+    at_p, at_q = rng.normal(0.3, 2.0, 40), rng.normal(-0.3, 2.0, 40)  # noisy: the bounds themselves are not monotone
+    lam = certify(at_p, at_q, alone(40, 40)).frontier.lam
+    terms = cost_terms(at_p, at_q, KL, lam, lam[::-1])
+    raw = (terms[0].mean(axis=0) + terms[1].mean(axis=0))[: len(lam)]
+    assert (np.diff(raw) > 1e-6).any()
+    curve = certify(at_p, at_q, alone(40, 40)).frontier
+    assert (np.diff(curve.p_to_mix) <= 0).all()
+    assert (np.diff(curve.q_to_mix) >= 0).all()
+    far = certify(np.full(50, 600.0), np.full(50, -600.0), alone(50, 50))
+    assert far.estimates["midpoint"].value <= np.log(2) + 1e-12
+    assert far.estimates["mauve"].value == approx(1 / 252, abs=1e-6)  # the area of disjoint supports
+
+
+def test_scores_of_nothing_certify_nothing():
+    certificate = certify(np.zeros(30), np.zeros(40), alone(30, 40))
+    assert certificate.estimates["mauve"].value == certificate.estimates["mauve"].high == 1.0
+    assert certificate.estimates["frontier_integral"].low == 0.0
+
+
+def test_every_value_lies_between_its_ends():
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        shift = rng.uniform(0, 2)
+        certificate = certify(rng.normal(shift, 1, 30), rng.normal(-shift, 1, 50), alone(30, 50))
+        for estimate in certificate.estimates.values():
+            assert estimate.low <= estimate.value <= estimate.high
+
+
+def test_errors_are_those_of_a_jackknife_over_units():
+    rng = np.random.default_rng(0)
+    unit = np.repeat(np.arange(60), 2)
+    shared = rng.normal(0, 0.5, 60)[unit]
+    at_p, at_q = shared + rng.normal(0.7, 0.3, 120), shared + rng.normal(-0.7, 0.3, 120)
+    errors = certify(at_p, at_q, Units((unit, unit), np.arange(60).astype(np.uint64))).errors
+    left_out = []
+    for one in range(60):
+        keep = unit != one
+        part = certify(at_p[keep], at_q[keep], alone(keep.sum(), keep.sum()))
+        left_out.append([estimate.value for estimate in part.estimates.values()])
+    jackknife = np.sqrt(59 / 60 * ((np.array(left_out) - np.mean(left_out, axis=0)) ** 2).sum(axis=0))
+    assert errors == approx(jackknife, rel=0.05)
+    apart = certify(at_p, at_q, alone(120, 120)).errors
+    assert (apart[1:] > 1.2 * errors[1:]).all()  # what both sides of a unit share cancels
+
+
+def test_copies_within_units_change_nothing():
+    rng = np.random.default_rng(1)
+    at_p, at_q, unit = rng.normal(0.5, 1, 80), rng.normal(-0.5, 1, 80), np.arange(80)
+    keys = np.arange(80).astype(np.uint64)
+    once = certify(at_p, at_q, Units((unit, unit), keys))
+    twice = certify(np.tile(at_p, 2), np.tile(at_q, 2), Units((np.tile(unit, 2), np.tile(unit, 2)), keys))
+    assert twice.errors == approx(once.errors)
+    for name, estimate in once.estimates.items():
+        assert twice.estimates[name].value == approx(estimate.value)
+        assert twice.estimates[name].high == approx(estimate.high)
+
+
+def test_the_standard_error_of_a_mean():
+    values = np.random.default_rng(2).normal(size=50)
+    influence = (values - values.mean()) / 50
+    assert standard_errors(influence) == approx(values.std(ddof=1) / np.sqrt(50))

@@ -1,0 +1,99 @@
+"""Differences of systems: nothing where they are equal, recomputable, and an interval that agrees with the p-value."""
+
+import numpy as np
+import pytest
+from pytest import approx
+
+from mallow import KL, Samples, Witness
+from mallow.inference import Learner, certify, difference_between, find_units, gather_evidence, subtract_certificates
+
+QUICK = Witness(assignments=2)
+
+
+def compare(x, a, b, seed=0):
+    units = find_units(*(Samples(features=rows) for rows in (x, a, b)))
+    learner = Learner(QUICK, [x, a, b], units, seed)
+    certificates = []
+    for system in (1, 2):
+        at_p, at_q = learner.scores(system)
+        certificates.append(certify(at_p, at_q, units.pair(system)))
+    return difference_between(learner, (1, 2), tuple(certificates), KL), certificates
+
+
+def draw(seed, first, second, n=150, m=150, width=4, shared=0.0):
+    rng = np.random.default_rng([3, seed])
+    topic = rng.normal(size=(n, width))
+
+    def side(size, shift):
+        rows = shared * topic[:size] + np.sqrt(1 - shared**2) * rng.normal(size=(size, width))
+        rows[:, 0] += shift
+        return rows
+
+    return topic, side(n, first), side(m, second)
+
+
+@pytest.mark.parametrize(("shift", "m", "shared"), [(0.6, 150, 0.0), (0.6, 150, 0.9), (0.8, 60, 0.0), (0.0, 150, 0.0)])
+def test_equal_systems_do_not_differ(shift, m, shared):
+    p_values = [compare(*draw(seed, shift, shift, m=m, shared=shared), seed)[0].p_value["mauve"] for seed in range(25)]
+    assert np.mean(np.array(p_values) < 0.05) <= 0.16
+
+
+def test_opposite_systems_that_are_equally_far_do_not_differ():
+    p_values = [compare(*draw(seed, 0.7, -0.7), seed)[0].p_value["mauve"] for seed in range(20)]
+    assert np.mean(np.array(p_values) < 0.05) <= 0.15
+
+
+def test_the_farther_system_is_found_and_the_order_only_turns_signs():
+    x, near, far = draw(0, 0.3, 1.2)
+    difference, certificates = compare(x, near, far)
+    turned, _ = compare(x, far, near)
+    assert difference.p_value["mauve"] < 1e-4
+    assert difference.value["mauve"] > 0 > difference.value["midpoint"]
+    for place, name in enumerate(("mauve", "frontier_integral", "midpoint")):
+        first, second = (one.estimates[name].value for one in certificates)
+        assert difference.value[name] == approx(first - second), place
+        assert turned.value[name] == approx(-difference.value[name], abs=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_an_interval_leaves_out_zero_where_the_p_value_is_small(seed):
+    difference, _ = compare(*draw(seed, 0.3, 0.3 + 0.05 * seed), seed)
+    for name, (low, high) in difference.interval.items():
+        assert low <= difference.value[name] <= high
+        assert (low > 0 or high < 0) == (difference.p_value[name] < 0.05)
+
+
+def test_a_system_does_not_differ_from_itself():
+    x, a, _ = draw(1, 0.8, 0.0)
+    difference, _ = compare(x, a, a.copy())
+    assert difference.value["mauve"] == 0.0
+    assert difference.p_value["mauve"] == 1.0
+
+
+def test_where_nothing_was_learned_any_difference_is_possible():
+    rows = Samples(features=np.arange(20.0))
+    nothing = certify(np.zeros(20), np.zeros(20), find_units(rows, rows))
+    difference = subtract_certificates(nothing, nothing)
+    assert difference.value["mauve"] == 0.0
+    assert difference.interval["mauve"] == (-1.0, 1.0)
+    assert difference.p_value["mauve"] == 1.0
+
+
+def test_without_a_common_witness_errors_are_larger():
+    x, a, b = draw(2, 0.4, 0.8)
+    _, (first, second) = compare(x, a, b)
+    error = np.sqrt(((first.influence - second.influence) ** 2).sum(axis=0)[0])
+    low, high = subtract_certificates(first, second).interval["mauve"]
+    assert (high - low) / 2 == approx(1.96 * np.sqrt(2) * error, rel=0.01)
+
+
+def test_evidence_keeps_what_certifies_it():
+    x, a, _ = draw(3, 0.8, 0.0)
+    units = find_units(Samples(features=x), Samples(features=a))
+    learner = Learner(QUICK, [x, a], units, 0)
+    evidence = gather_evidence(learner, 1, permutations=99, seed=0)
+    at_p, at_q = learner.scores(1)
+    assert np.array_equal(evidence.reference_scores, at_p)
+    assert np.array_equal(evidence.model_scores, at_q)
+    assert evidence.certify(KL, 5.0).estimates == certify(at_p, at_q, units).estimates
+    assert at_p.mean() > at_q.mean()
