@@ -5,7 +5,7 @@
 
 Both run in one process, one after the other, on the same float32 features (a mixture of 50 Gaussians with a power-law
 spectrum, so that 90 % of the variance needs some 150 of 1,024 axes). One score of mallow is `Quantize` with one repeat: order,
-PCA, k-means and all summaries. Five repeats are `mallow.score`, with spread, interval and noise floor. Writes scores.json
+PCA, k-means and all summaries. Five repeats are `mallow.score`, with spread, interval and self-score. Writes scores.json
 beside this file and docs/benchmarks.md.
 """
 
@@ -127,7 +127,7 @@ def small() -> dict[str, object]:
         "five repeats with their spread, mallow (s)": five,
         "five calls, mauve-text (s)": sum(call[0] for call in calls),
         "five, times faster": sum(call[0] for call in calls) / five,
-        "five repeats with debiased value, interval and noise floor too, mallow (s)": full_time,
+        "five repeats with debiased value, interval and self-score too, mallow (s)": full_time,
         "those, times faster": sum(call[0] for call in calls) / full_time,
         "k-means objective, mallow / faiss best of five": float(np.mean(runs) / np.mean(best)),
         "MAUVE*, mallow (mean of five, std)": [full.mauve, full.std["mauve"]],

@@ -7,7 +7,7 @@
 500 prompts of WebText (the first 35 tokens of texts that have at least 163), 128 new tokens each, that may not end before: then
 length says nothing about who wrote a text. Both sides are cut to 32, 64 and 128 new tokens of the model. MAUVE* with MiniLM of the
 continuations alone, and of whole texts with the prompt, as the paper has it: that is shared with the reference, so that scores can be above the
-noise floor. Of the first 250 whole texts also with SmolLM2's own features, at the longest; perplexity of 30 continuations under SmolLM2; sparsemax
+self-score. Of the first 250 whole texts also with SmolLM2's own features, at the longest; perplexity of 30 continuations under SmolLM2; sparsemax
 score, Jensen–Shannon and ε-perplexity of 30 human texts under each decoder that has token probabilities. Texts are kept in the user's cache folder, under
 a digest of model and prompts. Writes results.json, decoding.md and decoding.png beside this file.
 """
@@ -122,7 +122,7 @@ def compared(human: Samples, systems: dict[str, Samples], embedder) -> dict[str,
         "mauve": {name: one.mauve for name, one in found.scores.items()},
         "spread": spread,
         "interval": {name: one.interval.get("mauve") for name, one in found.scores.items()},
-        "floor": {name: one.noise_floor["mauve"] for name, one in found.scores.items()},
+        "floor": {name: one.self_score["mauve"] for name, one in found.scores.items()},
         "groups": [list(group) for group in found.groups],
         "different": [[one.first, one.second] for one in found.differences if one.significant],
     }
@@ -229,7 +229,7 @@ def table(results: dict[str, object]) -> str:
         rows.append(cells)
     floors = [f"{np.mean(list(results['minilm'][str(length)]['floor'].values())):.3f}" for length in LENGTHS]
     both = [f"{np.mean(list(results[part][last]['floor'].values())):.3f}" for part in ("whole", "smollm2")]
-    rows.append(["*noise floor*", *floors, "", *both, "", f"{tokens['human']['perplexity']:.1f} (human)", "", "", ""])
+    rows.append(["*self-score*", *floors, "", *both, "", f"{tokens['human']['perplexity']:.1f} (human)", "", "", ""])
     lines = ["| " + " | ".join(row) + " |" for row in [head, ["---"] * len(head), *rows]]
     groups = "; ".join(" = ".join(group) for group in results["minilm"][last]["groups"])
     own_groups = "; ".join(" = ".join(group) for group in results["smollm2"][last]["groups"])
@@ -257,7 +257,7 @@ def picture(results: dict[str, object]) -> None:
             at, [one["mauve"][name] for one in seen], bars, marker="osv^DPX<>*h"[place], capsize=2, label=name
         )
     floors = [np.mean(list(one["floor"].values())) for one in seen]
-    axes.plot(LENGTHS, floors, "k:", label="noise floor")
+    axes.plot(LENGTHS, floors, "k:", label="self-score")
     axes.set_xscale("log")
     axes.set_xticks(LENGTHS, [str(length) for length in LENGTHS])
     axes.minorticks_off()

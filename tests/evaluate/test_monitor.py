@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from mallow import EstimateWarning, InputError, Measure, Neighbors, Quantize, Samples, Score
 from mallow.embed import NGramKernel
 from mallow.evaluate._monitor import Monitor
+from mallow.inference._sequential import _name_key
 
 pytestmark = pytest.mark.filterwarnings("ignore::mallow.errors.EstimateWarning")
 
@@ -202,7 +203,7 @@ def test_an_alarm_for_a_gap_and_none_without(monitor):
         assert not monitor.alarm
     assert monitor.compute().p_value == monitor.p_value == min(monitor.p_values.values())
     assert list(monitor.p_values) == ["mean", "fine mean", "spread", "bins"]
-    monitor.update(draw(400, 8, shift=0.6))
+    monitor.update(draw(400, 8, shift=1.2))
     assert monitor.alarm
     assert monitor.p_value == 1e-4  # the least that is reported
     monitor.update(draw(20_000, 9))
@@ -304,7 +305,7 @@ def test_prompts_that_fitted_the_bins_are_left_out_of_the_alarm_and_stay_in_the_
     assert monitor.n == (300, 400)
     assert (monitor._looks.left_out, monitor._looks.rows) == (100, 300)
     assert not [one for one in monitor.compute().caveats if one.kind == "left out"]
-    fitted = [name for name in names if name not in _counted_names(monitor, names)]
+    fitted = [name for name in names if _name_key(name) in monitor._test.fitted]
     monitor.reset()
     monitor.update(Samples(features=draw(100, 2) + 5.0, ids=fitted))
     assert monitor.p_value == 1.0
@@ -312,15 +313,6 @@ def test_prompts_that_fitted_the_bins_are_left_out_of_the_alarm_and_stay_in_the_
         "100 of the 100 samples have ids or prompts of reference samples that fitted the bins, and the alarm leaves them "
         "out: use other prompts, or more of them."
     ]
-
-
-def _counted_names(monitor: Monitor, names: list[str]) -> list[str]:
-    counted = []
-    for name in names:
-        monitor.reset()
-        monitor.update(Samples(features=draw(1, 0), ids=[name]))
-        counted += [name] * monitor._looks.rows
-    return counted
 
 
 @pytest.mark.parametrize(

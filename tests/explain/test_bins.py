@@ -176,14 +176,14 @@ def test_units_keep_false_alarms_rare_where_samples_do_not(design):
     }[design]
     rng = np.random.default_rng(0)
     alarms, by_samples = 0, 0
-    for _ in range(200):
+    for _ in range(100):
         partition = drawn_bins(rng, units)
         evidence = evidence_of(*(np.zeros(len(own)) for own in units), *units)
         alarms += min(12 * unit_p_values(partition, evidence)) < 0.05
         by_samples += min(12 * bin_p_values(partition.p_counts, partition.q_counts)) < 0.05
-    assert alarms <= 14
+    assert alarms <= 8
     if design == "groups on one side":
-        assert by_samples > 60
+        assert by_samples > 20
     if design == "pairs":  # what pairs share cancels, and the test may see smaller differences
         assert by_samples == 0
 

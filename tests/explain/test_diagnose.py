@@ -339,7 +339,7 @@ def test_a_topic_that_only_the_model_has_is_the_first_invented(web_and_documenta
     sides = web.take(range(300)), join(web.take(range(300, 570)), documentation)
     diagnoses = diagnose_with_seeds(sides)
     assert {diagnosis.sample_kind for diagnosis in diagnoses} == {"text"}
-    assert diagnoses[0].p_value < 0.001
+    assert diagnoses[0].p_value < 0.01
     planted = [one.text in documentation.texts for one in diagnoses[0].giveaways]
     assert np.mean(planted) > 0.5
     first = [(diagnosis.invented[0], diagnosis.invented[0].model_examples) for diagnosis in diagnoses]

@@ -32,20 +32,55 @@ def test_it_survives_json(of_texts, of_features):
 
 
 def test_the_text_is_complete(of_texts):
-    text = str(of_texts)
-    first = text.splitlines()[0]
+    finding, reasons, own, other, gap, *regions = str(of_texts).split("\n\n")
+    assert re.fullmatch(r"The gap is real: with 95 % confidence MAUVE is at most 0\.\d\d \(p = 0\.000\d+\)\.", finding)
     assert re.fullmatch(
-        r"gap 0\.\d{4} \(mid-point\): 0\.\d{4} missed, 0\.\d{4} invented; 50 reference and 50 model samples in 2 bins",
-        first,
+        r"What gives it away, and the share of the evidence that each point accounts for\n"
+        r"  ( \d|1)\d\d? %  fewer different words \(64 % of the first 20 words, reference 100 %\)",
+        reasons,
     )
+    assert re.fullmatch(
+        r"Model samples that give it away: the lowest held-out scores\n  -\d\.\d\d  (loop ?){10}", own
+    )  # equal texts only once
+    title, *lines = other.splitlines()
+    assert title == "Reference samples that the model hardly produces: the highest held-out scores"
+    assert len(lines) == 3  # of ten
+    assert all(re.fullmatch(r"  \+\d\.\d\d  a cat sat on mat \d\d", line) for line in lines)
+    assert re.fullmatch(
+        r"Regions: the mid-point gap is 0\.\d{4} in 2 bins of 50 reference and 50 model samples; 0\.\d{4} missed, 0\.\d{4} "
+        r"invented",
+        gap,
+    )
+    text = "\n\n".join(regions)
     assert (
         "INVENTED by the model\n\n1. 100% of what the model invents: 0 reference and 20 model samples, 10.0 and" in text
     )
+    assert re.search(r"\n  score      -\d\.\d\d on average, held out\n  typical    loop\n  length     10 words;", text)
     assert "  typical    loop\n  length     10 words; elsewhere 6\n  model      loop loop" in text
     assert "not significant" not in text
-    assert max(map(len, text.splitlines())) < 160
-    assert repr(of_texts).startswith("Diagnosis(missed 0.")
+    assert max(map(len, str(of_texts).splitlines())) < 160
+    assert repr(of_texts).startswith("Diagnosis(p = 0.000")
+    assert ", reasons=1, missed 0." in repr(of_texts)
     assert "1 of 1 regions significant" in repr(of_texts)
+
+
+def test_the_verdict_is_one_line_for_notebooks_and_files(of_texts):
+    assert of_texts.verdict.startswith("The gap is real: ")
+    assert of_texts.verdict.endswith(
+        " What gives it away: fewer different words (64 % of the first 20 words, reference 100 %)."
+    )
+    assert of_texts.to_dict()["verdict"] == of_texts.verdict
+
+
+def test_a_diagnosis_of_older_files_has_no_evidence(of_features):
+    data = of_features.to_dict()
+    for name in ("p_value", "certified", "reasons", "giveaways", "unmatched"):
+        del data[name]
+    old = Diagnosis.from_dict(data)
+    assert old.regions == of_features.regions
+    assert old.verdict == ""
+    assert str(old).startswith("Regions: the mid-point gap is ")
+    assert old._repr_html_().startswith("<p>Regions: the mid-point gap is ")
 
 
 def test_the_text_of_features_names_places():
@@ -61,7 +96,7 @@ def test_the_table_has_one_row_per_region(of_texts, of_features):
     assert lines[-1].endswith("loop")
     assert of_features.table("markdown").count("\n") == 1 + len(of_features.regions)
     html = of_features._repr_html_()
-    assert html.startswith("<p>gap ")
+    assert html.startswith("<p>The gap is real: ")
     assert html.count("<tr>") == 1 + len(of_features.regions)
 
 

@@ -27,6 +27,7 @@ def test_a_region_prints_its_numbers_terms_and_examples():
         "  length     3 words; elsewhere 6.5\n"
         "  reference  a cat sat"
     )
+    assert str(replace(REGION, score=-0.456)).splitlines()[1] == "  score      -0.46 on average, held out"
     doubtful = replace(REGION, side="invented", adjusted=0.2, terms=(), lengths={}, reference_examples=())
     assert str(doubtful) == (
         "50% of what the model invents: 20 reference and 4 model samples, 12.0 and 12.0 expected; adjusted p = 0.2, "

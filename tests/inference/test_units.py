@@ -1,83 +1,119 @@
-"""Units: the same id anywhere is one unit; rows of equally long sets belong together; copies of a whole set do too."""
+"""Units: samples that share an id anywhere are one, whatever the order; keys identify them from run to run."""
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from mallow import Samples
+from held_out import samples
 from mallow.inference import Units, find_units
+from mallow.samples import Samples
 
-RNG = np.random.default_rng(0)
-
-
-def rows(count, width=3, **names):
-    return Samples(features=RNG.normal(size=(count, width)), **names)
+names = st.lists(st.sampled_from("abcdefg"), min_size=1, max_size=12)
 
 
-def test_samples_that_share_an_id_are_one_unit_wherever_they_are():
-    units = find_units(rows(3, ids=["a", "b", "c"]), rows(4, ids=["b", "b", "a", "z"]), rows(1, ids=["c"]))
-    a, b, c = units.sets[0]
-    assert len({a, b, c}) == 3
-    assert units.sets[1].tolist()[:3] == [b, b, a]
-    assert units.sets[1][3] not in (a, b, c)
-    assert units.sets[2].tolist() == [c]
-    assert units.count == 4
+def rows(count, seed=0):
+    return np.random.default_rng(seed).normal(size=(count, 3))
 
 
-def test_prompts_stand_in_for_ids():
-    units = find_units(rows(2, prompts=["once", "twice"]), rows(3, prompts=["twice", "once", "once"]))
-    first, second = units.sets[0]
-    assert units.sets[1].tolist() == [second, first, first]
+def same_partition(first, second):
+    """Whether two labellings put the same samples together."""
+    pairs = set(zip(first, second, strict=True))
+    return len(pairs) == len({a for a, _ in pairs}) == len({b for _, b in pairs})
 
 
-def test_row_i_of_equally_long_sets_is_one_unit():
-    units = find_units(rows(5), rows(5), rows(4), rows(4))
-    assert np.array_equal(units.sets[0], units.sets[1])
-    assert np.array_equal(units.sets[2], units.sets[3])
-    assert set(units.sets[0]).isdisjoint(units.sets[2])
-    assert units.count == 9
+# --- who belongs together
 
 
-def test_a_set_without_ids_takes_those_of_a_set_as_long():
-    named = rows(3, ids=["a", "b", "c"])
-    for sets in ((named, rows(3)), (rows(3), named)):
-        units = find_units(*sets)
-        assert np.array_equal(units.sets[0], units.sets[1])
+@given(names, names)
+def test_samples_with_the_same_id_are_one_unit(of_reference, of_model):
+    units = find_units(samples(rows(len(of_reference)), of_reference), samples(rows(len(of_model), 1), of_model))
+    assert same_partition(np.concatenate(units.sets).tolist(), of_reference + of_model)
+    assert units.count == len(set(of_reference + of_model)) == len(set(units.keys.tolist()))
 
 
-def test_ids_that_match_nothing_leave_every_sample_alone():
-    assert find_units(rows(3, ids=["a", "b", "c"]), rows(3, ids=["d", "e", "f"])).count == 6
+def test_without_ids_those_with_the_same_prompt_are_one_unit():
+    human = Samples(features=rows(3), prompts=["one", "two", "one"])
+    model = Samples(features=rows(2, 1), prompts=["two", "three"])
+    assert [own.tolist() for own in find_units(human, model).sets] == [[0, 1, 0], [1, 2]]
 
 
-def test_a_set_that_was_repeated_as_a_whole_has_its_copies_in_one_unit():
-    x, y = RNG.normal(size=(2, 40, 3))
-    twice = Samples(features=np.concatenate([x, x]))
-    assert find_units(twice, Samples(features=np.concatenate([y, y]))).count == 40
-    assert find_units(twice, Samples(features=y)).count == 80
-    some = Samples(features=np.concatenate([x, x[:10]]))  # by chance, or by nature: not the whole set
-    assert find_units(some, Samples(features=y)).count == 90
-    coins = Samples(features=np.tile([[0.0], [1.0]], (50, 1)))  # samples of few kinds repeat by nature
-    assert find_units(coins, Samples(features=y)).count == 140
+def test_row_i_of_equally_long_arrays_is_one_unit():
+    units = find_units(samples(rows(4)), samples(rows(4, 1)), samples(rows(3, 2)), samples(rows(3, 3)))
+    assert [own.tolist() for own in units.sets] == [[0, 1, 2, 3], [0, 1, 2, 3], [4, 5, 6], [4, 5, 6]]
 
 
-def test_keys_identify_units_in_other_runs_and_orders():
-    reference = rows(30)
-    one = find_units(reference, rows(30))
-    other = find_units(reference, rows(30), rows(30))
-    assert np.array_equal(one.keys, other.keys)
-    order = RNG.permutation(30)
-    shuffled = find_units(reference.take(order), rows(30))
-    assert np.array_equal(shuffled.keys[shuffled.sets[0]], one.keys[one.sets[0]][order])
-    assert len(set(one.keys.tolist())) == 30
+def test_an_array_without_ids_takes_those_of_a_set_of_its_size_if_they_differ():
+    units = find_units(samples(rows(3), "abc"), samples(rows(3, 1)), samples(rows(2, 2), "aa"), samples(rows(2, 3)))
+    assert [own.tolist() for own in units.sets] == [[0, 1, 2], [0, 1, 2], [0, 0], [3, 4]]
 
 
-def test_totals_and_sizes():
-    units = Units((np.array([0, 0, 2]), np.array([1, 2])), np.zeros(4, np.uint64))
-    assert units.totals(0, np.array([1.0, 2.0, 5.0])).tolist() == [3.0, 0.0, 5.0, 0.0]
-    assert units.totals(1, np.array([[1.0, 2.0], [3.0, 4.0]])).tolist() == [[0, 0], [1, 2], [3, 4], [0, 0]]
-    assert units.sizes(0).tolist() == [2, 0, 1, 0]
-    assert units.pair(1).sets[1].tolist() == [1, 2]
+def test_ids_that_match_nothing_are_units_of_their_own():
+    units = find_units(samples(rows(3), "abc"), samples(rows(2, 1), "xy"))
+    assert units.count == 5
+    assert (units.sizes(0) * units.sizes(1) == 0).all()
 
 
-@pytest.mark.parametrize("count", [1, 2, 7])
-def test_there_are_never_more_units_than_samples(count):
-    assert find_units(rows(count), rows(count + 1)).count == 2 * count + 1
+def test_a_sample_set_that_was_repeated_as_a_whole_has_as_many_units_as_before():
+    x, y = rows(30), rows(25, 1)
+    units = find_units(samples(np.concatenate([x, x])), samples(y))
+    assert units.count == 55
+    assert np.array_equal(units.sets[0][:30], units.sets[0][30:])
+    chance = np.concatenate([x, x[:5]])  # some duplicates are no repetition
+    assert find_units(samples(chance), samples(y)).count == 60
+    binary = (
+        np.random.default_rng(0).integers(0, 2, size=(60, 2)).astype(float)
+    )  # few kinds of samples repeat by nature
+    assert find_units(samples(binary), samples(y)).count == 85
+    assert find_units(samples(np.concatenate([x, x])), samples(np.concatenate([x, x]) + 1.0)).count == 30
+
+
+# --- keys
+
+
+def test_keys_depend_on_ids_alone_and_else_on_the_features_of_the_reference():
+    x, y, other = rows(5), rows(5, 1), rows(5, 2)
+    named = find_units(samples(x, "abcde"), samples(y, "abcde"))
+    assert np.array_equal(named.keys, find_units(samples(other, "abcde"), samples(x, "abcde")).keys)
+    plain = find_units(samples(x), samples(y))
+    assert np.array_equal(plain.keys, find_units(samples(x), samples(other)).keys)
+    assert not np.isin(plain.keys, find_units(samples(other), samples(y)).keys).any()
+
+
+@pytest.mark.parametrize("ids", [None, ["a", "b", "b", "c", "d", "a"]])
+def test_keys_move_with_the_samples(ids):
+    x, y, order = rows(6), rows(6, 1), np.array([3, 1, 5, 0, 2, 4])
+    units = find_units(samples(x, ids), samples(y, ids))
+    moved = find_units(
+        samples(x[order], ids and [ids[i] for i in order]), samples(y[order], ids and [ids[i] for i in order])
+    )
+    for own, there in zip(units.sets, moved.sets, strict=True):
+        assert np.array_equal(units.keys[own][order], moved.keys[there])
+
+
+def test_keys_do_not_depend_on_the_precision_of_the_features():
+    x = rows(4).astype(np.float32)
+    assert np.array_equal(
+        find_units(samples(x), samples(x)).keys, find_units(samples(x.astype(float)), samples(x)).keys
+    )
+
+
+# --- sums
+
+
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=20))
+def test_totals_are_sums_over_the_samples_of_each_unit(unit):
+    units = Units((np.array(unit),), np.arange(5, dtype=np.uint64))
+    values = np.random.default_rng(0).normal(size=(len(unit), 2, 3))
+    totals = units.totals(0, values)
+    assert totals.shape == (5, 2, 3)
+    for number in range(5):
+        assert totals[number] == pytest.approx(values[np.array(unit) == number].sum(axis=0), abs=1e-12)
+    assert units.sizes(0).tolist() == [unit.count(number) for number in range(5)]
+
+
+def test_a_pair_keeps_the_numbers_of_all():
+    units = find_units(samples(rows(2), "ab"), samples(rows(2, 1), "bc"), samples(rows(2, 2), "cd"))
+    pair = units.pair(2)
+    assert [own.tolist() for own in pair.sets] == [[0, 1], [2, 3]]
+    assert np.array_equal(pair.keys, units.keys)

@@ -10,7 +10,9 @@ from pytest import approx
 
 from mallow import InputError, Samples
 from mallow.inference import Learner, Witness, find_units, gather_evidence
-from mallow.reasons import Reason, find_reasons
+from mallow.reasons import Reason, UnitTests, find_reasons
+from mallow.reasons._candidate import Candidate
+from mallow.reasons._find import _choose_reasons
 from mallow.results import from_plain, to_plain
 from reasons.made import evidence_of, make_texts, with_features
 
@@ -103,14 +105,38 @@ def test_two_defects_are_two_reasons_the_larger_first():
 
 
 def test_texts_that_are_cut_are_shorter():
+    """Their length varies more, too, but that is said less well."""
     rng = np.random.default_rng(6)
     cut = rng.random(300) < 0.6
-    texts = zip(make_texts(300, 2, (30, 40)), cut, strict=True)
-    machine = [" ".join(text.rstrip(".").split()[: 15 if own else 40]) + "." for text, own in texts]
+    human, whole = ([text.rstrip(".") for text in make_texts(300, seed, (30, 40))] for seed in (1, 2))
+    machine = [" ".join(text.split()[: 15 if own else 40]) for text, own in zip(whole, cut, strict=True)]
     scores = 1.0 + rng.normal(size=300) / 3, 1.0 - 3.0 * cut + rng.normal(size=300) / 3
-    reasons = find_reasons(with_features(make_texts(300, 1, (30, 40))), with_features(machine, 1), evidence_of(*scores))
-    lengths = [reason.text for reason in reasons if reason.kind == "length"]
-    assert lengths == ["shorter texts (median 15 words, reference 34)"]
+    first, *others = find_reasons(with_features(human), with_features(machine, 1), evidence_of(*scores))
+    assert first.text == "shorter texts (median 15 words, reference 34)"
+    assert all(reason.kind != "length" for reason in others)
+
+
+def test_p_values_are_corrected_for_both_families_and_both_tests():
+    """The columns are corrected by their number, means and spreads; then for two families and for two tests."""
+    x, y = RNG.normal(size=(2, 300, 20))
+    y[:, 3] += 0.4
+    scores = -2.0 * x[:, 3] + RNG.normal(size=300), -2.0 * y[:, 3] + RNG.normal(size=300)
+    (reason,) = find_reasons(Samples(features=x), Samples(features=y), evidence_of(*scores))
+    assert reason.p_value > 1e-16
+    assert reason.adjusted == approx(2 * 2 * (2 * 20) * reason.p_value)
+
+
+def test_no_reason_is_given_twice():
+    """Two traits that go together: what is left of the score after the second goes with the first again."""
+    rng = np.random.default_rng(9)
+    first, other = rng.normal(size=(2, 800))
+    side = np.repeat([0.0, 1.0], 400)
+    traits = {"one": first + side, "two": 0.85 * other - 0.5 * first + side}
+    scores = 3.0 - sum(traits.values()) + 0.1 * rng.normal(size=800)
+    candidates = [Candidate("trait", trait, lambda *_, name=name: (name, {})) for name, trait in traits.items()]
+    reasons = _choose_reasons(UnitTests.of(evidence_of(scores[:400], scores[400:])), candidates)
+    assert {reason.text for reason in reasons} == {"one", "two"}
+    assert len(reasons) == 2
 
 
 def test_there_are_five_reasons_at_most():

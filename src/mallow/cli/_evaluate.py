@@ -176,7 +176,7 @@ def plan_command(
     """Estimate, from a pilot of each, how many samples are needed to tell MODEL_A from MODEL_B.
 
     A few hundred samples of each are enough for a pilot. The plan is for `mallow compare`, whose verdict rests on held-out
-    evidence: of the options of the measure only --divergence and --scale matter.
+    evidence: of the measure, only its divergence and its scale matter.
     """
     from mallow.evaluate import plan_samples
 

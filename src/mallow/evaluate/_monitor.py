@@ -272,7 +272,7 @@ class Monitor:
     def _self_score(self) -> dict[str, float]:
         """What the reference would score against itself with as many samples: both sides drawn from its histogram."""
         n, m = self.n
-        rng, share = generator_for(self._seed, "noise floor"), krichevsky_trofimov(self.reference_counts)
+        rng, share = generator_for(self._seed, "self-score"), krichevsky_trofimov(self.reference_counts)
         p, q = (rng.multinomial(size, share, size=_DRAWS).astype(np.float64) for size in (n, m))
         summaries = self.measure.summarise_counts(p, q)
         return {name: float(np.mean(summaries[name])) for name in SUMMARIES}

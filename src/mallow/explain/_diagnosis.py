@@ -46,7 +46,7 @@ class Diagnosis(Result):
     p_value : float
         Of the hypothesis that there is no gap at all, as that of a score.
     certified : dict
-        What held-out evidence proves about the distributions, as that of a score.
+        What held-out evidence proves about the distributions, as that of a score. Empty if there was no evidence.
     reasons : tuple of Reason
         What differs between the sides and goes with the held-out score: `find_reasons`.
     giveaways : tuple of Telltale
@@ -80,27 +80,30 @@ class Diagnosis(Result):
 
     @property
     def verdict(self) -> str:
-        """Whether the gap is real, how large it is at least, and what gives it away."""
-        return f"{self._finding()} {list_reasons(self.reasons)}".rstrip()
+        """Whether the gap is real, how large it is at least, and what gives it away; empty without evidence."""
+        return f"{self._finding()} {list_reasons(self.reasons)}".strip()
 
     def _finding(self) -> str:
-        return verdict_text(self.p_value, self.certified["mauve"].high if self.certified else 1.0, self.n)
+        """The verdict without its reasons."""
+        return verdict_text(self.p_value, self.certified["mauve"].high, self.n) if self.certified else ""
 
     def __repr__(self) -> str:
-        parts = [p_text(self.p_value), f"{len(self.reasons)} reasons"]
+        parts = [p_text(self.p_value), f"reasons={len(self.reasons)}"]
         for side, regions in (("missed", self.missed), ("invented", self.invented)):
             significant = sum(region.significant for region in regions)
             parts.append(f"{side} {self.gap[side]:.4f} ({significant} of {len(regions)} regions significant)")
         return f"Diagnosis({', '.join(parts)}, bins={self.bins}, n={self.n})"
 
     def __str__(self) -> str:
-        reasons = [(f"{reason.values['explained']:4.0%}", reason.text) for reason in self.reasons]
+        reasons = [(f"{100 * reason.values['explained']:3.0f} %", reason.text) for reason in self.reasons]
         own, other = ([(f"{one.score:+.2f}", str(one)) for one in some] for some in (self.giveaways, self.unmatched))
         blocks = [
             self._finding(),
             _list_lines("What gives it away, and the share of the evidence that each point accounts for", reasons),
             _list_lines("Model samples that give it away: the lowest held-out scores", own[:_TELLTALES]),
-            _list_lines("Reference samples that the model hardly produces: the highest", other[:_TELLTALES]),
+            _list_lines(
+                "Reference samples that the model hardly produces: the highest held-out scores", other[:_TELLTALES]
+            ),
             self._gap_line(),
         ]
         for title, regions in (("MISSED by the model", self.missed), ("INVENTED by the model", self.invented)):
@@ -145,7 +148,7 @@ class Diagnosis(Result):
         return {"verdict": self.verdict}
 
     def _headline(self) -> str:
-        return self.verdict
+        return self.verdict or self._gap_line()
 
     def _gap_line(self) -> str:
         total = self.gap["missed"] + self.gap["invented"]

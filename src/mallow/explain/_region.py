@@ -118,7 +118,7 @@ class Region:
             f"{self.expected[0]:.1f} and {self.expected[1]:.1f} expected; adjusted p = {self.adjusted:.2g}{doubt}"
         ]
         if self.score:
-            lines.append(f"  score      {self.score:+.2f} on average")
+            lines.append(f"  score      {self.score:+.2f} on average, held out")
         if self.terms:
             lines.append(f"  typical    {', '.join(self.terms)}")
         if self.lengths:

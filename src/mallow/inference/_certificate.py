@@ -119,7 +119,7 @@ def cost_terms(at_p: Array, at_q: Array, divergence: Divergence, lam: Array, res
 
     def ratios(h: Array) -> tuple[Array, Array]:
         ratio = np.exp(np.clip(h, -_LARGEST, _LARGEST))[:, None]
-        s = 1.0 / (lam * ratio + rest)
+        s = np.where(ratio == 1.0, 1.0, 1.0 / (lam * ratio + rest))  # exactly 1 where nothing was learned
         return ratio * s, s
 
     (t, s), (t_q, s_q) = ratios(at_p), ratios(at_q)

@@ -95,7 +95,9 @@ class FeatureViews:
 
     def _raw(self, rows: Features) -> tuple[Array, ...]:
         """The views before rows are shortened."""
-        scaled = np.clip(np.ldexp(rows.astype(np.float64), -self.exponent), -_LARGEST, _LARGEST) - self.centre
+        with np.errstate(over="ignore"):  # an infinite entry is clipped at once
+            scaled = np.ldexp(rows.astype(np.float64), -self.exponent)
+        scaled = np.clip(scaled, -_LARGEST, _LARGEST) - self.centre
         count, width = scaled.shape
         tiles = np.zeros((-(-count // _TILE), _TILE, width))
         tiles.reshape(-1, width)[:count] = scaled

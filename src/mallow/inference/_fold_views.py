@@ -12,9 +12,9 @@ import numpy as np
 
 from mallow.errors import InputError
 from mallow.estimate import Features
+from mallow.inference._blocks import Values, add_up, multiply
 from mallow.inference._folds import Folds
 from mallow.inference._pooled import Pooled
-from mallow.inference._space import Values, add_up, multiply
 from mallow.inference._unit_views import PRIOR_SHARE, ClosedForms, discriminant, shrink_variances
 from mallow.inference._units import Indices
 from mallow.theory import Array

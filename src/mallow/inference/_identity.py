@@ -18,8 +18,9 @@ from scipy.special import log_ndtr
 
 from mallow._checks import whole
 from mallow.engine import cores, ordered_map, single_threaded_blas
+from mallow.inference._blocks import Values
 from mallow.inference._exchange import Exchange, draw_exchanges, exchangeable_rows
-from mallow.inference._space import Space, Values
+from mallow.inference._space import Space
 from mallow.inference._units import Indices, Units
 from mallow.theory import Array
 
@@ -125,10 +126,12 @@ def _differences(source: Values, rows: Indices, exchange: Exchange, *, squares: 
     values = source if len(rows) == len(source) else source[rows]
     if squares:
         values = np.square(values)
-        values -= values.mean(axis=0)
+    # Less the mean of all rows, which matters where units change sign.
+    centre = np.full(len(rows), 1.0 / len(rows), source.dtype) @ values
     each: Values = exchange.atoms.astype(source.dtype) @ values
+    each -= exchange.atoms.sum(axis=1).astype(source.dtype)[:, None] * centre
     means = np.empty((len(exchange.signs), source.shape[1]))
-    constant = exchange.constant @ values if exchange.constant.any() else 0.0
+    constant = exchange.constant @ values - exchange.constant.sum() * centre if exchange.constant.any() else 0.0
 
     def task(low: int) -> None:
         some = exchange.signs[low : low + _PERMUTATIONS].astype(source.dtype)

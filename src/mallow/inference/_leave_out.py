@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from mallow.engine import single_threaded_blas
-from mallow.inference._space import Space, Values
+from mallow.inference._blocks import Values
+from mallow.inference._space import Space
 from mallow.inference._units import Indices
 from mallow.theory import Array
 

@@ -2,34 +2,24 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mallow.engine import cores, ordered_map, single_threaded_blas
-from mallow.estimate import Features, lloyd
+from mallow.engine import single_threaded_blas
+from mallow.estimate import Features
+from mallow.inference._blocks import ROWS, Values, add_up, each_block, sum_blocks
+from mallow.inference._partitions import find_partitions
 from mallow.inference._units import Indices, Keys, Units, content_keys
 from mallow.theory import Array
 
 __all__ = ["Space", "find_space"]
 
-Values = NDArray[np.floating[Any]]
-
-_ROWS = 1024  # chosen: rows per task
 _LARGE = 2560  # chosen: rows per large product; fewer take more time, more take more memory
 _ORDINARY = 20  # chosen: values between 2^-20 and 2^20 are not rescaled
 _CONSTANT = 16.0  # chosen: roundings of its mean up to which the spread of a column counts as none
 _RANK = 32.0  # roundings of the largest variance up to which an axis counts as none, as in `Reduce`
-_VARIANCE = 0.9  # share of the variance in which bins are made, as published,
-_BIN_AXES = 32  # on so many axes at most; chosen: more take time and change little
-_FITTING_ROWS = 4096  # chosen: rows that place the centres; all get a bin
-_MOST_BINS = 200  # chosen: more take time
-_ROUNDS = 3  # of k-means; chosen: bins need not be the best ones
-_PARTITIONS = 4  # of each number of bins; chosen: several poor ones see more than one good one, and depend less on luck
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,49 +63,10 @@ class Space:
         return np.where(self.variances > 0, 1.0 / np.maximum(self.variances + floor, np.finfo(float).tiny), 0.0)
 
 
-def multiply(weights: Values, rows: Values, *, squares: bool = False) -> Values:
-    """``weights @ rows.T``, or weights @ the squares of the rows: the same bits on any number of threads."""
-    factor = np.ascontiguousarray(weights, dtype=rows.dtype)
-    product = np.empty((len(factor), len(rows)), rows.dtype)
-
-    def task(low: int) -> None:
-        block = rows[low : low + _ROWS]
-        product[:, low : low + _ROWS] = factor @ (np.square(block) if squares else block).T
-
-    _each_block(task, len(rows), _ROWS)
-    return product
-
-
-def add_up(rows: Values, weights: Array, *, squares: bool = False) -> Array:
-    """``weights @ rows``, or weights @ their squares, summed over blocks in a fixed order."""
-
-    def task(low: int) -> Values:
-        block = rows[low : low + _ROWS]
-        part: Values = weights[:, low : low + _ROWS].astype(rows.dtype) @ (np.square(block) if squares else block)
-        return part
-
-    return sum_blocks(task, (len(weights), rows.shape[1]), len(rows), _ROWS)
-
-
-def sum_blocks(task: Callable[[int], Values], shape: tuple[int, ...], size: int, step: int) -> Array:
-    """The sum of ``task(low)`` over blocks of `size`, in float64 and in a fixed order."""
-    total = np.zeros(shape)
-    with single_threaded_blas():
-        for part in ordered_map(task, range(0, size, step), min(cores(), -(-size // step))):
-            total += part
-    return total
-
-
-def _each_block(task: Callable[[int], None], size: int, step: int) -> None:
-    with single_threaded_blas():
-        for _ in ordered_map(task, range(0, size, step), min(cores(), -(-size // step))):
-            pass
-
-
 def find_space(sets: Sequence[Features], units: Units, seed: int) -> Space:
     """The common coordinates of the reference and one or more systems, whose units are known."""
     contents = content_keys(sets)
-    order, unit, keys = _order_rows(contents, units)
+    order, unit, keys = _order_rows(contents, [rows[:, 0] for rows in sets], units)
     row = np.empty_like(order)
     row[order] = np.arange(len(order))
     places = tuple(np.split(row, np.cumsum([len(rows) for rows in sets])[:-1]))
@@ -123,18 +74,20 @@ def find_space(sets: Sequence[Features], units: Units, seed: int) -> Space:
     with single_threaded_blas():
         columns = _scale_columns(sets, places)
         points, variances = _principal_axes(columns)
-        bins = _find_bins(points, variances, distinct[0] + max(distinct[1:]), seed)
+        bins = find_partitions(points, variances, unit, distinct[0] + max(distinct[1:]), seed)
     return Space(points, columns, variances, bins, places, unit, keys)
 
 
-def _order_rows(contents: Sequence[Keys], units: Units) -> tuple[Indices, Indices, Keys]:
+def _order_rows(
+    contents: Sequence[Keys], first_column: Sequence[Features], units: Units
+) -> tuple[Indices, Indices, Keys]:
     """The order of all samples by unit and value, the unit of each in that order, and the keys of these units."""
-    content, unit = np.concatenate(contents), np.concatenate(units.sets)
+    content, value, unit = np.concatenate(contents), np.concatenate(first_column), np.concatenate(units.sets)
     sums = np.zeros(units.count, np.uint64)  # tell units with the same key apart: duplicates in a reference without ids
     np.add.at(sums, unit, content)
     rank = np.empty(units.count, np.int64)
     rank[np.lexsort((sums, units.keys))] = np.arange(units.count)
-    order = np.lexsort((content, rank[unit]))
+    order = np.lexsort((content, value, rank[unit]))  # by values first: other units of measurement change nothing
     ordered = rank[unit[order]]
     first = np.diff(ordered, prepend=-1) > 0
     return order, np.cumsum(first) - 1, units.keys[unit[order[first]]]
@@ -150,13 +103,13 @@ def _scale_columns(sets: Sequence[Features], places: Sequence[Indices]) -> Value
     exponent = np.frexp(np.maximum(columns.max(axis=0), -columns.min(axis=0)))[1]
     if np.abs(exponent).max() >= _ORDINARY:  # squares would overflow, or vanish
         np.ldexp(columns, -exponent, out=columns)
-    centre = columns[:_ROWS].mean(axis=0)  # near the mean, so that little cancels below
+    centre = columns[:ROWS].mean(axis=0)  # near the mean, so that little cancels below
 
     def moments(low: int) -> Values:
-        gap = columns[low : low + _ROWS] - centre
+        gap = columns[low : low + ROWS] - centre
         return np.stack([gap.sum(axis=0), np.einsum("ij,ij->j", gap, gap)])
 
-    first, second = sum_blocks(moments, (2, width), size, _ROWS) / size
+    first, second = sum_blocks(moments, (2, width), size, ROWS) / size
     spread = np.sqrt(np.maximum(second - first**2, 0.0))
     mean = centre + first
     constant = spread <= _CONSTANT * max(float(np.finfo(dtype).eps) for dtype in dtypes) * np.abs(mean)
@@ -164,12 +117,12 @@ def _scale_columns(sets: Sequence[Features], places: Sequence[Indices]) -> Value
     rest = first.astype(columns.dtype)
 
     def standardise(low: int) -> None:
-        block = columns[low : low + _ROWS]
+        block = columns[low : low + ROWS]
         block -= centre
         block -= rest
         block *= scale
 
-    _each_block(standardise, size, _ROWS)
+    each_block(standardise, size, ROWS)
     return columns
 
 
@@ -204,27 +157,6 @@ def _principal_axes(columns: Values) -> tuple[Values, Array]:
         def project(low: int) -> None:
             np.matmul(columns[low : low + _LARGE], leading, out=points[low : low + _LARGE])
 
-        _each_block(project, size, _LARGE)
+        each_block(project, size, _LARGE)
     variances = add_up(points, np.full((1, size), 1.0 / size), squares=True)[0]
     return points, variances
-
-
-def _find_bins(points: Values, variances: Array, pair: int, seed: int) -> tuple[Indices, ...]:
-    """Partitions of the points for two sides with `pair` distinct samples together."""
-    share = np.cumsum(variances) / max(float(variances.sum()), np.finfo(float).tiny)
-    leading = np.ascontiguousarray(points[:, : min(int(np.searchsorted(share, _VARIANCE)) + 1, _BIN_AXES)])
-    # A few dozen samples per bin see broad shifts, twenty see narrow ones; the same in a comparison of many systems.
-    counts = sorted({max(2, min(count, pair)) for count in (round(math.sqrt(pair) / 2), min(pair // 20, _MOST_BINS))})
-    rng = np.random.default_rng([seed, 1])
-    some = leading[np.linspace(0, len(leading) - 1, min(len(leading), _FITTING_ROWS)).astype(np.int64)]
-    return tuple(
-        np.stack([_nearest(leading, lloyd(some, count, rng=rng, max_iter=_ROUNDS).centres) for _ in range(_PARTITIONS)])
-        for count in counts
-    )
-
-
-def _nearest(points: Values, centres: Values) -> Indices:
-    """The nearest centre of each point."""
-    scores = multiply(centres, points) - np.einsum("ij,ij->i", centres, centres)[:, None] / 2.0
-    labels: Indices = scores.argmax(axis=0)
-    return labels

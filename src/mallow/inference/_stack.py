@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 from scipy.special import log_expit
 
 from mallow.estimate import calibrate_scores
+from mallow.inference._blocks import Values
 from mallow.inference._folds import Folds
-from mallow.inference._space import Values
 from mallow.inference._units import Indices
 from mallow.theory import Array
 
@@ -32,13 +32,15 @@ def stack_views(
     """h of every row in one assignment, (rows,); 0 in folds for which nothing was learned.
 
     For the rows of each fold, views get weights that were fitted on the rows of the other folds: on scores by rules that
-    were learned without both the fold and the row's own. They then apply to the mean of the scores of all rules that were
-    learned without the fold.
+    were learned without both the fold and the row's own.
 
     Parameters
     ----------
     views : array (views, pairs, rows)
-        As `score_views` has them, of one assignment.
+        What the weights are fitted on: as `score_by_folds` has them, of one assignment.
+    judged : array (some views, rows)
+        What the weights then apply to: scores of the first views by rules that were learned without the own unit alone.
+        For the other views it is the mean of their rules that were learned without the fold.
     fold : int64 array (rows,)
     folds : Folds
     """

@@ -13,8 +13,8 @@ from itertools import pairwise
 import numpy as np
 
 from mallow.engine import cores, ordered_map
+from mallow.inference._blocks import Values, add_up, multiply
 from mallow.inference._pooled import Pooled
-from mallow.inference._space import Values, add_up, multiply
 from mallow.inference._units import Indices
 from mallow.theory import Array
 

@@ -146,6 +146,8 @@ def _choose_reasons(tests: UnitTests, candidates: Sequence[Candidate]) -> tuple[
     means = tests.side_means(columns)
     phrases = [candidate.phrase(*candidate.means) for candidate in candidates]
     left_to_tell = np.array([bool(text) for text, _ in phrases])
+    lengths = [place for place, one in enumerate(candidates) if one.kind == "length" and left_to_tell[place]]
+    left_to_tell[lengths[1:]] = False  # that texts are shorter says more than that their length varies
     left, reasons = tests, list[Reason]()
     while len(reasons) < _MOST:
         slope, _ = left.association(columns)

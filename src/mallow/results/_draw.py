@@ -273,7 +273,10 @@ def legend(ax: Axes, *, above: bool = False) -> None:
         place = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
     else:
         place = {}
-    look_through = {"framealpha": 0.8, "edgecolor": "none"}  # where a curve passes below, both can be read
+    look_through: dict[str, Any] = {
+        "framealpha": 0.8,
+        "edgecolor": "none",
+    }  # where a curve passes below, both can be read
     ax.legend(once.values(), once.keys(), handlelength=2.8, **look_through, **place)
 
 

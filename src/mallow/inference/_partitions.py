@@ -1,0 +1,67 @@
+"""Bins: partitions of the samples by a few rounds of k-means, whichever side they are of."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy import sparse
+
+from mallow.inference._blocks import Values, multiply
+from mallow.inference._units import Indices
+from mallow.theory import Array
+
+__all__ = ["find_partitions"]
+
+_VARIANCE = 0.9  # share of the variance in which bins are made, as published,
+_AXES = 32  # on so many axes at most; chosen: more take time and change little
+_MOST_BINS = 200  # chosen: more take time
+_FITTING_UNITS = 1000  # that move the centres; chosen: all samples get a bin
+_ROUNDS = 3  # of k-means; chosen: bins need not be the best ones
+_PARTITIONS = 8  # of each number of bins; chosen: several poor ones see more than one good one, and depend less on luck
+
+
+def find_partitions(points: Values, variances: Array, unit: Indices, pair: int, seed: int) -> tuple[Indices, ...]:
+    """The bin of each sample, (partitions, rows), in several partitions with few bins and several with many.
+
+    Parameters
+    ----------
+    points : array (rows, width)
+        On their principal axes, units one after the other.
+    variances : array (width,)
+    unit : int64 array (rows,)
+        The unit of each row, rising.
+    pair : int
+        How many distinct samples two sides have together. The bins follow it, not the number of systems.
+    """
+    share = np.cumsum(variances) / max(float(variances.sum()), np.finfo(float).tiny)
+    leading = np.ascontiguousarray(points[:, : min(int(np.searchsorted(share, _VARIANCE)) + 1, _AXES)])
+    # A few dozen samples per bin see broad shifts, twenty see narrow ones.
+    counts = sorted({max(2, min(count, pair)) for count in (round(math.sqrt(pair) / 2), min(pair // 20, _MOST_BINS))})
+    rng = np.random.default_rng([seed, 1])
+    return tuple(np.stack([_cluster(leading, unit, count, rng) for _ in range(_PARTITIONS)]) for count in counts)
+
+
+def _cluster(points: Values, unit: Indices, count: int, rng: np.random.Generator) -> Indices:
+    """The bin of each point. Centres start at samples of random units, so that copies of a sample change nothing."""
+    starts = np.flatnonzero(np.diff(unit, prepend=-1))
+    sizes = np.diff(starts, append=len(unit))
+    order = rng.permutation(len(starts))
+    drawn = order[np.arange(count) % len(starts)]
+    centres = points[starts[drawn] + (rng.random(count) * sizes[drawn]).astype(np.int64)]
+    chosen = np.zeros(len(starts), np.bool_)
+    chosen[order[:_FITTING_UNITS]] = True
+    some = points if chosen.all() else points[chosen[unit]]
+    for _ in range(_ROUNDS):
+        labels = _nearest(some, centres)
+        member = sparse.csr_array((np.ones(len(labels)), (labels, np.arange(len(labels)))), (count, len(labels)))
+        members = np.bincount(labels, minlength=count)[:, None]
+        centres = np.where(members > 0, member @ some / np.maximum(members, 1), centres).astype(points.dtype)
+    return _nearest(points, centres)
+
+
+def _nearest(points: Values, centres: Values) -> Indices:
+    """The nearest centre of each point."""
+    scores = multiply(centres, points) - np.einsum("ij,ij->i", centres, centres)[:, None] / 2.0
+    labels: Indices = scores.argmax(axis=0)
+    return labels
