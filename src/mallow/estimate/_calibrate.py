@@ -38,7 +38,7 @@ def calibrate_scores(scores: Array, is_reference: NDArray[np.bool_], weight: Arr
     --------
     >>> calibrate_scores(np.array([[3.0, 1.0, 2.0, -1.0]]), np.array([True, True, False, False]), np.full(4, 0.25),
     ...                  ridge=1e-3).round(2)
-    array([0.39])
+    array([0.44])
     """
     signed = np.where(is_reference, scores, -scores)
     weights, margin = np.zeros(len(scores)), np.zeros(scores.shape[1])
