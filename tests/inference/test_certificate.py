@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from pytest import approx
+from scipy.stats import t as student
 
 from mallow import CHI2, HELLINGER2, JS, KL, LE_CAM, TV, Divergence, Masses, area, frontier, integral, midpoint
 from mallow.inference import Units, certify
@@ -51,19 +52,62 @@ def test_the_closed_form_of_kl_is_the_general_one():
         assert estimate.value == approx(other.estimates[name].value, abs=1e-8)
 
 
-def test_costs_are_monotone_and_in_their_range():
-    rng = np.random.default_rng(3)
-    at_p, at_q = rng.normal(0.3, 2.0, 40), rng.normal(-0.3, 2.0, 40)  # noisy: the bounds themselves are not monotone
-    lam = certify(at_p, at_q, alone(40, 40)).frontier.lam
-    terms = cost_terms(at_p, at_q, KL, lam, lam[::-1])
-    raw = (terms[0].mean(axis=0) + terms[1].mean(axis=0))[: len(lam)]
-    assert (np.diff(raw) > 1e-6).any()
-    curve = certify(at_p, at_q, alone(40, 40)).frontier
+@pytest.mark.parametrize("swap", [False, True], ids=["costs of P", "costs of Q"])
+def test_costs_are_monotone(swap):
+    # A rule that is much too sure on one side: where λ is large, its bound of one cost falls although the cost rises.
+    rng = np.random.default_rng(0)
+    at_p, at_q = rng.normal(0.3, 0.5, 400), np.where(rng.random(400) < 0.1, 6.0, -0.8)
+    if swap:
+        at_p, at_q = -at_q, -at_p
+    curve = certify(at_p, at_q, alone(400, 400)).frontier
+    terms = cost_terms(at_p, at_q, KL, curve.lam, curve.lam[::-1])
+    to_p, to_q = np.clip(np.split(terms[0].mean(axis=0) + terms[1].mean(axis=0), 2), 0.0, None)
+    raw = to_q if swap else to_p[::-1]
+    assert (np.diff(raw) < -1e-3).any()
     assert (np.diff(curve.p_to_mix) <= 0).all()
     assert (np.diff(curve.q_to_mix) >= 0).all()
+    assert (curve.q_to_mix if swap else curve.p_to_mix[::-1]) == approx(np.maximum.accumulate(raw))
+
+
+def test_costs_stay_in_their_range():
     far = certify(np.full(50, 600.0), np.full(50, -600.0), alone(50, 50))
     assert far.estimates["midpoint"].value <= np.log(2) + 1e-12
     assert far.estimates["mauve"].value == approx(1 / 252, abs=1e-6)  # the area of disjoint supports
+    rng = np.random.default_rng(3)
+    for divergence in [*NAMED, TV]:
+        ends = frontier(Masses.from_histograms([1.0, 0.0], [0.0, 1.0]), divergence)
+        for _ in range(5):
+            curve = certify(rng.normal(3, 2, 40), rng.normal(-3, 2, 40), alone(40, 40), divergence).frontier
+            assert (curve.p_to_mix <= ends.p_to_mix).all()
+            assert (curve.q_to_mix <= ends.q_to_mix).all()
+            assert (curve.p_to_mix >= 0).all()
+
+
+@pytest.mark.parametrize("count", [6, 20, 2000])
+def test_limits_know_how_few_units_there_are(count):
+    rng = np.random.default_rng(4)
+    at_p, at_q = rng.normal(2.0, 0.5, count), rng.normal(-2.0, 0.5, count)
+    paired = Units((np.arange(count), np.arange(count)), np.arange(count).astype(np.uint64))
+    certificate = certify(at_p, at_q, paired)
+    estimate = certificate.estimates["midpoint"]
+    assert estimate.value - estimate.low == approx(student.ppf(0.95, count - 1) * certificate.errors[2])
+    area_limit = certificate.estimates["mauve"]
+    reach = student.ppf(0.95, count - 1) * certificate.errors[0] / area_limit.value
+    assert np.log(area_limit.high / area_limit.value) == approx(reach)
+
+
+@pytest.mark.parametrize("divergence", [TV, HELLINGER2], ids=str)
+def test_scores_that_prove_no_gap_limit_nothing(divergence):
+    # Right in 60 % of cases, and much too sure: by the accuracy alone there would be a gap of 4 standard errors.
+    rng = np.random.default_rng(5)
+    at_p, at_q = (np.where(rng.random(400) < share, 3.0, -3.0) for share in (0.6, 0.4))
+    certificate = certify(at_p, at_q, alone(400, 400), divergence)
+    assert certificate.estimates["mauve"].high == 1.0
+    assert certificate.estimates["midpoint"].low == certificate.estimates["frontier_integral"].low == 0.0
+    honest = certify(at_p / 10, at_q / 10, alone(400, 400), divergence)
+    assert honest.estimates["mauve"].high < 1.0
+    one = Units((np.zeros(400, int), np.zeros(400, int)), np.zeros(1, np.uint64))
+    assert certify(at_p / 10, at_q / 10, one, divergence).estimates["mauve"].high == 1.0
 
 
 def test_scores_of_nothing_certify_nothing():

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 from scipy.special import log_ndtr
 
 from mallow._checks import whole
 from mallow.engine import cores, ordered_map, single_threaded_blas
 from mallow.inference._blocks import Values
 from mallow.inference._exchange import Exchange, draw_exchanges, exchangeable_rows
+from mallow.inference._partitions import membership
 from mallow.inference._space import Space
 from mallow.inference._units import Indices, Units
 from mallow.theory import Array
@@ -65,19 +65,22 @@ def run_identity_test(space: Space, units: Units, system: int, *, permutations: 
     exchange = draw_exchanges(unit, is_reference, permutations, np.random.default_rng([seed, 2]))
     with single_threaded_blas():
         groups = _quadratic_forms(space, rows, exchange)
-    names = list(groups)
-    every = np.stack([groups[name] for name in names], axis=1)  # (1 + permutations, statistics); the observed first
     # Cube roots of quadratic forms are nearly normal (Wilson and Hilferty), so that each counts in its tail alike.
-    roots = np.cbrt(every)
-    standard = (roots - roots.mean(axis=0)) / np.maximum(roots.std(axis=0), 1e-300)
-    largest = standard.max(axis=1)
-    p_value = float(np.mean(largest >= largest[0] - _TIE))
+    roots = np.cbrt(np.stack(list(groups.values()), axis=1))  # (1 + permutations, statistics); the observed first
+    p_value = share_as_large(roots)
     tail = p_value * (permutations + 1) < 1.5
     if tail:
         least = math.exp(-min(exchange.log_count, 700.0))
         p_value = min(p_value, max(_tail_probability(roots), least, _LEAST))
     alone = {name: float(np.mean(own >= own[0] * (1.0 - _TIE))) for name, own in groups.items()}
     return IdentityTest(p_value, permutations, exchange.exact, tail, alone)
+
+
+def share_as_large(statistics: Array) -> float:
+    """The share of rows in which the clearest statistic, standardised by all rows, is as large as in the first row."""
+    standard = (statistics - statistics.mean(axis=0)) / np.maximum(statistics.std(axis=0), 1e-300)
+    largest = standard.max(axis=1)
+    return float(np.mean(largest >= largest[0] - _TIE))
 
 
 def _rows_of_pair(space: Space, units: Units, system: int) -> tuple[Indices, Indices, NDArray[np.bool_]]:
@@ -116,8 +119,8 @@ def _quadratic_forms(space: Space, rows: Indices, exchange: Exchange) -> dict[st
     forms["variances by column"] = means**2 @ _inverse(variances, _FLOOR)
     forms["total variance"] = means.sum(axis=1) ** 2
     for partitions in space.bins:
-        each = [_bin_form(labels[rows], exchange) for labels in partitions]
-        forms[f"{int(partitions.max()) + 1} bins"] = np.sum(each, axis=0)
+        bins = int(partitions.max()) + 1
+        forms[f"{bins} bins"] = _bin_form(partitions[:, rows], bins, exchange)
     return forms
 
 
@@ -145,13 +148,12 @@ def _differences(source: Values, rows: Indices, exchange: Exchange, *, squares: 
     return means, np.einsum("ij,ij->j", each, each).astype(np.float64)
 
 
-def _bin_form(labels: Indices, exchange: Exchange) -> Array:
-    """The sum over bins of the squared difference of shares, divided by the size of the bin, of every permutation."""
-    sizes = np.bincount(labels)
-    member = sparse.csr_array((np.ones(len(labels)), (np.arange(len(labels)), labels)), shape=(len(labels), len(sizes)))
+def _bin_form(partitions: Indices, bins: int, exchange: Exchange) -> Array:
+    """Σ (difference of the shares of a bin)²/(its size), over the bins of all partitions (partitions, rows)."""
+    member = membership(partitions, bins)
     each = (exchange.atoms @ member).T.tocsr()
     shares = (each @ exchange.signs.T.astype(np.float64)).T + exchange.constant @ member
-    form: Array = shares**2 @ (1.0 / np.maximum(sizes, 1))
+    form: Array = shares**2 @ (1.0 / np.maximum(member.sum(axis=0), 1.0))
     return form
 
 

@@ -11,7 +11,7 @@ from mallow.inference._blocks import Values, multiply
 from mallow.inference._units import Indices
 from mallow.theory import Array
 
-__all__ = ["find_partitions"]
+__all__ = ["find_partitions", "membership"]
 
 _VARIANCE = 0.9  # share of the variance in which bins are made, as published,
 _AXES = 32  # on so many axes at most; chosen: more take time and change little
@@ -54,10 +54,19 @@ def _cluster(points: Values, unit: Indices, count: int, rng: np.random.Generator
     some = points if chosen.all() else points[chosen[unit]]
     for _ in range(_ROUNDS):
         labels = _nearest(some, centres)
-        member = sparse.csr_array((np.ones(len(labels)), (labels, np.arange(len(labels)))), (count, len(labels)))
         members = np.bincount(labels, minlength=count)[:, None]
-        centres = np.where(members > 0, member @ some / np.maximum(members, 1), centres).astype(points.dtype)
+        sums = membership(labels[None], count).T @ some
+        centres = np.where(members > 0, sums / np.maximum(members, 1), centres).astype(points.dtype)
     return _nearest(points, centres)
+
+
+def membership(partitions: Indices, bins: int) -> sparse.csr_array:
+    """Ones where a row is in a bin, (rows, partitions × bins), from the bins of rows (partitions, rows)."""
+    count, rows = partitions.shape
+    places = (partitions + bins * np.arange(count)[:, None]).T.ravel()
+    return sparse.csr_array(
+        (np.ones(rows * count), places, np.arange(0, rows * count + 1, count)), shape=(rows, count * bins)
+    )
 
 
 def _nearest(points: Values, centres: Values) -> Indices:

@@ -9,7 +9,10 @@ import unicodedata
 
 __all__ = ["words"]
 
-_ASCII = re.compile(r"\w+(?:'\w+)*|[^\w\s]")
+# Latin letters and the usual punctuation: no marks, joiners, emoji or scripts without spaces, and nothing invisible. The
+# short pattern finds the same tokens in such texts, four times as fast.
+_PLAIN = re.compile("[\x00-\u00ac\u00ae-\u02ff\u2010-\u2027\u2030-\u205e\u20a0-\u20bf]*")
+_PLAIN_WORDS = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")
 
 
 def words(text: str) -> list[str]:
@@ -26,9 +29,8 @@ def words(text: str) -> list[str]:
     >>> words("Don't panic: 42 👍🏽!")
     ["don't", 'panic', ':', '42', '👍🏽', '!']
     """
-    if text.isascii():
-        return _ASCII.findall(text.lower())  # the same tokens, four times as fast
-    return _pattern().findall(unicodedata.normalize("NFC", text.lower()))
+    text = unicodedata.normalize("NFC", text.lower())
+    return (_PLAIN_WORDS if _PLAIN.fullmatch(text) else _pattern()).findall(text)
 
 
 @functools.cache

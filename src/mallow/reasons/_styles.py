@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from functools import partial
 
@@ -20,6 +21,7 @@ _PHRASE = 4  # words of a phrase that may be repeated, as is usual
 _RATIO = 1.05  # chosen: medians that differ by less are not worth telling
 _SENTENCE_ENDS = frozenset(".!?…。！？؟۔।")
 _QUOTES = frozenset('"“”„«»「」')
+_DIGIT = re.compile(r"\d")
 _OPENING = "\"'“‘«([{*_"
 _BRACKETS = frozenset("()[]{}（）")
 
@@ -53,7 +55,7 @@ def _marks(texts: Sequence[str], tokens: Tokens) -> dict[str, Array]:
         "quotation marks": _QUOTES.__contains__,
         "brackets": _BRACKETS.__contains__,
         "question and exclamation marks": frozenset("?!？！؟").__contains__,
-        "numbers": lambda token: any(map(str.isdigit, token)),
+        "numbers": lambda token: _DIGIT.search(token) is not None,
     }
     counts = {"punctuation marks": tokens.per_text(~tokens.word)}
     counts |= {noun: tokens.per_text(tokens.which(rule)) for noun, rule in rules.items()}

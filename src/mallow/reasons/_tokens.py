@@ -39,7 +39,7 @@ class Tokens:
     @cached_property
     def word(self) -> NDArray[np.bool_]:
         """Which entries of the vocabulary are words or numbers, not punctuation."""
-        return self.which(lambda token: any(map(str.isalnum, token)))
+        return self.which(lambda token: token.isalnum() or any(map(str.isalnum, token)))
 
     @cached_property
     def only_words(self) -> Tokens:
