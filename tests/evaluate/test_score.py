@@ -157,6 +157,10 @@ def test_every_printed_value_lies_in_the_interval_printed_beside_it(place, seed)
         assert low <= value <= high
         assert "95 %" in about
     assert max(map(len, one.mauve_table().splitlines())) <= 80
+    for place, name in enumerate(NAMES):  # each row has the interval of what it prints
+        published, corrected = rows[3 * place + 1], rows[3 * place + 2]
+        assert published[:3] == tuple(round(end, 4) for end in (getattr(one, name), *one.interval[name]))
+        assert corrected[:3] == tuple(round(end, 4) for end in astuple(one.debiased[name]))
     for name in NAMES:
         assert one.interval[name][0] <= getattr(one, name) <= one.interval[name][1]
         for estimate in (one.debiased[name], one.certified[name]):

@@ -163,7 +163,7 @@ def test_precision_hardly_matters():
     x, y = x.astype(np.float32), y.astype(np.float32)
     at_x, _ = scores_of((x, range(300)), (y, range(300)))
     exact, _ = scores_of((x.astype(float), range(300)), (y.astype(float), range(300)))
-    assert at_x == approx(exact, abs=2e-3)
+    assert np.sqrt(np.mean((at_x - exact) ** 2)) < 0.01 * exact.std()  # a row at a border may change its bin
 
 
 def test_another_system_hardly_changes_a_pair():

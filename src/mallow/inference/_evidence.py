@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -66,10 +67,10 @@ def gather_evidence(learner: Learner, system: int, *, permutations: int, seed: i
     """The evidence about one of the systems of a learner (1 is the first)."""
     units = learner.units.pair(system)
     reference_units, model_units = units.sets
-    with single_threaded_blas():
+    with single_threaded_blas(), ThreadPoolExecutor(1) as other:  # both at once: neither keeps two processors busy
+        test = other.submit(run_identity_test, learner.space, units, system, permutations=permutations, seed=seed)
         at_p, at_q = learner.scores(system)
-        test = run_identity_test(learner.space, units, system, permutations=permutations, seed=seed)
-    return Evidence(at_p, at_q, reference_units, model_units, units.keys, test)
+    return Evidence(at_p, at_q, reference_units, model_units, units.keys, test.result())
 
 
 @dataclass(frozen=True)

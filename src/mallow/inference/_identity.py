@@ -129,12 +129,14 @@ def _differences(source: Values, rows: Indices, exchange: Exchange, *, squares: 
     values = source if len(rows) == len(source) else source[rows]
     if squares:
         values = np.square(values)
-    # Less the mean of all rows, which matters where units change sign.
-    centre = np.full(len(rows), 1.0 / len(rows), source.dtype) @ values
     each: Values = exchange.atoms.astype(source.dtype) @ values
-    each -= exchange.atoms.sum(axis=1).astype(source.dtype)[:, None] * centre
     means = np.empty((len(exchange.signs), source.shape[1]))
-    constant = exchange.constant @ values - exchange.constant.sum() * centre if exchange.constant.any() else 0.0
+    constant = exchange.constant @ values if exchange.constant.any() else np.zeros(source.shape[1])
+    mass = exchange.atoms.sum(axis=1)
+    if np.abs(mass).max() > _TIE * np.abs(exchange.atoms.data).max():  # less the mean of all rows; in pairs it cancels
+        centre = np.full(len(rows), 1.0 / len(rows), source.dtype) @ values
+        each -= mass.astype(source.dtype)[:, None] * centre
+        constant = constant - exchange.constant.sum() * centre
 
     def task(low: int) -> None:
         some = exchange.signs[low : low + _PERMUTATIONS].astype(source.dtype)

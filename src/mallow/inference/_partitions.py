@@ -7,7 +7,8 @@ import math
 import numpy as np
 from scipy import sparse
 
-from mallow.inference._blocks import Values, multiply
+from mallow.engine import cores, ordered_map
+from mallow.inference._blocks import ROWS, Values
 from mallow.inference._units import Indices
 from mallow.theory import Array
 
@@ -38,8 +39,14 @@ def find_partitions(points: Values, variances: Array, unit: Indices, pair: int, 
     leading = np.ascontiguousarray(points[:, : min(int(np.searchsorted(share, _VARIANCE)) + 1, _AXES)])
     # A few dozen samples per bin see broad shifts, twenty see narrow ones.
     counts = sorted({max(2, min(count, pair)) for count in (round(math.sqrt(pair) / 2), min(pair // 20, _MOST_BINS))})
-    rng = np.random.default_rng([seed, 1])
-    return tuple(np.stack([_cluster(leading, unit, count, rng) for _ in range(_PARTITIONS)]) for count in counts)
+    tasks = [(place, count, times) for place, count in enumerate(counts) for times in range(_PARTITIONS)]
+
+    def task(one: tuple[int, int, int]) -> Indices:
+        place, count, times = one
+        return _cluster(leading, unit, count, np.random.default_rng([seed, 1, place, times]))
+
+    labels = list(ordered_map(task, tasks, cores()))
+    return tuple(np.stack(labels[low : low + _PARTITIONS]) for low in range(0, len(labels), _PARTITIONS))
 
 
 def _cluster(points: Values, unit: Indices, count: int, rng: np.random.Generator) -> Indices:
@@ -60,6 +67,15 @@ def _cluster(points: Values, unit: Indices, count: int, rng: np.random.Generator
     return _nearest(points, centres)
 
 
+def _nearest(points: Values, centres: Values) -> Indices:
+    """The nearest centre of each point."""
+    table, half = np.ascontiguousarray(centres.T), np.einsum("ij,ij->i", centres, centres) / 2.0
+    labels = np.empty(len(points), np.int64)
+    for low in range(0, len(points), ROWS):
+        labels[low : low + ROWS] = (points[low : low + ROWS] @ table - half).argmax(axis=1)
+    return labels
+
+
 def membership(partitions: Indices, bins: int) -> sparse.csr_array:
     """Ones where a row is in a bin, (rows, partitions × bins), from the bins of rows (partitions, rows)."""
     count, rows = partitions.shape
@@ -67,10 +83,3 @@ def membership(partitions: Indices, bins: int) -> sparse.csr_array:
     return sparse.csr_array(
         (np.ones(rows * count), places, np.arange(0, rows * count + 1, count)), shape=(rows, count * bins)
     )
-
-
-def _nearest(points: Values, centres: Values) -> Indices:
-    """The nearest centre of each point."""
-    scores = multiply(centres, points) - np.einsum("ij,ij->i", centres, centres)[:, None] / 2.0
-    labels: Indices = scores.argmax(axis=0)
-    return labels
