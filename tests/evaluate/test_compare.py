@@ -265,7 +265,9 @@ def test_a_joint_embedder_gives_the_score_that_score_gives():
     human, systems = texts[:80], {"a": texts[80:160], "b": [text.replace("river", "road") for text in texts[160:]]}
     found = quietly(compare, human, systems, embedder="ngram", repeats=1)
     for name, model in systems.items():
-        assert found.scores[name].mauve == quietly(score, human, model, embedder="ngram", repeats=1).mauve
+        alone = quietly(score, human, model, embedder="ngram", repeats=1)
+        assert found.scores[name].mauve == alone.mauve
+        assert (found.scores[name].p_value, found.scores[name].certified) == (alone.p_value, alone.certified)
     shared = quietly(compare, human, systems, embedder="ngram", measure=Measure(Quantize(codebook="shared")), repeats=1)
     assert len({one.masses.partition.centres.shape for one in shared.scores.values()}) == 1
 

@@ -8,8 +8,6 @@ from dataclasses import astuple, replace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from pytest import approx
 
 from mallow import (
@@ -32,7 +30,6 @@ from mallow import (
     smoothing,
 )
 from mallow.estimate import Classifier, Gaussian, KernelDensity, Neighbors, Quantize, Reduce
-from mallow.evaluate._score import _limit_text
 from mallow.reasons import Reason
 from mallow.results import Estimate
 from mallow.samples import Samples
@@ -219,16 +216,6 @@ def test_the_verdict_follows_the_test_and_the_certificate(far):
     without = replace(far, certified={}, certified_frontier=None, evidence=None, p_value=1.0)
     assert without.verdict.startswith("No gap was found (p = 1)")
     assert "certified" not in str(without) + repr(without)
-
-
-@given(st.floats(1e-12, 1.0))
-def test_at_most_stays_true_when_rounded(high):
-    text = _limit_text(high)
-    if text is None:
-        assert high > 0.9999
-    else:
-        assert high <= float(text) < 1
-        assert float(text) - high <= max(0.1 * high, 1e-4) or high > 0.99
 
 
 # --- a gap that the published score does not see

@@ -1,8 +1,11 @@
 """Verdicts as sentences."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from mallow.reasons import Reason, list_reasons, verdict_text
+from mallow.reasons import Reason, verdict_text
+from mallow.reasons._verdict import _limit_text
 
 
 @pytest.mark.parametrize(
@@ -26,8 +29,20 @@ def test_a_verdict_says_what_is_certain(p_value, most, text):
     assert verdict_text(p_value, most, (1000, 500)) == text
 
 
-def test_three_reasons_make_a_sentence():
+@given(st.floats(1e-12, 1.0))
+def test_at_most_stays_true_when_rounded(high):
+    text = _limit_text(high)
+    if text is None:
+        assert high > 0.9999
+    else:
+        assert high <= float(text) < 1
+        assert float(text) - high <= max(0.1 * high, 1e-4) or high > 0.99
+
+
+def test_three_reasons_follow_a_gap_that_is_real():
     reasons = [Reason("trait", text, 0.01, 0.02, {"explained": 0.1}) for text in ("one", "two", "three", "four")]
-    assert list_reasons(reasons) == "What gives it away: one; two; three."
-    assert list_reasons(reasons[:1]) == "What gives it away: one."
-    assert list_reasons([]) == ""
+    for most in (0.41, 1.0):
+        alone = verdict_text(0.01, most, (1000, 500))
+        assert verdict_text(0.01, most, (1000, 500), reasons) == f"{alone} What gives it away: one; two; three."
+        assert verdict_text(0.01, most, (1000, 500), reasons[:1]) == f"{alone} What gives it away: one."
+        assert verdict_text(0.06, most, (1000, 500), reasons) == verdict_text(0.06, most, (1000, 500))

@@ -1,4 +1,4 @@
-"""A comparison and its diagnoses: as if made one by one, with every sample embedded once, and without warnings."""
+"""A comparison and its diagnoses: as if made one by one, with every sample embedded once, nothing learned twice, and without warnings."""
 
 import string
 import warnings
@@ -48,6 +48,17 @@ def test_every_sample_is_embedded_once(texts, monkeypatch):
     embedder = Letters()
     compare_and_diagnose(human, systems, measure=MEASURE, embedder=embedder, repeats=1)
     assert embedder.calls == [len(set(some)) for some in (human, *systems.values())]
+
+
+def test_what_the_comparison_learned_is_not_learned_again(texts, monkeypatch):
+    def learn(*_, **__):
+        raise AssertionError("learned again")
+
+    human, systems = texts
+    monkeypatch.setattr("mallow.explain._diagnose.hold_out", learn)
+    comparison, diagnoses = compare_and_diagnose(human, systems, measure=MEASURE, embedder=Letters(), repeats=1)
+    for name, diagnosis in diagnoses.items():
+        assert diagnosis.verdict == comparison.scores[name].verdict
 
 
 @pytest.mark.parametrize("estimator", [Gaussian(), Quantize(bins=20, smoothing=debiased)])

@@ -60,10 +60,21 @@ def hold_out(measure: Measure, pairs: Pairs, seed: int, *, permutations: int = P
     units = find_units(references[0], *(model for _, model in pairs.values()))
     evidence = {}
     for place, (name, (reference, model)) in enumerate(pairs.items()):
-        learner = Learner(measure.witness, pair_points(reference, model), units.pair(place + 1), seed)
+        own = units.pair(place + 1)
+        if reference is not references[0]:
+            own = _with_keys_of(own, find_units(reference, model))
+        learner = Learner(measure.witness, pair_points(reference, model), own, seed)
         evidence[name] = gather_evidence(learner, 1, permutations=permutations, seed=seed)
     certificates = {name: one.certify(measure.divergence, measure.area_scale) for name, one in evidence.items()}
     return HeldOut(measure, pairs, units, evidence, certificates, seed)
+
+
+def _with_keys_of(units: Units, alone: Units) -> Units:
+    """The units of a pair with the keys that they have without other systems: a joint embedder gave it its own features."""
+    keys = units.keys.copy()
+    for numbers, own in zip(units.sets, alone.sets, strict=True):
+        keys[numbers] = alone.keys[own]
+    return Units(units.sets, keys)
 
 
 def evidence_caveats(evidence: Evidence) -> Sequence[Caveat]:

@@ -20,7 +20,7 @@ from mallow.evaluate._sample_checks import check_samples
 from mallow.evaluate._self_score import self_score
 from mallow.evaluate._signature import Signature, make_signature
 from mallow.inference import Certificate, Evidence, Units, debiased_estimate, published_interval
-from mallow.reasons import Reason, find_reasons
+from mallow.reasons import Reason, find_reasons, verdict_text
 from mallow.results import Estimate, Result, TableData, at_least, at_most, draw, p_text, render
 from mallow.samples import Samples
 from mallow.theory import Frontier, Masses, compute_frontier
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 __all__ = ["Score", "build_score", "score", "score_embedded"]
 
 _TITLES = {"mauve": "MAUVE", "frontier_integral": "integral", "midpoint": "mid-point"}
-_LEVEL = 0.05  # the usual level of significance
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -120,21 +119,8 @@ class Score(Result):
     @property
     def verdict(self) -> str:
         """What is certain about the gap, in one or two sentences."""
-        p, limit = p_text(self.p_value), _limit_text(self.certified["mauve"].high if self.certified else 1.0)
-        if self.p_value >= _LEVEL and limit is None:
-            return f"No gap was found ({p}): these {self.n[0]:,} and {self.n[1]:,} samples cannot be told apart."
-        if self.p_value >= _LEVEL:
-            return (
-                f"The evidence is mixed: the test finds no gap ({p}), but held-out samples put MAUVE at {limit} at most, "
-                "with 95 % confidence. More samples would decide."
-            )
-        if limit is None:
-            text = f"The gap is real ({p}), but too small to be measured with so few samples."
-        else:
-            text = f"The gap is real: with 95 % confidence MAUVE is at most {limit} ({p})."
-        if self.reasons:
-            text += f" What gives it away: {'; '.join(reason.text for reason in self.reasons[:3])}."
-        return text
+        most = self.certified["mauve"].high if self.certified else 1.0
+        return verdict_text(self.p_value, most, self.n, self.reasons)
 
     def _rows(self, name: str) -> list[list[str]]:
         """What is known of a summary: the row's name, its value, an interval, and what the interval is about."""
@@ -209,15 +195,6 @@ class Score(Result):
         draw.certified_line(ax, self)
         draw.legend(ax)
         return ax
-
-
-def _limit_text(high: float) -> str | None:
-    """What the area is at most, with two digits that count; None where that is 1."""
-    for digits in (2, 3, 4):
-        text = at_most(high, digits)
-        if float(text) < 1.0 and high >= 10.0 ** (1 - digits):
-            return text
-    return text if float(text) < 1.0 else None
 
 
 def score(

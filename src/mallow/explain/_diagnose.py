@@ -13,7 +13,15 @@ from mallow._checks import seed_from, whole
 from mallow.embed import AnyEmbedder, embed_all
 from mallow.errors import Caveat, InputError, warn_about
 from mallow.estimate import Codebook, Features, Prepared, Quantize
-from mallow.evaluate import MAUVE_STAR, Measure, generator_for, hold_out, make_signature, pair_points
+from mallow.evaluate import (
+    MAUVE_STAR,
+    Measure,
+    evidence_caveats,
+    generator_for,
+    hold_out,
+    make_signature,
+    pair_points,
+)
 from mallow.explain._bins import BinTable, bin_caveats, tabulate_bins
 from mallow.explain._diagnosis import Diagnosis
 from mallow.explain._region import Example, Region, Telltale
@@ -127,7 +135,12 @@ def diagnose_embedded(
         n=(len(x), len(y)),
         bins=table.partition.bins,
         signature=make_signature(measure, reference, len(y), masses, 1, seed),
-        caveats=(*_embedder_caveats(sides), *masses.caveats, *bin_caveats(table.partition, evidence)),
+        caveats=(
+            *_embedder_caveats(sides),
+            *masses.caveats,
+            *bin_caveats(table.partition, evidence),
+            *evidence_caveats(evidence),
+        ),
         p_value=evidence.test.p_value,
         certified=evidence.certify(measure.divergence, measure.area_scale).estimates,
         reasons=find_reasons(reference, model, evidence),

@@ -13,7 +13,7 @@ from mallow.errors import Caveat
 from mallow.evaluate import Signature
 from mallow.explain._pictures import image_grid
 from mallow.explain._region import Region, Telltale
-from mallow.reasons import Reason, list_reasons, verdict_text
+from mallow.reasons import Reason, verdict_text
 from mallow.results import Estimate, Result, TableData, draw, p_text
 
 if TYPE_CHECKING:
@@ -81,11 +81,10 @@ class Diagnosis(Result):
     @property
     def verdict(self) -> str:
         """Whether the gap is real, how large it is at least, and what gives it away; empty without evidence."""
-        return f"{self._finding()} {list_reasons(self.reasons)}".strip()
+        return self._verdict(self.reasons)
 
-    def _finding(self) -> str:
-        """The verdict without its reasons."""
-        return verdict_text(self.p_value, self.certified["mauve"].high, self.n) if self.certified else ""
+    def _verdict(self, reasons: Sequence[Reason]) -> str:
+        return verdict_text(self.p_value, self.certified["mauve"].high, self.n, reasons) if self.certified else ""
 
     def __repr__(self) -> str:
         parts = [p_text(self.p_value), f"reasons={len(self.reasons)}"]
@@ -98,7 +97,7 @@ class Diagnosis(Result):
         reasons = [(f"{100 * reason.values['explained']:3.0f} %", reason.text) for reason in self.reasons]
         own, other = ([(f"{one.score:+.2f}", str(one)) for one in some] for some in (self.giveaways, self.unmatched))
         blocks = [
-            self._finding(),
+            self._verdict(()),
             _list_lines("What gives it away, and the share of the evidence that each point accounts for", reasons),
             _list_lines("Model samples that give it away: the lowest held-out scores", own[:_TELLTALES]),
             _list_lines(

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from mallow.reasons._reason import LEVEL, Reason
 from mallow.results import at_most, p_text
 
-__all__ = ["list_reasons", "verdict_text"]
+__all__ = ["verdict_text"]
 
 _REASONS = 3  # in a sentence; chosen
 
 
-def verdict_text(p_value: float, most: float, n: tuple[int, int]) -> str:
-    """Whether there is a gap and how large it is at least, in one sentence.
+def verdict_text(p_value: float, most: float, n: tuple[int, int], reasons: Sequence[Reason] = ()) -> str:
+    """Whether there is a gap, how large it is at least, and, where it is real, the first of its reasons.
 
     `p_value` is that of the test of identity, `most` what MAUVE is at most with 95 % confidence.
 
@@ -33,15 +33,12 @@ def verdict_text(p_value: float, most: float, n: tuple[int, int]) -> str:
             "95 % confidence. More samples would decide."
         )
     if limit is None:
-        return f"The gap is real ({p}), but too small to be measured with so few samples."
-    return f"The gap is real: with 95 % confidence MAUVE is at most {limit} ({p})."
-
-
-def list_reasons(reasons: Sequence[Reason]) -> str:
-    """The first reasons as a sentence; empty without any."""
-    if not reasons:
-        return ""
-    return f"What gives it away: {'; '.join(reason.text for reason in reasons[:_REASONS])}."
+        text = f"The gap is real ({p}), but too small to be measured with so few samples."
+    else:
+        text = f"The gap is real: with 95 % confidence MAUVE is at most {limit} ({p})."
+    if reasons:
+        text += f" What gives it away: {'; '.join(reason.text for reason in reasons[:_REASONS])}."
+    return text
 
 
 def _limit_text(most: float) -> str | None:

@@ -26,7 +26,7 @@ def compare_and_diagnose(
     repeats: int = 5,
     rng: int | np.random.Generator | None = 0,
 ) -> tuple[Comparison, dict[str, Diagnosis]]:
-    """A comparison of several systems and a diagnosis of each, for `html` and `write`; no sample is embedded twice.
+    """A comparison of several systems and a diagnosis of each, for `html` and `write`; nothing is embedded or learned twice.
 
     The results are those of `mallow.compare` and `mallow.diagnose`. Caveats are in the results, and nothing is warned
     about. A measure that cannot be split into bins has no diagnoses.
@@ -42,7 +42,8 @@ def compare_and_diagnose(
     if not _splits_into_bins(measure):
         return comparison, {}
     return comparison, {
-        name: diagnose_embedded(human, samples, measure=measure, seed=seed) for name, (human, samples) in pairs.items()
+        name: diagnose_embedded(human, samples, measure=measure, seed=seed, evidence=comparison.scores[name].evidence)
+        for name, (human, samples) in pairs.items()
     }
 
 
