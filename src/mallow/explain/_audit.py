@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -30,6 +29,8 @@ _LEVEL = 0.05  # the usual level of significance
 _TIMED_TEXTS = 64  # chosen: a batch or two
 _LOADING_RATIO = 1.5  # chosen: embedding must take this many times as long as one text, to be told apart from loading
 
+Pairs = Mapping[str, tuple[Samples, Samples]]  # edit → one half, and the other half after the edit, both with features
+
 
 @dataclass(frozen=True)
 class Effect:
@@ -44,7 +45,8 @@ class Effect:
     certified : float
         What MAUVE of the two is at most, by held-out evidence.
     difference, low, high : float
-        The change of the certified value by the edit, with its 95 % interval.
+        The change of the certified value by the edit, with its 95 % interval: 0 to 0 where no feature changes, −1 to 1 where
+        nothing was learned about either half, so that any change is possible.
     seen : "yes", "no" or "unclear"
         "yes": the certified value falls significantly. "no": it falls by less than 0.05, if at all, or no difference is found
         even between each text and its edited self. "unclear": more texts are needed.
@@ -57,6 +59,20 @@ class Effect:
     low: float
     high: float
     seen: Literal["yes", "no", "unclear"]
+
+    @property
+    def learned(self) -> bool:
+        """Whether anything was learned about the change: otherwise there is no interval to show."""
+        return (self.low, self.high) != (-1.0, 1.0)
+
+    @property
+    def change(self) -> str:
+        """The change with its interval, in print."""
+        if not self.learned:
+            return "nothing was learned"
+        if self.low == self.high == 0.0:
+            return "none: the same features"
+        return f"{self.difference:+.4f} ({self.low:+.4f} to {self.high:+.4f})"
 
 
 @dataclass(frozen=True)
@@ -94,19 +110,27 @@ class Audit(Result):
         blind = [effect.edit for effect in self.effects if effect.seen == "no"]
         if blind:
             lines.append(
-                f"This embedder is blind to: {', '.join(blind)} (the evidence falls by less than {_SMALL_FALL}, if at all)."
+                f"This embedder is blind to: {', '.join(blind)} (the evidence falls by less than {_SMALL_FALL}, if at all, or a "
+                "text and its edited self cannot be told apart)."
             )
         return "\n".join([*lines, "", self.table(), *(f"caveat: {line}" for line in self.caveat_lines())])
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the change of certified MAUVE by each edit, with a 95 % interval of the change; returns the axes."""
+        """Draw the change of certified MAUVE by each edit, with a 95 % interval of the change; returns the axes.
+
+        An edit about which nothing was learned has a label only.
+        """
         ax = draw.axes(ax)
-        differences = np.array([effect.difference for effect in self.effects])
-        ends = np.array([(effect.low, effect.high) for effect in self.effects])
+        learned = [(place, effect) for place, effect in enumerate(self.effects) if effect.learned]
+        differences = np.array([effect.difference for _, effect in learned])
+        ends = np.array([(effect.low, effect.high) for _, effect in learned]).reshape(-1, 2)
         reach = np.abs(ends.T - differences)
-        ax.errorbar(differences, range(len(self.effects)), xerr=reach, fmt="ko", markersize=5, capsize=3)
+        ax.errorbar(differences, [place for place, _ in learned], xerr=reach, fmt="ko", markersize=5, capsize=3)
         ax.axvline(0.0, color="0.75", linewidth=1)
-        labels = [f"{effect.edit} (seen: {effect.seen})" for effect in self.effects]
+        labels = [
+            f"{effect.edit} (seen: {effect.seen}{'' if effect.learned else ', nothing was learned'})"
+            for effect in self.effects
+        ]
         ax.set_yticks(range(len(labels)), labels)
         ax.invert_yaxis()  # the first edit on top
         ax.set_xlabel("change of certified MAUVE by the edit, with its 95 % interval")
@@ -120,8 +144,7 @@ class Audit(Result):
     def _table(self) -> TableData:
         rows = [[_UNTOUCHED, f"{self.untouched:.4f}", f"{self.untouched_certified:.4f}", "–", ""]]
         for effect in self.effects:
-            change = f"{effect.difference:+.4f} ({effect.low:+.4f} to {effect.high:+.4f})"
-            rows.append([effect.edit, f"{effect.mauve:.4f}", f"{effect.certified:.4f}", change, effect.seen])
+            rows.append([effect.edit, f"{effect.mauve:.4f}", f"{effect.certified:.4f}", effect.change, effect.seen])
         head = ["edit", "published\nMAUVE", "certified\nMAUVE", "change of certified\n(95 % interval of it)", "seen"]
         return TableData(head, rows)
 
@@ -169,25 +192,26 @@ def audit_embedder(
     warn_about(caveats)
     untouched = comparison.scores[_UNTOUCHED]
     certified = untouched.certified["mauve"].value
-    effects = tuple(
-        _read_effect(comparison, edit, partial(_looks_the_same, pairs, edit, chosen, seed)) for edit in EDITS
-    )
+    effects = tuple(_read_effect(comparison, pairs, edit, chosen, seed) for edit in EDITS)
     return Audit(embedder_name(chosen), half, untouched.mauve, certified, effects, rate, caveats)
 
 
-def _read_effect(comparison: Comparison, edit: str, looks_the_same: Callable[[], bool]) -> Effect:
+def _read_effect(comparison: Comparison, pairs: Pairs, edit: str, embedder: AnyEmbedder, seed: int) -> Effect:
     [difference] = [one for one in comparison.differences if one.first == edit]
     change, (low, high) = difference.difference["mauve"], difference.interval["mauve"]
     seen: Literal["yes", "no", "unclear"] = "unclear"
-    if difference.significant and change < 0:
+    if np.array_equal(*(pairs[name][1].require_features() for name in (_UNTOUCHED, edit))):
+        change = low = high = 0.0
+        seen = "no"
+    elif difference.significant and change < 0:
         seen = "yes"
-    elif low > -_SMALL_FALL or looks_the_same():
+    elif low > -_SMALL_FALL or _looks_the_same(pairs, edit, embedder, seed):
         seen = "no"
     score = comparison.scores[edit]
     return Effect(edit, score.mauve, score.certified["mauve"].value, change, low, high, seen)
 
 
-def _looks_the_same(pairs: Mapping[str, tuple[Samples, Samples]], edit: str, embedder: AnyEmbedder, seed: int) -> bool:
+def _looks_the_same(pairs: Pairs, edit: str, embedder: AnyEmbedder, seed: int) -> bool:
     """Whether no difference is found between the texts and their edited selves, pair by pair: the sharpest look there is."""
     untouched, edited = (pairs[name][1] for name in (_UNTOUCHED, edit))
     if isinstance(embedder, JointEmbedder):  # each was embedded with the other half alone
