@@ -95,7 +95,7 @@ def test_an_audit_of_an_embedder_says_what_it_is_blind_to(mallow):
     blind = "words shuffled, lower case (the evidence falls by less than 0.05, if at all, or a text and its edited self"
     assert f"This embedder is blind to: {blind} cannot be told apart)." in out
     assert out.count("none: the same features") == 2
-    assert "-1.0000 to" not in out
+    assert "-1.0000 to +1.0000" not in out
     data = json.loads(mallow("audit human.jsonl -e letters:letters --repeats 1 --format json")[1])
     assert [effect["edit"] for effect in data["effects"]] == list(seen)
 

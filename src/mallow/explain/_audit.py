@@ -200,7 +200,7 @@ def _read_effect(comparison: Comparison, pairs: Pairs, edit: str, embedder: AnyE
     [difference] = [one for one in comparison.differences if one.first == edit]
     change, (low, high) = difference.difference["mauve"], difference.interval["mauve"]
     seen: Literal["yes", "no", "unclear"] = "unclear"
-    if np.array_equal(*(pairs[name][1].require_features() for name in (_UNTOUCHED, edit))):
+    if np.array_equal(pairs[_UNTOUCHED][1].require_features(), pairs[edit][1].require_features()):
         change = low = high = 0.0
         seen = "no"
     elif difference.significant and change < 0:
