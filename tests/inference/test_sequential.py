@@ -12,9 +12,9 @@ from scipy import special
 
 from mallow.engine import single_threaded_blas
 from mallow.estimate import Quantize
-from mallow.inference import MeanTest, crossing_probability, fit_mean_test, fit_sequential_test
+from mallow.inference import fit_sequential_test
 from mallow.inference._feature_views import GRID, VIEWS, fit_views
-from mallow.inference._sequential import START
+from mallow.inference._sequential import START, MeanTest, crossing_probability, fit_mean_test
 
 WIDTH = 6
 SPECTRUM = np.exp(-np.arange(WIDTH))
