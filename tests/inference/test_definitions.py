@@ -1,0 +1,153 @@
+"""Statistics counted by hand: p-values with ties, corrections, errors of few units. `tests/mutate.py` shows that they hold."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pytest import approx
+from scipy.stats import norm
+
+from held_out import samples
+from mallow.errors import InputError
+from mallow.inference import Certificate, find_space, find_units, holm, run_identity_test, subtract_certificates
+from mallow.inference._exchange import draw_exchanges
+from mallow.inference._identity import _tail_probability, share_as_large
+from mallow.results import Estimate
+from mallow.theory import Frontier
+
+# --- Holm
+
+
+@given(st.lists(st.sampled_from([0.0, 0.01, 0.02, 0.04, 0.3, 0.5, 1.0]), max_size=7))
+def test_holm_by_hand(p_values):
+    count, places = len(p_values), sorted(range(len(p_values)), key=p_values.__getitem__)
+    steps = [(count - rank) * p_values[place] for rank, place in enumerate(places)]
+    adjusted = holm(p_values)
+    for rank, place in enumerate(places):
+        assert adjusted[place] == min(1.0, max(steps[: rank + 1]))
+
+
+def test_holm_never_falls_where_p_values_rise():
+    assert holm([0.04, 0.01, 0.03]) == approx([0.06, 0.03, 0.06])  # alone the largest would be 1 · 0.04
+    assert holm([0.02, 0.02]) == approx([0.04, 0.04])
+    assert holm([0.7, 0.9]) == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("wrong", [-0.001, 1.001, math.nan])
+def test_holm_refuses_what_is_no_probability_among_those_that_are(wrong):
+    with pytest.raises(InputError, match="`p_values` must lie between 0 and 1"):
+        holm([0.5, wrong])
+
+
+# --- the test of identity
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=2, max_size=9))
+def test_a_p_value_is_the_share_of_all_rows_that_are_as_large_ties_and_the_observed_one_included(rows):
+    columns = [
+        [(value - np.mean(column)) / np.std(column) if np.std(column) else 0.0 for value in column]
+        for column in zip(*rows, strict=True)
+    ]
+    largest = [max(row) for row in zip(*columns, strict=True)]
+    as_large = sum(value >= largest[0] - 1e-9 for value in largest[1:])
+    assert share_as_large(np.array(rows, float)) == approx((1 + as_large) / (len(rows) - 1 + 1), abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_p_value_of_each_statistic_counts_ties_and_the_observed_one(seed):
+    # Pairs whose differences are 1 or −1: many of the 40 swaps give the same |Σ ± difference| as the observed one.
+    differences, y = np.array([1, 1, 1, -1, 1, -1, 1, 1]), np.array([0, 30, 70, 10, 90, 40, 20, 60])
+    sides = [(y + differences)[:, None].astype(float), y[:, None].astype(float)]
+    units = find_units(*map(samples, sides))
+    space = find_space(sides, units, seed)
+    test = run_identity_test(space, units, 1, permutations=40, seed=seed)
+    layout = np.repeat(np.arange(8), 2), space.places[0][np.argsort(space.places[0])].repeat(2) == np.arange(16)
+    signs = draw_exchanges(*layout, 40, np.random.default_rng([seed, 2])).signs
+    sums = np.abs(signs @ differences[np.argsort(space.places[0])])
+    ties = int((sums[1:] == sums[0]).sum())
+    assert ties > 2
+    expected = (1 + ties + int((sums[1:] > sums[0]).sum())) / (40 + 1)
+    means = [p for name, p in test.statistics.items() if name.startswith("means")]
+    assert means == approx([expected] * 4, abs=1e-12)
+
+
+def test_the_normal_tail_of_few_permutations_by_hand():
+    roots = np.array([[4.0, 1.0], [1.0, 1.0], [2.0, 1.0], [3.0, 1.0]])  # z = (4 − 2)/1 with ddof = 1; no spread: 0
+    assert _tail_probability(roots) == approx(2 * norm.sf(2.0))
+    assert _tail_probability(roots[:, :1]) == approx(norm.sf(2.0))
+    assert _tail_probability(roots[:, ::-1]) == approx(2 * norm.sf(2.0))
+    assert _tail_probability(np.array([[5.0, 9.0], [1.0, 1.0]])) == 1.0  # one permutation has no spread: 2 · ½
+    assert _tail_probability(np.array([[5.0], [1.0]])) == 0.5
+    assert _tail_probability(np.array([[0.0, 0.0, 0.0], [1.0, 2.0, 3.0], [2.0, 4.0, 1.0]])) == 1.0  # never above 1
+
+
+# --- differences of certificates
+
+
+def certificate_of(values, influence, highs=(1.0, 0.9, 0.7)):
+    curve = Frontier(np.array([0.5]), np.array([0.1]), np.array([0.1]), exact=True)
+    names = ("mauve", "frontier_integral", "midpoint")
+    estimates = {name: Estimate(value, 0.0, high) for name, value, high in zip(names, values, highs, strict=True)}
+    return Certificate(curve, estimates, np.asarray(influence, float), 5.0)
+
+
+INFLUENCE = np.array([[0.01, 0.02, 0.00], [0.03, -0.01, 0.01], [-0.04, -0.01, -0.01], [0.0, 0.0, 0.0]])
+ERRORS = np.sqrt((INFLUENCE**2).sum(axis=0) * 3 / 2)  # ddof = 1 over the three units that add something
+NORMAL = norm.ppf(0.975)
+
+
+def test_a_difference_by_hand():
+    first, second = certificate_of((0.9, 0.10, 0.05), 2 * INFLUENCE), certificate_of((0.8, 0.12, 0.05), INFLUENCE)
+    found = subtract_certificates(first, second)
+    differences = np.array([0.1, -0.02, 0.0])
+    assert list(found.value.values()) == approx(differences)
+    z = np.abs(differences) / (ERRORS * math.sqrt(2))
+    assert list(found.p_value.values()) == approx(2 * norm.sf(z))
+    for place, (low, high) in enumerate(found.interval.values()):
+        reach = NORMAL * ERRORS[place] * math.sqrt(2)
+        assert (low, high) == approx((differences[place] - reach, differences[place] + reach))
+
+
+@pytest.mark.parametrize("turned", [1.0, -1.0])
+def test_a_difference_counts_only_as_far_as_a_common_witness_agrees(turned):
+    values = ((0.9, 0.10, 0.05), (0.8, 0.12, 0.03))
+    pair = [certificate_of(one, times * INFLUENCE) for one, times in zip(values, (2, 1), strict=True)]
+    pair = pair if turned > 0 else pair[::-1]
+    differences = turned * np.array([0.1, -0.02, 0.02])
+    alone = np.abs(differences) / ERRORS
+    common = turned * np.array([1.3, 3.0, 50.0])  # less than alone; of the other sign; more than alone
+    found = subtract_certificates(*pair, common=common)
+    assert alone[0] > 1.3
+    z = np.array([1.3, 0.0, alone[2]])
+    assert list(found.p_value.values()) == approx(2 * norm.sf(z))
+    reach = np.maximum(NORMAL * ERRORS, NORMAL * np.abs(differences) / np.maximum(z, 1.0))
+    ends = np.array(list(found.interval.values()))
+    assert ends == approx(np.clip(np.stack([differences - reach, differences + reach], axis=1), -1.0, 1.0))
+
+
+def test_a_difference_stays_in_the_range_of_its_summary():
+    wide = 100 * INFLUENCE
+    found = subtract_certificates(certificate_of((0.9, 0.1, 0.05), 2 * wide), certificate_of((0.8, 0.1, 0.0), wide))
+    assert list(found.interval.values()) == [(-1.0, 1.0), (-0.9, 0.9), (-0.7, 0.7)]
+
+
+def test_differences_without_errors():
+    nothing = np.zeros((4, 3))
+    same = subtract_certificates(certificate_of((0.9, 0.1, 0.1), nothing), certificate_of((0.9, 0.1, 0.1), nothing))
+    assert list(same.p_value.values()) == [1.0] * 3
+    assert list(same.interval.values()) == [(-1.0, 1.0), (-0.9, 0.9), (-0.7, 0.7)]  # anything is possible
+    other = subtract_certificates(certificate_of((0.9, 0.1, 0.1), nothing), certificate_of((0.5, 0.2, 0.0), nothing))
+    assert list(other.p_value.values()) == [0.0] * 3
+    assert list(other.interval.values()) == [(approx(d), approx(d)) for d in (0.4, -0.1, 0.1)]
+    # Both have errors, though their difference has none: equal for certain.
+    equal = subtract_certificates(
+        certificate_of((0.9, 0.1, 0.1), INFLUENCE), certificate_of((0.9, 0.1, 0.1), INFLUENCE)
+    )
+    assert list(equal.p_value.values()) == [1.0] * 3
+    assert list(equal.interval.values()) == [(0.0, 0.0)] * 3
+    tiny = subtract_certificates(
+        certificate_of((0.9 + 5e-13, 0.1, 0.1), nothing), certificate_of((0.9, 0.1, 0.1), nothing)
+    )
+    assert (tiny.value["mauve"], tiny.p_value["mauve"]) == (0.0, 1.0)  # a difference of rounding is none
