@@ -155,7 +155,8 @@ def test_samples_with_ids_are_paired_by_id():
         assert one.interval[name] != approx(torn.interval[name], rel=1e-3)
     other = Samples(features=SYSTEMS["same"], ids=(*ids[:-1], "another"))
     with pytest.warns(
-        EstimateWarning, match="b: 1 ids, such as 'another', are not in the reference: samples are paired by position"
+        EstimateWarning,
+        match="b: the id 'another' is not in the reference: only samples whose ids the reference has are paired",
     ):
         compare(reference, {"b": other}, repeats=1)
     names = Samples(features=SYSTEMS["same"], ids=tuple(f"{i}.png" for i in range(1000)))
@@ -243,8 +244,11 @@ def test_a_gap_that_all_published_scores_miss_is_ranked():
 def test_samples_of_other_sizes_are_not_paired():
     found = quietly(compare, X, {"a": sample(700, 0.1, 1), "b": sample(800, 0.8, 2)}, repeats=1)
     assert found.winner == "a"
-    assert "a: the sample sizes differ (1000 and 700)" in str(found)
+    assert "the systems have different numbers of samples, from 700 (a) to 800 (b)" in str(found)
+    assert "the sample sizes differ" not in str(found)  # the caveat above says more
     assert [one.kind for one in found.scores["a"].caveats] == ["few samples", "unequal sizes"]  # its own, also in here
+    alike = quietly(compare, X, {"a": sample(700, 0.1, 1), "b": sample(700, 0.8, 2)}, repeats=1)
+    assert "a and b: the sample sizes differ (1000 and 700)" in str(alike)
     assert {one.system for one in found.scores["b"].caveats} == {"b"}
 
 

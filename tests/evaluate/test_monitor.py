@@ -298,6 +298,17 @@ def test_prompts_are_units_where_there_are_no_ids():
     assert monitor.p_value == 1.0
 
 
+def test_the_one_prompt_of_all_samples_makes_no_unit():
+    human, measure = draw(1200, 0), Measure(Quantize(bins=60))
+    asked, plain = (
+        Monitor(Samples(features=human, prompts=prompts), measure=measure) for prompts in (["Write."] * 1200, None)
+    )
+    for monitor, prompts in ((asked, ["Write."] * 500), (plain, None)):
+        monitor.update(Samples(features=MODEL, prompts=prompts))
+    assert asked.p_values == plain.p_values
+    assert asked.compute().caveats == plain.compute().caveats
+
+
 def test_prompts_that_fitted_the_bins_are_left_out_of_the_alarm_and_stay_in_the_score():
     names = [str(place) for place in range(400)]
     monitor = Monitor(Samples(features=draw(400, 0), ids=names), measure=Measure(Quantize(bins=20)))

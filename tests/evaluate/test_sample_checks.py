@@ -212,8 +212,10 @@ def test_several_samples_per_prompt():
     ]
     prompts = Samples(features=of_features(300).features, prompts=ids)
     assert only(of_features(100, prompts=ids[::3]), prompts, *NEW)[1].kind == "generations"
-    one = only(of_features(300), of_features(300, prompts=["p"] * 300), *NEW)[1]
+    one = only(of_features(300), of_features(300, ids=["p"] * 300), *NEW)[1]
     assert one.message.startswith("300 samples for 1 prompt: ")
+    # One prompt for all samples makes no groups.
+    assert raised(of_features(300), of_features(300, prompts=["p"] * 300), *NEW) == []
 
 
 @pytest.mark.parametrize(("missing", "kind"), [(10, "generations"), (11, "uneven generations")])

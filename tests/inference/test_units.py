@@ -38,6 +38,20 @@ def test_without_ids_those_with_the_same_prompt_are_one_unit():
     assert [own.tolist() for own in find_units(human, model).sets] == [[0, 1, 0], [1, 2]]
 
 
+@pytest.mark.parametrize("size", [4, 3])
+def test_one_prompt_for_all_samples_tells_nothing_apart(size):
+    human, model = Samples(features=rows(4)), Samples(features=rows(size, 1))
+    plain = find_units(human, model)
+    for same in ("", "Write a story."):
+        asked = [Samples(features=side.features, prompts=[same] * len(side)) for side in (human, model)]
+        for sides in (asked, (human, asked[1]), (asked[0], model)):
+            units = find_units(*sides)
+            assert [own.tolist() for own in units.sets] == [own.tolist() for own in plain.sets]
+            assert np.array_equal(units.keys, plain.keys)
+    alone = find_units(Samples(features=rows(2), prompts=["a", "b"]), Samples(features=rows(1, 1), prompts=["b"]))
+    assert [own.tolist() for own in alone.sets] == [[0, 1], [1]]  # a single sample may well have a partner
+
+
 def test_row_i_of_equally_long_arrays_is_one_unit():
     units = find_units(samples(rows(4)), samples(rows(4, 1)), samples(rows(3, 2)), samples(rows(3, 3)))
     assert [own.tolist() for own in units.sets] == [[0, 1, 2, 3], [0, 1, 2, 3], [4, 5, 6], [4, 5, 6]]

@@ -66,7 +66,7 @@ def _quantile_bounds(ordered: Numbers, level: float, independent: int) -> tuple[
 
 def count_independent(samples: Samples) -> int:
     """The number of independent samples: several generations for one prompt are alike, and count as one."""
-    groups = samples.ids or samples.prompts
+    groups = samples.unit_names
     return len(samples) if groups is None else len(set(groups))
 
 

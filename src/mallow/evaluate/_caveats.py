@@ -20,8 +20,10 @@ _BINS_PER_SAMPLE = 0.2  # chosen: twice the published n/10
 _LARGEST_BIN = 0.3  # share of each side
 _LARGEST_BIN_RATIO = 5.0  # times 1/bins
 # Where the measure ignores the lengths of rows and that hides a gap, this is why lengths differ, bins are crowded, or the
-# score misses what the evidence shows.
-_EXPLAINED_BY = dict.fromkeys(("norm", "one bin", "blind score"), "length normalisation")
+# score misses what the evidence shows. That systems have different sizes says more than that each differs from the reference.
+_EXPLAINED_BY = dict.fromkeys(("norm", "one bin", "blind score"), "length normalisation") | {
+    "unequal sizes": "system sizes"
+}
 
 
 def size_caveats(n: int, m: int) -> list[Caveat]:

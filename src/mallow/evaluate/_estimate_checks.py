@@ -141,7 +141,7 @@ def _ignores_lengths(measure: Measure) -> bool:
 
 
 def _independent(samples: Samples) -> int:
-    labels = samples.ids or samples.prompts
+    labels = samples.unit_names
     return len(samples) if labels is None else len(set(labels))
 
 

@@ -57,7 +57,8 @@ def match_prompts(reference: Samples, samples: Samples) -> tuple[Samples, list[C
     if missing:
         if place.keys().isdisjoint(samples.ids):
             return _as_one(samples), []
-        text = f"{len(missing)} ids, such as {missing[0]!r}, are not in the reference: samples are paired by position."
+        count = f"{len(missing)} ids, such as {missing[0]!r}, are" if len(missing) > 1 else f"the id {missing[0]!r} is"
+        text = f"{count} not in the reference: only samples whose ids the reference has are paired with it."
         return _as_one(samples), [Caveat("unmatched ids", text, values={"ids": len(missing)})]
     order = np.argsort([place[each] for each in samples.ids], kind="stable")
     order = order.reshape(prompts, times).T.ravel()  # one generation after the other

@@ -141,7 +141,8 @@ class Monitor:
         kept = isinstance(measure.estimator.codebook, Codebook)
         self.reference_counts = self._codebook.count(rows if kept else rows[order[fitting:]])
         self.counts = np.zeros_like(self.reference_counts)
-        names = samples.ids or samples.prompts
+        names = samples.unit_names
+        self._one_prompt = set(samples.prompts or ()) if names is None else set()  # of all reference samples
         self._test = fit_sequential_test(
             self._codebook,
             rows[order[:fitting]],
@@ -190,8 +191,16 @@ class Monitor:
         rows = as_features("batch", samples.require_features(), least=1)
         with single_threaded_blas():
             counts = self._codebook.count(rows)
-            self._test.update(self._looks, rows, counts, samples.ids or samples.prompts)
+            self._test.update(self._looks, rows, counts, self._names(samples))
         self.counts = self.counts + counts
+
+    def _names(self, samples: Samples) -> tuple[str, ...] | None:
+        """Ids or prompts of a batch, unless it has the one prompt of all reference samples; one batch may well have one prompt."""
+        return (
+            None
+            if not samples.ids and set(samples.prompts or ()) == self._one_prompt
+            else samples.ids or samples.prompts
+        )
 
     def compute(self) -> Score:
         """The score of all samples since the last reset, with its interval and the self-score; it changes nothing.

@@ -70,13 +70,8 @@ def check_samples(pairs: Mapping[str, tuple[Samples, Samples]]) -> dict[str, lis
     return caveats
 
 
-def _labels(samples: Samples) -> tuple[str, ...] | None:
-    """What tells which samples belong together: ids or, without them, prompts."""
-    return samples.ids or samples.prompts
-
-
 def _count_prompts(samples: Samples) -> int:
-    labels = _labels(samples)
+    labels = samples.unit_names
     return len(samples) if labels is None else len(set(labels))
 
 
@@ -168,7 +163,7 @@ def _relative_spread(x: NDArray[Any], y: NDArray[Any]) -> float:
 
 def _generation_caveats(samples: Samples, name: str) -> Iterator[Caveat]:
     """A caveat about several samples per prompt."""
-    labels = _labels(samples)
+    labels = samples.unit_names
     counts = [] if labels is None else list(Counter(labels).values())
     n, prompts = len(samples), len(counts)
     if prompts in (0, n):
@@ -195,7 +190,7 @@ def _prompt_caveats(reference: Samples, samples: Samples, name: str) -> Iterator
     """A caveat about prompts of one side that the other lacks, if the two have some in common."""
     if reference.kind == "image":  # the ids are file names, which may be alike by accident
         return
-    own, others = set(_labels(samples) or ()), set(_labels(reference) or ())
+    own, others = set(samples.unit_names or ()), set(reference.unit_names or ())
     alone, missing = len(own - others), len(others - own)
     if own.isdisjoint(others) or max(alone / len(own), missing / len(others)) <= _UNMATCHED:
         return

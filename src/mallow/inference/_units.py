@@ -70,9 +70,9 @@ class Units:
 def find_units(reference: Samples, *systems: Samples) -> Units:
     """The units of the reference and of systems that have features.
 
-    Samples with the same id are one unit; without ids, those with the same prompt. A set that has neither is matched by
-    row numbers with a set of the same size: row i of equally long arrays is one unit. Pairing rows that are in fact
-    independent costs nothing. Where every sample of a set without ids occurs twice or more, equally often, its copies are
+    Samples with the same id are one unit; without ids, those with the same prompt, unless all samples of the set have it
+    (`Samples.unit_names`). A set that has neither is matched by row numbers with a set of the same size: row i of equally
+    long arrays is one unit. Pairing rows that are in fact independent costs nothing. Where every sample of a set without ids occurs twice or more, equally often, its copies are
     one unit. All other samples are units of their own.
 
     Examples
@@ -115,7 +115,7 @@ def _number_samples(sets: tuple[Samples, ...]) -> tuple[tuple[Indices, ...], dic
     by_size: dict[int, Indices] = {}  # the units of the first set of each size, those with names before the others
     units: list[Indices | None] = []
     for samples in sets:
-        names = samples.ids or samples.prompts
+        names = samples.unit_names
         if names is None:
             units.append(None)
             continue
@@ -137,7 +137,7 @@ def _merge_copies(sets: tuple[Samples, ...], units: tuple[Indices, ...]) -> tupl
     """The units, with one for all copies of a sample in sets without names that were repeated as a whole."""
     links = []
     for samples, own in zip(sets, units, strict=True):
-        if samples.ids or samples.prompts or samples.features is None:
+        if samples.unit_names or samples.features is None:
             continue
         keys = content_keys([samples.features])[0]
         _, first, group, times = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)

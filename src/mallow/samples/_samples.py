@@ -132,6 +132,23 @@ class Samples:
         return None if name is None else str(name)
 
     @property
+    def unit_names(self) -> tuple[str, ...] | None:
+        """What tells which samples belong together: ids or, without them, prompts.
+
+        None without either, and without ids if all samples have one and the same prompt: it tells nothing apart.
+
+        Examples
+        --------
+        >>> Samples(texts=["a", "b", "c"], prompts=["1", "1", "2"]).unit_names
+        ('1', '1', '2')
+        >>> Samples(texts=["a", "b", "c"], prompts=["", "", ""]).unit_names is None
+        True
+        """
+        if self.ids or self.prompts is None:
+            return self.ids
+        return self.prompts if len(self.prompts) == 1 or len(set(self.prompts)) > 1 else None
+
+    @property
     def generations(self) -> int | None:
         """The number of samples per id (per prompt, if there are no ids); None if it varies.
 
