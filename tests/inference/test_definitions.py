@@ -9,11 +9,22 @@ from hypothesis import strategies as st
 from pytest import approx
 from scipy.stats import norm
 
-from held_out import samples
+from held_out import learn, samples
 from mallow.errors import InputError
-from mallow.inference import Certificate, find_space, find_units, holm, run_identity_test, subtract_certificates
-from mallow.inference._exchange import draw_exchanges
+from mallow.inference import (
+    Certificate,
+    _leave_out,
+    find_space,
+    find_units,
+    holm,
+    run_identity_test,
+    subtract_certificates,
+)
+from mallow.inference._exchange import draw_exchanges, exchangeable_rows
+from mallow.inference._folds import _scatter, deal_folds
 from mallow.inference._identity import _tail_probability, share_as_large
+from mallow.inference._leave_out import LeaveUnitOut
+from mallow.inference._stack import _half_on_each_side, stack_views
 from mallow.results import Estimate
 from mallow.theory import Frontier
 
@@ -81,6 +92,14 @@ def test_the_normal_tail_of_few_permutations_by_hand():
     assert _tail_probability(np.array([[5.0, 9.0], [1.0, 1.0]])) == 1.0  # one permutation has no spread: 2 · ½
     assert _tail_probability(np.array([[5.0], [1.0]])) == 0.5
     assert _tail_probability(np.array([[0.0, 0.0, 0.0], [1.0, 2.0, 3.0], [2.0, 4.0, 1.0]])) == 1.0  # never above 1
+
+
+@pytest.mark.parametrize("side", [True, False], ids=["reference", "model"])
+def test_up_to_a_tenth_of_a_side_is_left_out_for_want_of_a_counterpart(side):
+    for pairs, left_out in ((28, 3), (27, 3), (26, 0)):  # a unit of three rows of one side: 9.7 %, 10 %, 10.3 %
+        unit = np.concatenate([np.repeat(np.arange(pairs), 2), np.full(3, pairs)])
+        is_reference = np.concatenate([np.tile([True, False], pairs), np.full(3, side)])
+        assert (~exchangeable_rows(unit, is_reference)).sum() == left_out
 
 
 # --- differences of certificates
@@ -151,3 +170,67 @@ def test_differences_without_errors():
         certificate_of((0.9 + 5e-13, 0.1, 0.1), nothing), certificate_of((0.9, 0.1, 0.1), nothing)
     )
     assert (tiny.value["mauve"], tiny.p_value["mauve"]) == (0.0, 1.0)  # a difference of rounding is none
+
+
+# --- units, folds and the stack
+
+
+def test_wide_samples_that_differ_in_a_late_column_are_no_copies():
+    few = np.random.default_rng(0).normal(size=(25, 16))
+    x = np.concatenate([few, few])
+    late = np.arange(50.0)[:, None]
+    other = samples(np.arange(30.0)[:, None])
+    assert find_units(samples(x), other).count == 25 + 30
+    assert find_units(samples(np.concatenate([x, late], axis=1)), other).count == 50 + 30
+
+
+def test_keys_are_scattered_as_by_splitmix64():
+    # The outputs of splitmix64 with the seed 1234567, as the tests of other implementations have them.
+    expected = [6457827717110365317, 3203168211198807973, 9817491932198370423, 4593380528125082431]
+    assert [int(_scatter(np.array([1234567], np.uint64), step)[0]) for step in range(4)] == expected
+
+
+def test_folds_do_not_depend_on_the_numbers_of_units_where_both_sides_have_equally_many():
+    rng = np.random.default_rng(0)
+    keys = rng.integers(2**63, size=8, dtype=np.uint64)
+    is_reference = np.arange(8) < 4
+    options = {"folds": 3, "assignments": 2, "seed": 0}
+    expected = deal_folds(np.arange(8), keys, is_reference, **options).of_row
+    for _ in range(10):
+        order = rng.permutation(8)  # of the numbers; the rows stay
+        assert np.array_equal(deal_folds(np.argsort(order), keys[order], is_reference, **options).of_row, expected)
+
+
+def test_both_sides_count_half_whatever_their_weights():
+    is_reference, weight = np.array([True, False, False, True, False]), np.array([1.0, 2.0, 3.0, 4.0, 15.0])
+    assert _half_on_each_side(weight, is_reference) == approx([0.1, 0.05, 0.075, 0.4, 0.375])
+
+
+@pytest.mark.parametrize("constant", [5.0, -5.0, 0.0])
+def test_a_view_that_says_the_same_of_all_counts_nothing_whatever_it_says(constant):
+    rng = np.random.default_rng(0)
+    unit, is_reference = np.repeat(np.arange(60), 2), np.tile([True, False], 60)
+    folds = deal_folds(unit, np.arange(60, dtype=np.uint64), is_reference, folds=3, assignments=1, seed=0)
+    scores = rng.normal(size=(1, 3, 120)) + np.where(is_reference, 1.0, -1.0)
+    rounding = constant * (1.0 + 1e-15 * rng.normal(size=(1, 3, 120)))
+    options = {"is_reference": is_reference, "weight": np.full(120, 1 / 120), "unit": unit}
+    h = [
+        stack_views(views, views[:0, 0], folds.of_row[0], folds, **options)
+        for views in (scores, np.concatenate([scores, rounding]))
+    ]
+    assert np.abs(h[0]).min() > 0
+    assert h[1] == approx(h[0], abs=1e-9)
+
+
+def test_units_are_left_out_alike_in_one_block_and_in_many(monkeypatch):
+    rng = np.random.default_rng(0)
+    ids = [name for name, size in enumerate([1, 2, 3, 6, 1, 2, 3, 6, 1, 1]) for _ in range(size)]
+    space = learn((rng.normal(size=(26, 7)), ids), (rng.normal(size=(12, 7)), range(12))).space
+    values = rng.normal(size=(2, len(space.points)))
+    whole = LeaveUnitOut(space, (0.1, 1.0))
+    monkeypatch.setattr(_leave_out, "_NUMBERS", 1)  # each unit is a block
+    blocks = LeaveUnitOut(space, (0.1, 1.0))
+    for place in (0, 1):
+        assert blocks.correct(values, place) == approx(whole.correct(values, place), rel=1e-9)
+        assert blocks.own(values, place) == approx(whole.own(values, place), rel=1e-9, abs=1e-12)
+        assert blocks.radius(place) == approx(whole.radius(place), rel=1e-9)
