@@ -1,4 +1,4 @@
-"""How much of the plug-in bias does `debiased` remove, and does it ever harm?
+"""How much of the plug-in bias does `extrapolated` remove, and does it ever harm?
 
     python experiments/debiasing/run.py        about 20 minutes
 
@@ -18,11 +18,11 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from synthetic import Progress, write, zipf
 
-from mallow import Masses, area, debiased, integral, smoothing
-from mallow.theory._debias import _extrapolate
+from mallow import Masses, area, extrapolated, integral, smoothing
+from mallow.theory._extrapolate import _extrapolate
 
 TRIALS, SCALE, BINS, SPARSITY = 100, 5.0, (100, 500), (0.01, 0.03, 0.1, 0.3, 1.0)
-BASE, OURS = "Krichevsky–Trofimov", "debiased"
+BASE, OURS = "Krichevsky–Trofimov", "extrapolated"
 
 
 def pairs() -> list[tuple[str, str]]:
@@ -55,7 +55,7 @@ def estimates(a: np.ndarray, b: np.ndarray) -> dict[str, tuple[np.ndarray, np.nd
     plain = {BASE: smoothing.krichevsky_trofimov, "Empirical": smoothing.empirical, "Laplace": smoothing.laplace}
     plain["Good–Turing"] = smoothing.good_turing
     found = {name: summaries(Masses.from_histograms(smooth(a), smooth(b))) for name, smooth in plain.items()}
-    found[OURS] = summaries(debiased(a, b))
+    found[OURS] = summaries(extrapolated(a, b))
     found["2F − H"] = summaries(_extrapolate(a, b, lambda change, n, m: np.ones_like(change[..., :1])))
     return found
 

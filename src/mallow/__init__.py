@@ -29,7 +29,7 @@ _PACKAGES = {
         "results": "Estimate",
         "samples": "Samples read write",
         "theory": "CHI2 CHI2_INTEGRAL HELLINGER2 JS KL KL_INTEGRAL LE_CAM TV Divergence Frontier Masses Partition"
-        " area conjugate debiased frontier integral interpolated linear_cost midpoint skew_js",
+        " area conjugate extrapolated frontier integral interpolated linear_cost midpoint skew_js",
     }.items()
     for name in names.split()
 }

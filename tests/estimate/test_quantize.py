@@ -5,13 +5,13 @@ import pytest
 from pytest import approx
 
 from estimate_truths import eight_clusters
-from mallow import EstimateWarning, InputError, Masses, area, debiased, integral, smoothing
+from mallow import EstimateWarning, InputError, Masses, area, extrapolated, integral, smoothing
 from mallow.estimate import Codebook, Quantize, Reduce, split_size
 
 X, Y = eight_clusters(600), eight_clusters(600, shift=0.3, seed=1)
 
 
-@pytest.mark.parametrize("smooth", [smoothing.krichevsky_trofimov, smoothing.empirical, debiased])
+@pytest.mark.parametrize("smooth", [smoothing.krichevsky_trofimov, smoothing.empirical, extrapolated])
 @pytest.mark.parametrize("reduce", [None, Reduce(), Reduce(dimension=3, normalise=False)])
 def test_the_score_is_exactly_symmetric_and_free_of_the_order_of_rows(smooth, reduce):
     estimator = Quantize(bins=40, smoothing=smooth, reduce=reduce)
@@ -47,7 +47,7 @@ def test_the_partition_is_kept_and_is_what_was_counted():
 
 
 def test_identical_samples_score_exactly_one():
-    for estimator in (Quantize(), Quantize(smoothing=smoothing.empirical), Quantize(smoothing=debiased)):
+    for estimator in (Quantize(), Quantize(smoothing=smoothing.empirical), Quantize(smoothing=extrapolated)):
         masses = estimator(X, X.copy(), rng=0)
         assert area(masses, scale=5) == 1.0
         assert integral(masses) == 0.0
@@ -183,9 +183,11 @@ def test_reprs_are_signatures():
     assert repr(Quantize()) == (
         "Quantize(bins=auto, smoothing=krichevsky_trofimov, reduce=Reduce(variance=0.9, normalise=True))"
     )
-    other = Quantize(bins=7, smoothing=debiased, reduce=Reduce(dimension=5, normalise=False), restarts=3, max_iter=9)
+    other = Quantize(
+        bins=7, smoothing=extrapolated, reduce=Reduce(dimension=5, normalise=False), restarts=3, max_iter=9
+    )
     assert repr(other) == (
-        "Quantize(bins=7, smoothing=debiased, reduce=Reduce(dimension=5, normalise=False), restarts=3, max_iter=9)"
+        "Quantize(bins=7, smoothing=extrapolated, reduce=Reduce(dimension=5, normalise=False), restarts=3, max_iter=9)"
     )
 
 

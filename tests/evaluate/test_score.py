@@ -21,7 +21,7 @@ from mallow import (
     Score,
     area,
     compare,
-    debiased,
+    extrapolated,
     frontier,
     integral,
     midpoint,
@@ -138,7 +138,7 @@ SETTINGS = [  # n, m, width, shift, options
     (80, 80, 60, 0.1, {"measure": Measure(divergence=CHI2, scale=1), "repeats": 1}),
     (90, 90, 4, 0.2, {"measure": Measure(divergence=TV, scale=2), "repeats": 1}),
     (100, 100, 4, 0.0, {"measure": MAUVE_2021, "repeats": 1}),
-    (100, 100, 4, 0.4, {"measure": Measure(Quantize(smoothing=debiased)), "repeats": 2}),
+    (100, 100, 4, 0.4, {"measure": Measure(Quantize(smoothing=extrapolated)), "repeats": 2}),
 ]
 
 
@@ -307,7 +307,7 @@ def test_identical_samples_score_exactly_one():
 
 
 def test_json_loses_nothing(near, far):
-    few = quietly(score, X[FEW], NEAR[:150], repeats=1, measure=Measure(Quantize(smoothing=debiased)))
+    few = quietly(score, X[FEW], NEAR[:150], repeats=1, measure=Measure(Quantize(smoothing=extrapolated)))
     for one in (near, far, few):
         text = one.to_json()
         again = Score.from_json(text)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pytest import approx
 
 from explain.planted import TEXTS, TWELVE_BINS, TWO_BINS, X, Y, lengths_as_features, with_loops
-from mallow import MAUVE_STAR, EstimateWarning, InputError, Measure, Neighbors, Quantize, Samples, debiased, score
+from mallow import MAUVE_STAR, EstimateWarning, InputError, Measure, Neighbors, Quantize, Samples, extrapolated, score
 from mallow.embed import NGramKernel
 from mallow.errors import Caveat
 from mallow.evaluate import hold_out, score_embedded
@@ -173,8 +173,8 @@ def test_a_joint_embedder_works_too():
             r"`measure` must have bins to tell regions apart; its estimator is Neighbors\(.*\)\. Use Measure\(Quantize\(\)\)\.",
         ),
         (
-            {"measure": Measure(Quantize(smoothing=debiased))},
-            r"`measure` must smooth each bin separately, so that the gap can be split into bins; `debiased` extrapolates from "
+            {"measure": Measure(Quantize(smoothing=extrapolated))},
+            r"`measure` must smooth each bin separately, so that the gap can be split into bins; `extrapolated` looks at "
             r"half-samples\. Use the default smoothing of Quantize\(\)\.",
         ),
     ],

@@ -22,7 +22,7 @@ from mallow.inference._unit_bins import (
     order_units,
 )
 from mallow.inference._units import Units
-from mallow.theory import Partition, compute_frontier, debiased
+from mallow.theory import Partition, compute_frontier, extrapolated
 
 
 @st.composite
@@ -261,7 +261,7 @@ def test_the_line_through_other_masses_is_near():
     assert q == approx(smoothing.braess_sauer(OTHERS), abs=0.3 / OTHERS.sum())
 
 
-@pytest.mark.parametrize("masses", [debiased(COUNTS, OTHERS), Masses(np.full(3, 1 / 3), np.full(3, 1 / 3))])
+@pytest.mark.parametrize("masses", [extrapolated(COUNTS, OTHERS), Masses(np.full(3, 1 / 3), np.full(3, 1 / 3))])
 def test_masses_of_other_atoms_are_taken_as_add_half(masses):
     bins = bins_of(COUNTS, OTHERS)
     assert masses_by_count(bins, masses) == add_to_counts(bins, 0.5)

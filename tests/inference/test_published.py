@@ -11,7 +11,7 @@ from pytest import approx
 from mallow import CHI2, HELLINGER2, KL, TV, Masses, area, conjugate, integral, midpoint, smoothing
 from mallow.estimate import Quantize
 from mallow.inference import Units, debiased_estimate, published_interval
-from mallow.theory import Partition, compute_frontier, debiased
+from mallow.theory import Partition, compute_frontier, extrapolated
 
 NAMES = ("mauve", "frontier_integral", "midpoint")
 ADD_HALF = Quantize().smooth
@@ -66,7 +66,7 @@ MEASURES = [
     (ADD_HALF, KL),
     (Quantize(smoothing=smoothing.empirical).smooth, KL),
     (Quantize(smoothing=smoothing.good_turing).smooth, KL),
-    (Quantize(smoothing=debiased).smooth, KL),
+    (Quantize(smoothing=extrapolated).smooth, KL),
     (ADD_HALF, CHI2),
     (ADD_HALF, TV),
     (ADD_HALF, HELLINGER2),

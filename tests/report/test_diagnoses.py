@@ -6,7 +6,7 @@ import warnings
 import numpy as np
 import pytest
 
-from mallow import EstimateWarning, Gaussian, Measure, Quantize, compare, debiased, diagnose
+from mallow import EstimateWarning, Gaussian, Measure, Quantize, compare, diagnose, extrapolated
 from mallow.report import compare_and_diagnose
 
 MEASURE = Measure(Quantize(bins=20))
@@ -61,7 +61,7 @@ def test_what_the_comparison_learned_is_not_learned_again(texts, monkeypatch):
         assert diagnosis.verdict == comparison.scores[name].verdict
 
 
-@pytest.mark.parametrize("estimator", [Gaussian(), Quantize(bins=20, smoothing=debiased)])
+@pytest.mark.parametrize("estimator", [Gaussian(), Quantize(bins=20, smoothing=extrapolated)])
 def test_a_measure_that_cannot_be_split_into_bins_has_no_diagnoses(texts, estimator):
     human, systems = texts
     near = {"near": systems["near"]}

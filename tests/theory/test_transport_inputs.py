@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mallow import InputError, Masses, Quantize, debiased
+from mallow import InputError, Masses, Quantize, extrapolated
 from mallow.transport import (
     barycentric_frontier,
     entropic_cost,
@@ -78,11 +78,11 @@ def test_masses_without_centres_are_refused(function):
         match=r"`masses` must be one pair of histograms whose bins have centres\. Take them from mallow\.Quan",
     ):
         function(Masses.from_histograms([0.5, 0.5], [0.5, 0.5]))
-    extrapolated = Quantize(bins=10, smoothing=debiased, reduce=None)(
+    masses = Quantize(bins=10, smoothing=extrapolated, reduce=None)(
         gaussian_points(200, 2), gaussian_points(200, 2, seed=1)
     )
     with pytest.raises(
         InputError,
-        match=r"must be two plain histograms; got an extrapolation \(debiased\), with negative weights\. Pass",
+        match=r"must be two plain histograms; got an extrapolation from half-samples, with negative weights\. Pass",
     ):
-        function(extrapolated)
+        function(masses)

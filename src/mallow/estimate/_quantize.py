@@ -18,7 +18,7 @@ from mallow.estimate._kmeans import Clustering, lloyd
 from mallow.estimate._nearest import nearest_centres
 from mallow.estimate._pca import Reduction
 from mallow.estimate._reduce import Reduce, distinct_points
-from mallow.theory import Array, Masses, Partition, debiased
+from mallow.theory import Array, Masses, Partition, extrapolated
 from mallow.theory.smoothing import krichevsky_trofimov
 
 __all__ = ["Prepared", "Quantize", "split_size"]
@@ -58,7 +58,7 @@ class Quantize:
         The number of clusters k. "auto": a tenth of the smaller sample, at least 2, as published (500 for 5,000). More
         bins detect finer differences but have more plug-in bias, which falls like bins/n.
     smoothing : callable
-        A function of `mallow.theory.smoothing` (counts → probabilities), or `mallow.debiased`. Add-1/2 is the paper's default
+        A function of `mallow.theory.smoothing` (counts → probabilities), or `mallow.extrapolated`. Add-1/2 is the paper's default
         (the starred scores); `smoothing.empirical` is the original of 2021.
     reduce : Reduce or None
         Reduction before clustering; by default the published one. None: cluster the features as they are.
@@ -181,8 +181,8 @@ class Quantize:
 
     def smooth(self, p_counts: Array, q_counts: Array) -> Masses:
         """The masses of two histograms of counts, with any leading axes."""
-        if self.smoothing is debiased:
-            return debiased(p_counts, q_counts)
+        if self.smoothing is extrapolated:
+            return extrapolated(p_counts, q_counts)
         smooth_one: Callable[[Any], Array] = self.smoothing  # type: ignore[assignment]
         return Masses.from_histograms(smooth_one(p_counts), smooth_one(q_counts))
 

@@ -28,7 +28,7 @@ from mallow.explain._region import Example, Region, Telltale
 from mallow.inference import Evidence
 from mallow.reasons import LEVEL, find_reasons, terms_of_groups
 from mallow.samples import Samples
-from mallow.theory import Array, debiased
+from mallow.theory import Array, extrapolated
 
 __all__ = ["diagnose", "diagnose_embedded"]
 
@@ -156,9 +156,9 @@ def _check_estimator(measure: Measure) -> Quantize:
         raise InputError(
             f"`measure` must have bins to tell regions apart; its estimator is {estimator!r}. Use Measure(Quantize())."
         )
-    if estimator.smoothing is debiased:
+    if estimator.smoothing is extrapolated:
         raise InputError(
-            "`measure` must smooth each bin separately, so that the gap can be split into bins; `debiased` extrapolates from "
+            "`measure` must smooth each bin separately, so that the gap can be split into bins; `extrapolated` looks at "
             "half-samples. Use the default smoothing of Quantize()."
         )
     return estimator

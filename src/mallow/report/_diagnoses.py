@@ -12,7 +12,7 @@ from mallow.embed import AnyEmbedder
 from mallow.estimate import Quantize
 from mallow.evaluate import MAUVE_STAR, Comparison, Measure, compare_pairs, embed_pairs
 from mallow.explain import Diagnosis, diagnose_embedded
-from mallow.theory import debiased
+from mallow.theory import extrapolated
 
 __all__ = ["compare_and_diagnose"]
 
@@ -49,4 +49,4 @@ def compare_and_diagnose(
 
 def _splits_into_bins(measure: Measure) -> bool:
     """Whether `diagnose` takes the measure."""
-    return isinstance(measure.estimator, Quantize) and measure.estimator.smoothing is not debiased
+    return isinstance(measure.estimator, Quantize) and measure.estimator.smoothing is not extrapolated

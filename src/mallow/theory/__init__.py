@@ -5,7 +5,6 @@ Three more modules list public names of their own: `mallow.theory.smoothing`, `m
 """
 
 from mallow.theory._arrays import Array
-from mallow.theory._debias import debiased
 from mallow.theory._divergence import (
     CHI2,
     CHI2_INTEGRAL,
@@ -20,6 +19,7 @@ from mallow.theory._divergence import (
     interpolated,
     skew_js,
 )
+from mallow.theory._extrapolate import extrapolated
 from mallow.theory._frontier import Frontier, Grid, compute_frontier, frontier
 from mallow.theory._masses import Masses, Partition
 from mallow.theory._summaries import area, closed_integral, integral, linear_cost, midpoint
@@ -43,7 +43,7 @@ __all__ = [
     "closed_integral",
     "compute_frontier",
     "conjugate",
-    "debiased",
+    "extrapolated",
     "frontier",
     "integral",
     "interpolated",

@@ -44,7 +44,7 @@ def checked_atoms(masses: Masses) -> tuple[Array, Array, Array]:
         )
     if not masses.plain:
         raise InputError(
-            "`masses` must be two plain histograms; got an extrapolation (debiased), with negative weights. "
+            "`masses` must be two plain histograms; got an extrapolation from half-samples, with negative weights. "
             "Pass a function of mallow.smoothing to Quantize."
         )
     centres, _, p, q = checked_samples(masses.partition.centres, masses.partition.centres, masses.p, masses.q)

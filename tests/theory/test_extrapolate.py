@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from pytest import approx
 
-from mallow import InputError, Masses, area, debiased, frontier, integral, smoothing
-from mallow.theory._debias import _halves
+from mallow import InputError, Masses, area, extrapolated, frontier, integral, smoothing
+from mallow.theory._extrapolate import _halves
 from mallow.theory.smoothing import krichevsky_trofimov
 from strategies import divergences
 
@@ -34,7 +34,7 @@ def test_three_points_integrate_the_half_sample_of_a_bin(count):
 
 @given(counts, divergences)
 def test_the_debiased_frontier_is_a_frontier(pair, divergence):
-    masses = debiased(*pair)
+    masses = extrapolated(*pair)
     curve = frontier(masses, divergence)
     assert (curve.p_to_mix >= 0).all()
     assert (curve.q_to_mix >= 0).all()
@@ -42,20 +42,20 @@ def test_the_debiased_frontier_is_a_frontier(pair, divergence):
     assert (np.diff(curve.q_to_mix) >= -1e-12).all()
     assert 0 <= area(masses, scale=5, divergence=divergence) <= 1
     swapped = area(masses.swap(), scale=5, divergence=divergence)
-    assert area(debiased(pair[1], pair[0]), scale=5, divergence=divergence) == approx(swapped, abs=1e-9)
+    assert area(extrapolated(pair[1], pair[0]), scale=5, divergence=divergence) == approx(swapped, abs=1e-9)
 
 
 @given(counts)
 def test_a_batch_gives_what_its_members_give(pair):
-    both = debiased(np.stack([pair[0], pair[1]]), np.stack([pair[1], pair[0]]))
-    singles = [debiased(*pair), debiased(*pair[::-1])]
+    both = extrapolated(np.stack([pair[0], pair[1]]), np.stack([pair[1], pair[0]]))
+    singles = [extrapolated(*pair), extrapolated(*pair[::-1])]
     assert area(both, scale=5) == approx([area(masses, scale=5) for masses in singles], abs=1e-9)
     assert integral(both) == approx([integral(masses) for masses in singles], abs=1e-9)
 
 
 def test_with_as_many_bins_as_samples_it_is_the_add_half_estimate():
     p, q = np.random.default_rng(0).multinomial(50, np.full(50, 0.02), size=2)
-    masses = debiased(p, q)
+    masses = extrapolated(p, q)
     assert masses.plain
     assert masses.p == approx(krichevsky_trofimov(p))
 
@@ -69,7 +69,7 @@ def test_it_is_closer_to_the_truth_than_smoothing(shift):
     truth = Masses.from_histograms(p, q)
     a, b = rng.multinomial(2000, p, size=60), rng.multinomial(2000, q, size=60)
     plain = Masses.from_histograms(krichevsky_trofimov(a), krichevsky_trofimov(b))
-    ours = debiased(a, b)
+    ours = extrapolated(a, b)
 
     def error(masses, summary):
         return np.sqrt(np.mean((summary(masses) - summary(truth)) ** 2))
@@ -88,7 +88,7 @@ def test_it_is_closer_to_the_truth_than_smoothing(shift):
 )
 def test_bad_counts_are_refused(p, q, message):
     with pytest.raises(InputError, match=message):
-        debiased(p, q)
+        extrapolated(p, q)
 
 
 def test_summaries_agree_with_the_debiased_curve():

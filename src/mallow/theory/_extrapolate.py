@@ -19,7 +19,7 @@ from mallow.theory._counts import checked_counts
 from mallow.theory._divergence import KL_INTEGRAL
 from mallow.theory._masses import Masses
 
-__all__ = ["debiased"]
+__all__ = ["extrapolated"]
 
 _CONSTANT = 0.5  # Krichevsky–Trofimov, the paper's default (tab:add_const)
 # Chosen by the errors in experiments/debiasing:
@@ -27,7 +27,7 @@ _THRESHOLD = 4.0  # only a bias beyond two standard errors is corrected
 _GAIN = 3.0  # how much a step that lowers the costs is lengthened, per unit of bins/n
 
 
-def debiased(p_counts: Any, q_counts: Any) -> Masses:
+def extrapolated(p_counts: Any, q_counts: Any) -> Masses:
     """Masses whose costs are extrapolated from half-samples, F + w·(F − H), which removes most of the bias.
 
     F is the add-1/2 estimate from all samples, and H is the average estimate from a random half of the samples. H is
@@ -51,7 +51,7 @@ def debiased(p_counts: Any, q_counts: Any) -> Masses:
     >>> from mallow import area, smoothing
     >>> rng = np.random.default_rng(0)
     >>> p, q = rng.multinomial(5000, np.full(500, 1 / 500), size=2)  # equal distributions
-    >>> float(area(debiased(p, q), scale=5).round(3))
+    >>> float(area(extrapolated(p, q), scale=5).round(3))
     1.0
     >>> plain = Masses.from_histograms(smoothing.krichevsky_trofimov(p), smoothing.krichevsky_trofimov(q))
     >>> float(area(plain, scale=5).round(3))
