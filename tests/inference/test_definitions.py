@@ -10,16 +10,20 @@ from pytest import approx
 from scipy.stats import norm
 
 from held_out import learn, samples
+from mallow import HELLINGER2, KL, Masses, area
 from mallow.errors import InputError
 from mallow.inference import (
     Certificate,
+    Units,
     _leave_out,
+    certify,
     find_space,
     find_units,
     holm,
     run_identity_test,
     subtract_certificates,
 )
+from mallow.inference._certificate import standard_errors
 from mallow.inference._exchange import draw_exchanges, exchangeable_rows
 from mallow.inference._folds import _scatter, deal_folds
 from mallow.inference._identity import _tail_probability, share_as_large
@@ -100,6 +104,25 @@ def test_up_to_a_tenth_of_a_side_is_left_out_for_want_of_a_counterpart(side):
         unit = np.concatenate([np.repeat(np.arange(pairs), 2), np.full(3, pairs)])
         is_reference = np.concatenate([np.tile([True, False], pairs), np.full(3, side)])
         assert (~exchangeable_rows(unit, is_reference)).sum() == left_out
+
+
+# --- certificates
+
+
+def test_errors_count_the_units_that_add_something_though_it_cancels():
+    influence = np.array([[1.0, -1.0], [1.0, 1.0], [-2.0, 0.0], [0.0, 0.0]])
+    assert standard_errors(influence) == approx(np.sqrt([6.0 * 3 / 2, 2.0 * 3 / 2]))
+    assert standard_errors(np.array([[0.5], [0.0]])) == approx([0.5])  # a single unit: no correction
+    assert standard_errors(np.zeros((3, 1))).tolist() == [0.0]
+
+
+def test_scores_too_large_for_an_exponential_are_as_good_as_certain():
+    units = Units((np.arange(20), np.arange(20)), np.arange(20, dtype=np.uint64))
+    for divergence in (KL, HELLINGER2):
+        sure, limit = (certify(np.full(20, h), np.full(20, -h), units, divergence) for h in (5000.0, 700.0))
+        assert sure.estimates == limit.estimates
+        apart = area(Masses.from_histograms([1.0, 0.0], [0.0, 1.0]), scale=5.0, divergence=divergence)
+        assert sure.estimates["mauve"].value == approx(apart, abs=1e-6)
 
 
 # --- differences of certificates
