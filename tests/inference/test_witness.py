@@ -54,7 +54,7 @@ def test_a_view_sees_neither_fold_of_a_pair_and_whole_units_only():
 
     x[:, 1], y[:, 1] = ids, others  # the unit of each row
     scores_of((x, ids), (y, others), witness=Witness(strengths=(), variances=False, bins=False, views=(view,)))
-    assert len(seen) == 4 * 10
+    assert len(seen) == 16 * 10
     for reference, model, held_out in seen:
         assert not set(reference) & set(held_out)
         assert not set(model) & set(held_out)

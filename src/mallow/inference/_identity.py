@@ -110,17 +110,17 @@ def _tail_probability(roots: Array) -> float:
 def _quadratic_forms(space: Space, rows: Indices, exchange: Exchange) -> dict[str, Array]:
     """Every statistic of every permutation."""
     forms: dict[str, Array] = {}
+    if exchange.exact:  # otherwise axes, columns and bins follow the side with fewer units: only means are safe
+        means, variances = _differences(space.columns, rows, exchange, squares=True)
+        forms["variances by column"] = means**2 @ _inverse(variances, _FLOOR)
+        forms["total variance"] = means.sum(axis=1) ** 2
     means, variances = _differences(space.points, rows, exchange)
     for strength in _STRENGTHS:
         forms[f"means, strength {strength:g}"] = means**2 @ _inverse(variances, strength)
-    if not exchange.exact:  # axes, columns and bins follow the side with fewer units: only means are safe
-        return forms
-    means, variances = _differences(space.columns, rows, exchange, squares=True)
-    forms["variances by column"] = means**2 @ _inverse(variances, _FLOOR)
-    forms["total variance"] = means.sum(axis=1) ** 2
-    for partitions in space.bins:
-        bins = int(partitions.max()) + 1
-        forms[f"{bins} bins"] = _bin_form(partitions[:, rows], bins, exchange)
+    if exchange.exact:
+        for partitions in space.bins:
+            bins = int(partitions.max()) + 1
+            forms[f"{bins} bins"] = _bin_form(partitions[:, rows], bins, exchange)
     return forms
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,6 +24,15 @@ _RANK = 32.0  # roundings of the largest variance up to which an axis counts as 
 
 
 @dataclass(frozen=True, eq=False)
+class Axes:
+    """What follows from the principal axes of all samples; see `Space`."""
+
+    points: Values
+    variances: Array
+    bins: tuple[Indices, ...]
+
+
+@dataclass(frozen=True, eq=False)
 class Space:
     """The samples of all sets on all their common principal axes.
 
@@ -32,30 +42,39 @@ class Space:
 
     Attributes
     ----------
-    points : array (rows, width)
-        Centred; all directions with any variance are kept.
     columns : array (rows, d)
         The scaled features themselves, centred. Variances are compared here: the axes follow the samples, most of all
         those of large units, so that along them a side with fewer units would seem to vary more.
-    variances : array (width,)
-        Along each axis.
-    bins : tuple of int64 arrays (partitions, rows)
-        The bin of each sample in partitions by k-means: several with few bins, then several with many.
     places : tuple of int64 arrays
         For each set, the row of each of its samples.
     unit : int64 array (rows,)
         The unit of each row, from 0, rising: rows of one unit are neighbours.
     keys : uint64 array (units,)
         What identifies each unit.
+    axes : Future of Axes
+        They are still being found while columns can be used already; `points`, `variances` and `bins` wait for them.
     """
 
-    points: Values
     columns: Values
-    variances: Array
-    bins: tuple[Indices, ...]
     places: tuple[Indices, ...]
     unit: Indices
     keys: Keys
+    axes: Future[Axes]
+
+    @property
+    def points(self) -> Values:
+        """The samples on their principal axes, centred, (rows, width); all directions with any variance are kept."""
+        return self.axes.result().points
+
+    @property
+    def variances(self) -> Array:
+        """The variance along each axis, (width,), falling."""
+        return self.axes.result().variances
+
+    @property
+    def bins(self) -> tuple[Indices, ...]:
+        """The bin of each sample in partitions by k-means, (partitions, rows): several with few bins, several with many."""
+        return self.axes.result().bins
 
     def metric(self, strength: float) -> Array:
         """The inverse variances along each axis, regularised by `strength` times their mean."""
@@ -73,9 +92,17 @@ def find_space(sets: Sequence[Features], units: Units, seed: int) -> Space:
     distinct = [len(np.unique(own)) for own in contents]
     with single_threaded_blas():
         columns = _scale_columns(sets, places)
-        points, variances = _principal_axes(columns)
-        bins = find_partitions(points, variances, unit, distinct[0] + max(distinct[1:]), seed)
-    return Space(points, columns, variances, bins, places, unit, keys)
+
+    def find_axes() -> Axes:
+        with single_threaded_blas():
+            points, variances = _principal_axes(columns)
+            bins = find_partitions(points, variances, unit, distinct[0] + max(distinct[1:]), seed)
+        return Axes(points, variances, bins)
+
+    with_axes = ThreadPoolExecutor(1)
+    axes = with_axes.submit(find_axes)
+    with_axes.shutdown(wait=False)
+    return Space(columns, places, unit, keys, axes)
 
 
 def _order_rows(
