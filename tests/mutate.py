@@ -249,7 +249,7 @@ def try_all(module: str, sources: list[str], copies: list[Copy], limit: float) -
                 os.killpg(process, signal.SIGKILL)
                 os.waitpid(process, 0)
             code = os.waitstatus_to_exitcode(status) if ended else 1
-            if code not in (0, 1, 2):  # neither passed nor failed: a usage error, or nothing collected
+            if code > 2:  # neither passed nor failed nor crashed: a usage error, or nothing collected
                 print((own.folder / "output.txt").read_text())
                 raise SystemExit(f"{module}: pytest ended with {code}.")
             passed[number] = code == 0

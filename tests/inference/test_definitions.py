@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pytest import approx
 from scipy.stats import norm
@@ -26,7 +26,7 @@ from mallow.inference import (
 from mallow.inference._certificate import standard_errors
 from mallow.inference._exchange import draw_exchanges, exchangeable_rows
 from mallow.inference._folds import _scatter, deal_folds
-from mallow.inference._identity import _tail_probability, share_as_large
+from mallow.inference._identity import _inverse, _tail_probability, share_as_large
 from mallow.inference._leave_out import LeaveUnitOut
 from mallow.inference._stack import _half_on_each_side, stack_views
 from mallow.results import Estimate
@@ -35,6 +35,7 @@ from mallow.theory import Frontier
 # --- Holm
 
 
+@settings(max_examples=50)
 @given(st.lists(st.sampled_from([0.0, 0.01, 0.02, 0.04, 0.3, 0.5, 1.0]), max_size=7))
 def test_holm_by_hand(p_values):
     count, places = len(p_values), sorted(range(len(p_values)), key=p_values.__getitem__)
@@ -59,6 +60,7 @@ def test_holm_refuses_what_is_no_probability_among_those_that_are(wrong):
 # --- the test of identity
 
 
+@settings(max_examples=50)
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=2, max_size=9))
 def test_a_p_value_is_the_share_of_all_rows_that_are_as_large_ties_and_the_observed_one_included(rows):
     columns = [
@@ -96,6 +98,80 @@ def test_the_normal_tail_of_few_permutations_by_hand():
     assert _tail_probability(np.array([[5.0, 9.0], [1.0, 1.0]])) == 1.0  # one permutation has no spread: 2 · ½
     assert _tail_probability(np.array([[5.0], [1.0]])) == 0.5
     assert _tail_probability(np.array([[0.0, 0.0, 0.0], [1.0, 2.0, 3.0], [2.0, 4.0, 1.0]])) == 1.0  # never above 1
+
+
+def forms_by_hand(space, rows, exchange):
+    """Every statistic of every permutation from what each row counts in Δ, for pairs or for single rows."""
+    weights = exchange.constant + exchange.signs.astype(float) @ exchange.atoms.toarray()  # (1 + permutations, rows)
+    unit = space.unit[rows]
+    paired = np.unique(unit, return_counts=True)[1][0] == 2
+
+    def parts(values):
+        if paired:  # (x − y)/n of every pair
+            n = len(rows) / 2
+            side = np.sign(weights[0])
+            each = np.array([(side[:, None] * values)[unit == one].sum(axis=0) / n for one in np.unique(unit)])
+        else:
+            n, m = (weights[0] > 0).sum(), (weights[0] < 0).sum()
+            each = (values - values.mean(axis=0)) * (1 / n + 1 / m) / 2
+        return weights @ values, (each**2).sum(axis=0)
+
+    forms = {}
+    means, variances = parts(space.points[rows])
+    for strength in (0.001, 0.01, 0.1, 1.0):
+        forms[f"means, strength {strength:g}"] = (means**2 / (variances + strength * variances.mean())).sum(axis=1)
+    means, variances = parts(space.columns[rows] ** 2)
+    forms["variances by column"] = (means**2 / (variances + 0.01 * variances.mean())).sum(axis=1)
+    forms["total variance"] = means.sum(axis=1) ** 2
+    for partitions in space.bins:
+        bins = partitions.max() + 1
+        forms[f"{bins} bins"] = sum(
+            (weights[:, labels == one].sum(axis=1)) ** 2 / max((labels == one).sum(), 1)
+            for labels in partitions[:, rows]
+            for one in range(bins)
+        )
+    return forms
+
+
+@pytest.mark.parametrize("paired", [True, False])
+@pytest.mark.parametrize("shift", [0.0, 0.4])
+def test_the_test_of_identity_by_hand(paired, shift):
+    rng = np.random.default_rng(1)
+    x, y = rng.normal(size=(40, 3)), rng.normal(size=(40 if paired else 25, 3)) + shift
+    units = find_units(samples(x), samples(y))
+    space = find_space([x, y], units, 0)
+    test = run_identity_test(space, units, 1, permutations=150, seed=3)
+    is_reference = np.isin(np.arange(len(space.points)), space.places[0])
+    exchange = draw_exchanges(space.unit, is_reference, 150, np.random.default_rng([3, 2]))
+    forms = forms_by_hand(space, np.arange(len(space.points)), exchange)
+    assert set(test.statistics) == set(forms)
+    for name, own in forms.items():
+        assert test.statistics[name] == approx((1 + (own[1:] >= own[0] * (1 - 1e-6)).sum()) / 151, abs=1e-12), name
+    roots = np.cbrt(np.stack(list(forms.values()), axis=1))
+    largest = ((roots - roots.mean(axis=0)) / roots.std(axis=0)).max(axis=1)
+    share = (1 + (largest[1:] >= largest[0] - 1e-6).sum()) / 151
+    assert test.tail == (share < 1.5 / 151)
+    if test.tail:
+        z = (roots[0] - roots[1:].mean(axis=0)) / roots[1:].std(axis=0, ddof=1)
+        share = min(share, len(forms) * norm.sf(z.max()))
+    assert test.p_value == approx(share, rel=1e-4)
+    assert (test.exact, test.permutations) == (True, 150)
+
+
+@pytest.mark.parametrize(("pairs", "least"), [(12, 0.5**11), (200, 1e-16)])
+def test_no_p_value_is_below_one_over_the_number_of_exchanges_nor_below_what_a_tail_can_say(pairs, least):
+    x = np.random.default_rng(0).normal(size=(pairs, 2))
+    units = find_units(samples(x), samples(x + 50.0))
+    test = run_identity_test(find_space([x, x + 50.0], units, 0), units, 1, permutations=999, seed=0)
+    assert test.tail
+    assert test.p_value >= least * (1 - 1e-9)
+    if pairs == 200:
+        assert test.p_value == least
+
+
+def test_directions_without_variance_count_nothing():
+    assert _inverse(np.array([0.0, 1.0, 3.0]), 0.5) == approx([0.0, 1 / (1 + 2 / 3), 1 / (3 + 2 / 3)])
+    assert _inverse(np.zeros(2), 1.0).tolist() == [0.0, 0.0]
 
 
 @pytest.mark.parametrize("side", [True, False], ids=["reference", "model"])
