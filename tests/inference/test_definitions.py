@@ -15,19 +15,22 @@ from mallow.errors import InputError
 from mallow.inference import (
     Certificate,
     Units,
+    Witness,
     _leave_out,
     certify,
+    difference_between,
     find_space,
     find_units,
     holm,
     run_identity_test,
     subtract_certificates,
 )
-from mallow.inference._certificate import standard_errors
+from mallow.inference._certificate import cost_terms, standard_errors
 from mallow.inference._exchange import draw_exchanges, exchangeable_rows
 from mallow.inference._folds import _scatter, deal_folds
 from mallow.inference._identity import _inverse, _tail_probability, share_as_large
 from mallow.inference._leave_out import LeaveUnitOut
+from mallow.inference._slopes import summary_slopes
 from mallow.inference._stack import _half_on_each_side, stack_views
 from mallow.results import Estimate
 from mallow.theory import Frontier
@@ -269,6 +272,29 @@ def test_differences_without_errors():
         certificate_of((0.9 + 5e-13, 0.1, 0.1), nothing), certificate_of((0.9, 0.1, 0.1), nothing)
     )
     assert (tiny.value["mauve"], tiny.p_value["mauve"]) == (0.0, 1.0)  # a difference of rounding is none
+
+
+def test_a_common_witness_by_hand():
+    rng = np.random.default_rng(0)
+    x, a, b = rng.normal(size=(80, 3)), rng.normal(size=(80, 3)) + 0.6, rng.normal(size=(80, 3)) + 1.4
+    learner = learn(x, a, b, witness=Witness(assignments=1))
+    pair = tuple(certify(*learner.scores(one), learner.units.pair(one)) for one in (1, 2))
+    found = difference_between(learner, (1, 2), pair, KL)
+    # Row i of all three sets is a unit: the third witness is judged by differences of rows, ddof = 1.
+    at_x, at_a, at_b = learner.scores(1, 2)
+    rows = np.arange(80)
+    pooled = Units((rows, np.concatenate([rows, rows])), np.arange(80, dtype=np.uint64))
+    curve = certify(at_x, np.concatenate([at_a, at_b]), pooled).frontier
+    slopes = np.concatenate(summary_slopes(curve, 5.0))
+    slopes = np.where(np.isfinite(slopes), slopes, 0.0)
+    terms = [cost_terms(at_x[:0], own, KL, curve.lam, curve.lam[::-1])[1] @ slopes for own in (at_a, at_b)]
+    each = terms[0] - terms[1]
+    common = each.mean(axis=0) / (each.std(axis=0, ddof=1) / np.sqrt(80))
+    assert common[0] > 3  # the first is nearer
+    expected = subtract_certificates(*pair, common=common)
+    for field in ("value", "p_value", "interval"):
+        for name, value in getattr(expected, field).items():
+            assert getattr(found, field)[name] == approx(value, rel=1e-6, abs=1e-15)
 
 
 # --- units, folds and the stack
