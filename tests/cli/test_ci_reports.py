@@ -85,6 +85,7 @@ def test_a_summary_has_the_verdict_a_table_and_the_caveats(check):
     assert lines[4] == check.message
     assert any(re.match(r"\| outcome +\| regression +\|", line) for line in lines)
     assert lines[-1] == f"- {check.caveat_lines()[-1]}"
+    assert lines[-2 - len(check.caveat_lines())] == "Caveats:"
     titles = [
         github_markdown(replace(check, outcome=one), "x")[:40].splitlines()[0] for one in ("passed", "cannot tell")
     ]

@@ -123,6 +123,10 @@ def test_a_check_has_three_outcomes(mallow, home):
     code, out, _ = mallow(command)
     assert (code, out.startswith("Cannot tell: certified MAUVE ")) == (0, True)
     assert mallow(f"{command} --strict")[0] == 4
+    for strict, code, kind in (("", 0, "skipped"), ("--strict", 4, "failure")):
+        assert mallow(f"{command} {strict} --junit few.xml")[0] == code
+        (case,) = ElementTree.parse(home / "few.xml").getroot().iter("testcase")
+        assert case.find(kind).get("message") == out.splitlines()[0]
 
 
 @pytest.mark.usefixtures("before")

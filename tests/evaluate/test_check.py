@@ -66,7 +66,7 @@ def test_a_clearly_worse_model_is_a_regression(worse, baseline):
     low, high = worse.interval
     assert worse.message == (
         f"Regression: certified MAUVE dropped by {worse.drop:.4f} (90 % interval of the drop: {low:+.4f} to {high:+.4f}), "
-        "more than the 0.02 allowed."
+        "more than the allowed 0.02."
     )
 
 
@@ -75,7 +75,7 @@ def test_a_better_model_passes(worse):
     assert (better.outcome, better.ok) == ("passed", True)
     assert better.interval[1] < 0
     assert better.message.startswith("Passed: certified MAUVE rose by ")
-    assert better.message.endswith("; a drop of more than the 0.02 allowed is excluded with 95 % confidence.")
+    assert better.message.endswith("; a drop of more than the allowed 0.02 is excluded with 95 % confidence.")
 
 
 def test_new_samples_of_the_same_model_neither_passed_nor_failed_where_they_are_too_few(baseline):
@@ -83,7 +83,7 @@ def test_new_samples_of_the_same_model_neither_passed_nor_failed_where_they_are_
     assert (check.outcome, check.ok) == ("cannot tell", True)
     assert check.interval[0] < 0.02 < check.interval[1]
     assert check.message.startswith("Cannot tell: certified MAUVE ")
-    assert check.message.endswith("; a drop of more than the 0.02 allowed is neither shown nor excluded.")
+    assert check.message.endswith("; a drop of more than the allowed 0.02 is neither shown nor excluded.")
     assert str(check).splitlines()[2] == (
         "More samples narrow the interval: `mallow plan` estimates how many are needed."
     )

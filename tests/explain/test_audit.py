@@ -82,9 +82,8 @@ def test_caveats_of_the_embedder_are_kept_and_raised(passages):
 
 def test_the_text_has_the_table_the_rate_and_the_blind_spots():
     assert str(AUDIT) == (
-        "letters: 2 × 100 texts, 1,234 texts per second\n"
         "This embedder is blind to: words shuffled, lower case, first quarter (the evidence falls by less than 0.05, if at all, or "
-        "a text and its edited self cannot be told apart).\n"
+        "a text and its edited self cannot be told apart); it sees: looping; it may or may not see: first half (more texts are needed).\n"
         "\n"
         "                published  certified           change of certified\n"
         "edit                MAUVE      MAUVE         (95 % interval of it)     seen\n"
@@ -93,9 +92,12 @@ def test_the_text_has_the_table_the_rate_and_the_blind_spots():
         "looping            0.4000     0.1000  -0.9000 (-0.9500 to -0.8500)      yes\n"
         "first half         0.9700     0.9000  -0.1000 (-0.3000 to +0.1000)  unclear\n"
         "lower case         0.9800     1.0000       none: the same features       no\n"
-        "first quarter      0.9800     1.0000           nothing was learned       no"
+        "first quarter      0.9800     1.0000           nothing was learned       no\n"
+        "\n"
+        "letters: 2 × 100 texts, 1,234 texts per second"
     )
-    assert AUDIT._repr_html_().startswith("<p>letters: 2 × 100 texts, 1,234 texts per second</p><table>")
+    assert AUDIT._repr_html_().startswith("<p>This embedder is blind to: words shuffled, ")
+    assert AUDIT.to_dict()["verdict"] == AUDIT.verdict == str(AUDIT).splitlines()[0]
 
 
 def test_it_survives_json():

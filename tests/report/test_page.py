@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from mallow.errors import Caveat, InputError
 from mallow.evaluate import Comparison
-from mallow.explain import Diagnosis, Example, Region
+from mallow.explain import Diagnosis, Example, Region, Telltale
 from mallow.report import collect_caveats, html, write
 from mallow.results import Estimate, at_least, at_most, merge_caveats, p_number
 
@@ -141,6 +141,8 @@ def poisoned(compared, text):
     clusters = replace(score.signature, embedder=f"clusters {text}")
     doubt = Caveat("few samples", f"doubt {text}")
     diagnosis = Diagnosis((region,), (), {"missed": 0.1, "invented": 0.0}, "text", (3, 1), 4, clusters, (doubt,))
+    telltale = Telltale(0, f"mark {text}", f"telltale {text}", None, score=-1.5, rank=1)
+    diagnosis = replace(diagnosis, giveaways=(telltale,))
     return html(changed, diagnoses={name: diagnosis}, title=f"title {text}")
 
 
@@ -151,6 +153,7 @@ def test_every_text_is_shown_as_it_is(compared, text):
     assert parsed.tags == plain.tags
     assert len(parsed.attributes) == len(plain.attributes)
     places = ("title", "name", "id", "sample", "term", "embedder", "clusters", "system", "kind", "message", "doubt")
+    places += ("mark", "telltale")
     for place in places:
         assert " ".join(f"{place} {text}".split()) in parsed.text, place
 
@@ -252,6 +255,11 @@ def test_differences_and_diagnoses_are_there(compared, diagnosed, page):
     assert f"Cluster {region.bin} {100 * region.share:.1f} % of what it invents" in text
     assert f"{region.reference} reference and {region.model} model samples; more than chance explains" in text
     assert f"Median length {region.lengths['region']:g} words" in text
+    far = diagnosed["far <b>"]
+    for one in (*far.giveaways[:3], *far.unmatched[:3]):
+        assert f"{' '.join(one.text.split())} {one.score:+.2f}".replace(" -", " −") in text
+    assert len(far.giveaways) > 3
+    assert text.count("Samples that tell the two sides apart") == sum(bool(one.giveaways) for one in diagnosed.values())
 
 
 def test_every_caveat_is_there_once(compared, diagnosed, page):

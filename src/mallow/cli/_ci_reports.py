@@ -55,7 +55,7 @@ def github_markdown(check: Check, name: str) -> str:
     lines = [f"### mallow check: {_TITLES[check.outcome]}", "", _escape(name), "", _escape(check.message), ""]
     lines += [check.table("markdown"), ""]
     caveats = [f"- {_escape(line)}" for line in check.caveat_lines()]
-    return "\n".join([*lines, *caveats, ""] if caveats else lines) + "\n"
+    return "\n".join([*lines, "Caveats:", "", *caveats, ""] if caveats else lines) + "\n"
 
 
 def _escape(text: str) -> str:

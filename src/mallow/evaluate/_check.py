@@ -88,10 +88,10 @@ class Check(Result):
             "did not change" if self.drop == 0 else f"{'rose' if self.drop < 0 else 'dropped'} by {abs(self.drop):.4f}"
         )
         change = f"certified MAUVE {change} (90 % interval of the drop: {low:+.4f} to {high:+.4f})"
-        more = f"a drop of more than the {self.max_drop:g} allowed"
+        more = f"a drop of more than the allowed {self.max_drop:g}"
         worse = low > 0  # then nobody should read that all is well
         if self.outcome == "regression":
-            return f"Regression: {change}, more than the {self.max_drop:g} allowed."
+            return f"Regression: {change}, more than the allowed {self.max_drop:g}."
         if self.outcome == "passed":
             but = ", but the model got worse" if worse else ""
             return f"Passed{but}: {change}; {more} is excluded with 95 % confidence."

@@ -26,6 +26,12 @@ _UNTOUCHED = "untouched"
 _FEWEST_TEXTS = 200  # chosen: with halves of fewer than 100 texts hardly any edit is significant
 _SMALL_FALL = 0.05  # chosen: a fall of the certified value that does not matter
 _LEVEL = 0.05  # the usual level of significance
+_VERDICTS = {
+    "no": f"is blind to: {{}} (the evidence falls by less than {_SMALL_FALL}, if at all, or a text and its edited self cannot be "
+    "told apart)",
+    "yes": "sees: {}",
+    "unclear": "may or may not see: {} (more texts are needed)",
+}
 _TIMED_TEXTS = 64  # chosen: a batch or two
 _LOADING_RATIO = 1.5  # chosen: embedding must take this many times as long as one text, to be told apart from loading
 
@@ -106,14 +112,15 @@ class Audit(Result):
     caveats: tuple[Caveat, ...] = ()
 
     def __str__(self) -> str:
-        lines = [self._headline()]
-        blind = [effect.edit for effect in self.effects if effect.seen == "no"]
-        if blind:
-            lines.append(
-                f"This embedder is blind to: {', '.join(blind)} (the evidence falls by less than {_SMALL_FALL}, if at all, or a "
-                "text and its edited self cannot be told apart)."
-            )
-        return "\n".join([*lines, "", self.table(), *(f"caveat: {line}" for line in self.caveat_lines())])
+        lines = [self.verdict, "", self.table(), "", self._rate_line()]
+        return "\n".join([*lines, *(f"caveat: {line}" for line in self.caveat_lines())])
+
+    @property
+    def verdict(self) -> str:
+        """What the embedder sees, what it is blind to, and what is unclear, in words."""
+        edits = {seen: ", ".join(one.edit for one in self.effects if one.seen == seen) for seen in _VERDICTS}
+        sentences = [words.format(edits[seen]) for seen, words in _VERDICTS.items() if edits[seen]]
+        return f"This embedder {'; it '.join(sentences)}."
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the change of certified MAUVE by each edit, with a 95 % interval of the change; returns the axes.
@@ -137,7 +144,13 @@ class Audit(Result):
         ax.spines[["top", "right"]].set_visible(False)
         return ax
 
+    def _also(self) -> dict[str, Any]:
+        return {"verdict": self.verdict}
+
     def _headline(self) -> str:
+        return self.verdict
+
+    def _rate_line(self) -> str:
         rate = f"{self.rate:,.0f}" if self.rate >= 10 else f"{self.rate:.2g}"
         return f"{self.embedder}: 2 × {self.n} texts, {rate} texts per second"
 
