@@ -56,6 +56,15 @@ def test_examples_run_in_any_terminal(path, encoding):
     assert [line for line in text.splitlines() if len(line) > 80] == []
 
 
+def test_the_self_score_has_no_second_name():
+    old = re.compile("noise[ _-]floor", re.IGNORECASE)
+    folders = ("src", "docs", "tests", "examples", "experiments", "benchmarks")
+    kinds = (".py", ".pyi", ".md", ".html", ".js", ".json")
+    files = [file for folder in folders for file in (ROOT / folder).rglob("*") if file.suffix in kinds]
+    assert len(files) > 300
+    assert [str(file) for file in (ROOT / "README.md", *files) if old.search(file.read_text(encoding="utf-8"))] == []
+
+
 def test_version_is_the_same_everywhere():
     citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     assert f"\nversion: {mallow.__version__}\n" in citation
