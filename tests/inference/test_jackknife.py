@@ -10,10 +10,11 @@ from pytest import approx
 
 from mallow import CHI2, HELLINGER2, KL, LE_CAM, TV, Divergence, Masses, smoothing
 from mallow.estimate import Quantize
-from mallow.inference._jackknife import find_bin_errors, has_corner
+from mallow.inference._jackknife import _find_kind_pairs, find_bin_errors, has_corner
 from mallow.inference._slopes import summary_slopes
 from mallow.inference._unit_bins import (
     CountMasses,
+    UnitBins,
     add_to_counts,
     bin_terms,
     exact_nodes,
@@ -127,6 +128,34 @@ def test_the_errors_are_those_of_the_definitions(case, constant):
     assert found.linear == approx(linear, rel=1e-9, abs=1e-15)
     assert found.variance == approx(variance, rel=1e-9, abs=1e-15)
     assert found.each_variance == approx(np.array([variances(*one)[1] for one in loops]), rel=1e-9, abs=1e-15)
+
+
+@pytest.mark.parametrize("kinds", [39, 40, 41])
+def test_pairs_of_kinds_are_those_of_different_units_in_bins_of_up_to_forty_kinds(kinds):
+    # Bin 0 has so many kinds of one unit each, bin 1 a kind of three units and one of a single unit.
+    of_kind = np.concatenate([np.arange(1, kinds + 1), [1, 2]])
+    in_bin = np.array([0] * kinds + [1, 1])
+    units = np.array([1] * kinds + [3, 1])
+    cells = np.repeat(np.arange(kinds + 2), units)
+    empty = np.zeros_like(cells)
+    bins = UnitBins(
+        np.bincount(in_bin, units * of_kind).astype(np.int64),
+        np.array([0, 0]),
+        of_kind[cells],
+        empty,
+        np.arange(len(cells)),
+        cells,
+        in_bin,
+        of_kind,
+        np.zeros_like(of_kind),
+        units,
+    )
+    one, other, times = _find_kind_pairs(bins)
+    found = dict(zip(zip(one.tolist(), other.tolist(), strict=True), times.tolist(), strict=True))
+    expected = {(kinds, kinds): 6.0, (kinds, kinds + 1): 3.0, (kinds + 1, kinds): 3.0}
+    if kinds <= 40:
+        expected |= dict.fromkeys(itertools.permutations(range(kinds), 2), 1.0)
+    assert found == expected
 
 
 def noncentral(rng, bins, tilt):

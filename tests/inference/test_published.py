@@ -11,7 +11,10 @@ from pytest import approx
 from mallow import CHI2, HELLINGER2, KL, TV, Masses, area, conjugate, integral, midpoint, smoothing
 from mallow.estimate import Quantize
 from mallow.inference import Units, debiased_estimate, published_interval
-from mallow.theory import Partition, compute_frontier, extrapolated
+from mallow.inference._jackknife import find_bin_errors
+from mallow.inference._slopes import summary_slopes
+from mallow.inference._unit_bins import add_to_counts, find_unit_bins, order_units
+from mallow.theory import Frontier, Partition, compute_frontier, extrapolated
 
 NAMES = ("mauve", "frontier_integral", "midpoint")
 ADD_HALF = Quantize().smooth
@@ -280,3 +283,122 @@ def test_the_smoothing_of_the_measure_changes_its_interval_but_not_the_value_beh
     _, empirical, again = both(PARTITIONS, PAIRS, Quantize(smoothing=smoothing.empirical).smooth)
     assert add_half != empirical
     assert estimate == again
+
+
+# --- by hand: the formulas of both, from errors that test_jackknife.py compares with loops over units
+
+
+def curve_by_hand(masses, divergence):
+    """The mean over partitions of the costs at all λ."""
+    curves = [compute_frontier(one, divergence) for one in masses]
+    return np.mean([np.concatenate([one.p_to_mix, one.q_to_mix]) for one in curves], axis=0)
+
+
+def at_theta(curve, theta):
+    """Each of the three summaries of the curve, made smaller or larger by its own factor."""
+    lam = compute_frontier(Masses.from_histograms([1.0], [1.0])).lam
+    values = []
+    for place, factor in enumerate(np.maximum(theta, 0.0)):
+        at = Frontier(lam, *np.split(factor * curve, 2), exact=True)
+        values.append([float(area(at, scale=5.0)), float(integral(at)), float(midpoint(at))][place])
+    return np.array(values)
+
+
+def slopes_by_hand(curve):
+    lam = compute_frontier(Masses.from_histograms([1.0], [1.0])).lam
+    return np.concatenate(summary_slopes(Frontier(lam, *np.split(curve, 2), exact=True), 5.0))
+
+
+def blended(pairs, units):
+    """Each side with 3.7 of n units of the other, at most half."""
+    shares = [min(0.5, -np.log(0.025) / len(np.unique(own))) for own in units.sets]
+    a, b = shares
+    return [Masses((1 - a) * p + a * q, (1 - b) * q + b * p) for p, q in pairs]
+
+
+def by_hand(case):
+    """The partitions and units of a case."""
+    n, bins, strength, repeats, paired = case
+    rng = np.random.default_rng(12)
+    p, q = tilted(bins, strength)
+    partitions = [draw(p, q, n, rng, 0.5 if paired else 0.0) for _ in range(repeats)]
+    return partitions, units_of(np.arange(n), np.arange(n)) if paired else rows(n, n)
+
+
+HAND = pytest.mark.parametrize(
+    "case",
+    [(300, 20, 0.6, 3, True), (300, 20, 0.1, 2, False), (40, 30, 0.8, 1, False), (200, 5, 2.5, 2, True), (5, 4, 1.0, 2, True)],
+    ids=["pairs", "near", "sparse", "far", "few"],
+)  # fmt: skip
+
+
+def errors_by_hand(partitions, units, constant, divergence, slopes):
+    bins = [find_unit_bins(one, order_units(partitions, units)) for one in partitions]
+    return find_bin_errors(bins, [add_to_counts(one, constant) for one in bins], divergence, slopes)
+
+
+@HAND
+@pytest.mark.parametrize("divergence", [KL, TV], ids=str)
+def test_the_value_behind_the_samples_by_hand(case, divergence):
+    partitions, units = by_hand(case)
+    found = debiased_estimate(partitions, units, divergence=divergence, scale=5.0)
+    pairs = [(one.p_counts / one.p_counts.sum(), one.q_counts / one.q_counts.sum()) for one in partitions]
+    curve = curve_by_hand([Masses(*pair) for pair in pairs], divergence)
+    slopes = slopes_by_hand(curve)
+    sums = slopes.T @ curve
+    errors = errors_by_hand(partitions, units, 0.0, divergence, slopes)
+    first, second = errors.first / sums, errors.second / sums
+    theta, rest = (first + second) / 2, np.abs(first - second)
+    fewest = min(len(np.unique(own)) for own in units.sets)
+    factor = 1.1 + 0.8 * min(2.0, partitions[0].bins / fewest)
+    variance = factor**2 * errors.variance / sums**2
+    below = np.where(first > second, 1.3, 0.6) * rest
+    low = theta - 1.959964 * np.sqrt(variance + below**2)
+    low = np.minimum(low, slopes.T @ curve_by_hand(blended(pairs, units), divergence) / sums)
+    if divergence is TV:
+        theta, low = np.ones(3), np.zeros(3)
+    growth = factor**2 * errors.linear / sums**2
+    variance = variance + (0.6 * rest) ** 2
+    # The θ at which |θ − θ̂| = 1.96 √(variance + growth·(θ − θ̂)): a quadratic equation.
+    b, c = 1.959964**2 * growth, 1.959964**2 * variance
+    high = np.maximum(theta + (b + np.sqrt(b**2 + 4 * c)) / 2, np.sqrt(variance))
+    apart = summaries(Masses.from_histograms([1.0, 0.0], [0.0, 1.0]), divergence)
+    least, most = np.array([apart["mauve"], 0.0, 0.0]), np.array([1.0, apart["frontier_integral"], apart["midpoint"]])
+    ends = np.clip(np.sort([at_theta(curve, low), at_theta(curve, high)], axis=0), least, most)
+    value = np.clip(at_theta(curve, theta), *ends)
+    for place, name in enumerate(NAMES):
+        one = found[name]
+        assert (one.low, one.value, one.high) == approx((ends[0, place], value[place], ends[1, place]), abs=2e-6), name
+
+
+@HAND
+def test_the_interval_for_another_draw_by_hand(case):
+    partitions, units = by_hand(case)
+    values = printed(partitions)
+    rng = np.random.default_rng(0)
+    values = {name: tuple(np.array(own) + 0.02 * rng.normal(size=len(own))) for name, own in values.items()}
+    found = published_interval(partitions, units, values, smooth=ADD_HALF, divergence=KL, scale=5.0)
+    smooth = [ADD_HALF(one.p_counts, one.q_counts) for one in partitions]
+    curve = curve_by_hand(smooth, KL)
+    slopes = slopes_by_hand(curve)
+    sums = slopes.T @ curve
+    errors = errors_by_hand(partitions, units, 0.5, KL, slopes)
+    repeats, variance = len(partitions), errors.variance
+    if repeats > 1:
+        noise = (errors.each_variance.mean(axis=0) - errors.variance) / (repeats - 1)
+        each = np.array([np.var(values[name], ddof=1) for name in NAMES]) / repeats
+        variance = variance + np.maximum(each - noise, 0.0)
+    fewest = min(len(np.unique(own)) for own in units.sets)
+    factor = 1.06 + 0.2 * min(2.0, partitions[0].bins / fewest)
+    reach = 1.959964 * factor * np.sqrt(2 * variance) / np.abs(sums)
+    shift = 1.959964**2 * factor**2 * errors.linear / sums**2 / 2
+    other = slopes.T @ curve_by_hand(blended([(one.p, one.q) for one in smooth], units), KL) / sums
+    low, high = np.minimum(1 + shift - reach, other), 1 + shift + reach
+    mean = np.array([np.mean(values[name]) for name in NAMES])
+    ends = np.array([at_theta(curve, low), at_theta(curve, high)]) + mean - at_theta(curve, np.ones(3))
+    apart = summaries(Masses.from_histograms([1.0, 0.0], [0.0, 1.0]))
+    least, most = np.array([apart["mauve"], 0.0, 0.0]), np.array([1.0, apart["frontier_integral"], apart["midpoint"]])
+    ends = np.clip(np.sort(ends, axis=0), least, most)
+    for place, name in enumerate(NAMES):
+        expected = min(ends[0, place], mean[place]), max(ends[1, place], mean[place])
+        assert found[name] == approx(expected, abs=2e-6), name
