@@ -102,7 +102,7 @@ def mutants_of(module: str, tree: ast.Module) -> Iterator[Mutant]:
 
 
 def _untouched(tree: ast.Module) -> Iterator[ast.AST]:
-    """Imports, constants of the module, annotations, docstrings, decorators, and what is raised."""
+    """Imports, constants of the module, annotations, docstrings, decorators, checks, and what is raised."""
     yield from (node for node in tree.body if not isinstance(node, ast.FunctionDef | ast.ClassDef))
     for node in ast.walk(tree):
         if isinstance(node, ast.Raise | ast.JoinedStr):
@@ -110,6 +110,8 @@ def _untouched(tree: ast.Module) -> Iterator[ast.AST]:
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             yield node
         if isinstance(node, ast.AnnAssign) and node.value is None:
+            yield node
+        if isinstance(node, ast.keyword) and node.arg == "strict":
             yield node
         parts = [
             getattr(node, "annotation", None),

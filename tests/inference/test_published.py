@@ -327,9 +327,16 @@ def by_hand(case):
 
 HAND = pytest.mark.parametrize(
     "case",
-    [(300, 20, 0.6, 3, True), (300, 20, 0.1, 2, False), (40, 30, 0.8, 1, False), (200, 5, 2.5, 2, True), (5, 4, 1.0, 2, True)],
-    ids=["pairs", "near", "sparse", "far", "few"],
-)  # fmt: skip
+    [
+        (300, 20, 0.6, 3, True),
+        (300, 20, 0.1, 2, False),
+        (40, 30, 0.8, 1, False),
+        (200, 5, 2.5, 2, True),
+        (5, 4, 1.0, 2, True),
+        (200, 150, 1.5, 2, False),
+    ],
+    ids=["pairs", "near", "sparse", "far", "few", "sparse and far"],
+)
 
 
 def errors_by_hand(partitions, units, constant, divergence, slopes):
