@@ -256,6 +256,8 @@ def test_p_values_are_written_as_people_write_them():
     numbers = ["1", "0.5", "0.031", "0.0021", "2.3e-5", "1e-6", "< 1e-6", "< 1e-6"]
     assert [p_number(value) for value in values] == numbers
     assert [p_text(value) for value in (0.5, 1e-9)] == ["p = 0.5", "p < 1e-6"]
+    near = [0.05, 0.0496, 0.04996, 0.0504]  # on its side of the level, as the verdict beside it
+    assert [p_number(value) for value in near] == ["0.05", "0.0496", "0.04996", "0.05"]
 
 
 def test_a_result_without_a_layout_shows_its_plain_fields():

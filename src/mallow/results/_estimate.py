@@ -7,6 +7,8 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 
 __all__ = ["Estimate", "at_least", "at_most", "p_number", "p_text"]
 
+_LEVEL = 0.05  # the usual level of significance
+
 
 @dataclass(frozen=True)
 class Estimate:
@@ -39,14 +41,20 @@ def p_text(p_value: float) -> str:
 
 
 def p_number(p_value: float) -> str:
-    """A p-value for a column of them.
+    """A p-value for a column of them; with so many digits that it stays on its side of 0.05.
 
     Examples
     --------
-    >>> p_number(0.0312), p_number(2.34e-5), p_number(3e-9)
-    ('0.031', '2.3e-5', '< 1e-6')
+    >>> p_number(0.0312), p_number(2.34e-5), p_number(3e-9), p_number(0.0496)
+    ('0.031', '2.3e-5', '< 1e-6', '0.0496')
     """
-    return "< 1e-6" if p_value < 1e-6 else f"{p_value:.2g}".replace("e-0", "e-")
+    if p_value < 1e-6:
+        return "< 1e-6"
+    for digits in (2, 3, 4):
+        text = f"{p_value:.{digits}g}"
+        if (float(text) < _LEVEL) == (p_value < _LEVEL):
+            break
+    return text.replace("e-0", "e-")
 
 
 def at_most(value: float, digits: int = 4) -> str:
