@@ -306,6 +306,15 @@ def test_masses_are_never_negative():
     p, q = CountMasses(-2.0, 0.1, 0.5, 0.1)(np.array([0, 5]), np.array([0, 1]))
     assert p.tolist() == [0.0, approx(0.3)]
     assert q == approx([0.05, 0.15])
+    _, q = CountMasses(0.5, 0.1, -2.0, 0.1)(np.array([0, 5]), np.array([0, 5]))
+    assert q.tolist() == [0.0, approx(0.3)]
+
+
+@pytest.mark.parametrize(("least", "constant"), [(-np.inf, 0.0), (0.0, 0.0), (0.5, 0.5), (2.0, 2.0)])
+def test_the_constant_is_as_large_as_the_divergence_needs(least, constant):
+    bins = bins_of(COUNTS, OTHERS)
+    masses = Quantize(smoothing=smoothing.empirical).smooth(COUNTS, OTHERS)
+    assert masses_by_count(bins, masses, least) == add_to_counts(bins, constant)
 
 
 def test_terms_of_bins_add_up_to_the_frontier():

@@ -9,7 +9,7 @@ from mallow.inference import Witness
 from mallow.inference._fold_views import score_by_folds
 from mallow.inference._folds import deal_folds
 from mallow.inference._leave_out import LeaveUnitOut
-from mallow.inference._unit_views import ClosedForms, score_by_units, shrink_variances, whole_units
+from mallow.inference._unit_views import ClosedForms, discriminant, score_by_units, shrink_variances, whole_units
 
 STRENGTHS = (0.01, 1.0)
 FORMS = ClosedForms(STRENGTHS, True, True)
@@ -89,6 +89,34 @@ def test_rules_learned_without_the_own_unit(learner):
                 ]
                 ratios.append(np.log(share[0] / share[1]))
             assert scores[4 + number, place] == approx(np.mean(ratios), abs=1e-6)
+
+
+def test_the_rule_of_distances_learned_without_the_own_unit(learner):
+    space, pooled = learner.space, learner._pool((1,))
+    scores = score_by_units(pooled, FORMS)[len(STRENGTHS) + 1]
+    sets, radius = side_of_rows(space), pooled.leave_out.radius(len(STRENGTHS))
+    for place, row in enumerate(pooled.rows):
+        others = space.unit != space.unit[row]
+        p, q = (radius[others & (sets == side)] for side in (0, 1))
+        slope = (p.mean() - q.mean()) / ((p.var() + q.var()) / 2)
+        assert scores[place] == approx((radius[row] - (p.mean() + q.mean()) / 2) * slope, rel=1e-5, abs=1e-8)
+
+
+def test_a_discriminant_by_hand():
+    p, q = np.array([1.0, 2.0, 6.0]), np.array([0.0, 2.0])
+    parts = [np.array([value]) for value in (p.mean(), q.mean(), (p**2).mean(), (q**2).mean())]
+    slope, middle = discriminant(*parts)
+    assert slope == approx((3 - 1) / ((p.var() + q.var()) / 2))
+    assert middle == approx(2.0)
+    slope, middle = discriminant(*(np.array([value]) for value in (2.0, 1.0, 4.0, 1.0)))  # both sides constant
+    assert (slope.tolist(), middle.tolist()) == ([0.0], [1.5])
+
+
+def test_variances_are_drawn_towards_the_common_one_as_by_twenty_units():
+    of_p, of_q = shrink_variances(np.array([4.0]), np.array([1.0]), np.array([60.0]), np.array([30.0]))
+    common = (60 * 4 + 30 * 1) / 90
+    assert of_p == approx((60 * 4 + 20 * common) / 80)
+    assert of_q == approx((30 * 1 + 20 * common) / 50)
 
 
 def test_rules_learned_without_two_folds(learner):
