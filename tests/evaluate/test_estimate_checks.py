@@ -178,6 +178,7 @@ def test_a_score_that_does_not_see_a_proven_gap():
         "that MAUVE is at most 0.364. Judge by the evidence; an embedder that knows more about such samples, or more of them "
         "in more bins, may show the gap in the score too."
     )
+    assert "at most 0.365. " in blindness_caveats(0.989, 0.99, 1e-6, 0.3642)[0].message  # never rounded down
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from mallow.errors import Caveat
 from mallow.estimate import Codebook, Quantize
 from mallow.evaluate._caveats import bin_caveats
 from mallow.evaluate._measure import Measure
+from mallow.results import at_most
 from mallow.samples import Samples
 from mallow.theory import Array, Masses, Partition
 from mallow.theory.smoothing import krichevsky_trofimov
@@ -70,7 +71,7 @@ def blindness_caveats(mauve: float, self_score: float, p_value: float, limit: fl
         return []
     text = (
         f"the published score does not see the gap: {mauve:.3f} is about what a perfect model gets ({self_score:.3f}), but the held-out "
-        f"evidence shows that MAUVE is at most {limit:.3f}. Judge by the evidence; an embedder that knows more about such "
+        f"evidence shows that MAUVE is at most {at_most(limit, 3)}. Judge by the evidence; an embedder that knows more about such "
         "samples, or more of them in more bins, may show the gap in the score too."
     )
     values = {"mauve": mauve, "self_score": self_score, "p_value": p_value, "limit": limit}

@@ -106,7 +106,7 @@ class Score(Result):
     reasons: tuple[Reason, ...] = ()
 
     def __repr__(self) -> str:
-        certified = f"certified at most {self.certified['mauve'].high:.4f}, " if self.certified else ""
+        certified = f"certified at most {at_most(self.certified['mauve'].high)}, " if self.certified else ""
         return f"Score(mauve={self.mauve:.4f}, {certified}{p_text(self.p_value)}, n={self.n})"
 
     def __str__(self) -> str:
