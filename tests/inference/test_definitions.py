@@ -7,11 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pytest import approx
-from scipy.stats import norm
+from scipy.integrate import quad
+from scipy.stats import chi2, norm
 
 from held_out import learn, samples
 from mallow import HELLINGER2, KL, Masses, area
 from mallow.errors import InputError
+from mallow.estimate import Quantize
 from mallow.inference import (
     Certificate,
     Units,
@@ -30,6 +32,7 @@ from mallow.inference._exchange import draw_exchanges, exchangeable_rows
 from mallow.inference._folds import _scatter, deal_folds
 from mallow.inference._identity import _inverse, _tail_probability, share_as_large
 from mallow.inference._leave_out import LeaveUnitOut
+from mallow.inference._sequential import MeanTest, crossing_probability, fit_mean_test, fit_sequential_test
 from mallow.inference._slopes import summary_slopes
 from mallow.inference._stack import _half_on_each_side, stack_views
 from mallow.results import Estimate
@@ -360,3 +363,86 @@ def test_units_are_left_out_alike_in_one_block_and_in_many(monkeypatch):
         assert blocks.correct(values, place) == approx(whole.correct(values, place), rel=1e-9)
         assert blocks.own(values, place) == approx(whole.own(values, place), rel=1e-9, abs=1e-12)
         assert blocks.radius(place) == approx(whole.radius(place), rel=1e-9)
+
+
+# --- the test that may be looked at after every batch
+
+
+def mean_test(*moments, units=50.0):
+    return MeanTest(np.array([1.0, 0.0]), units, 2.0, 1.5, 1.2, *moments)
+
+
+@pytest.mark.parametrize("moments", [(4.0, 0.3, 0.2), (2.9, -0.3, -0.2)], ids=["corrected", "nothing below the limits"])
+def test_cumulants_by_hand(moments):
+    of_norms, of_norm_pairs, of_pairs = moments if moments[0] > 3 else (3.0, 0.0, 0.0)
+    test = mean_test(*moments)
+    for units in (20.0, math.inf):
+        t, n = 1 / units, 1 / 50
+        q = (t**3 + n**3) / (t + n) ** 2
+        second, third = test.cumulants(units)
+        assert second == approx(2 * 1.5 + (of_norms - 3.0) * q, rel=1e-12)
+        assert third == approx(8 * 1.2 + 12 * of_norm_pairs * q + 4 * of_pairs * (t - n) ** 2 / (t + n), rel=1e-12)
+    assert test.freedom == approx(8 * second**3 / third**2)
+    assert not test.silent
+
+
+@pytest.mark.parametrize(("square_length", "mean"), [(9.0, (1.5, -0.4)), (3.0, (1.5, -0.4)), (2.5, (1.01, 0.0))])
+def test_the_tail_of_one_look_by_hand(square_length, mean):
+    test, units = mean_test(4.0, 0.3, 0.2), 20.0
+    second, third = test.cumulants(units)
+    freedom = 8 * second**3 / third**2
+    total = (square_length - (mean[0] ** 2 + mean[1] ** 2)) * 20 / 19
+    excess = max(0.0, (total - 2.0) * 20 / (70 * 2.0))
+    statistic = ((mean[0] - 1) ** 2 + mean[1] ** 2) / ((1 / 20 + 1 / 50) * (1 + excess))
+    standard = (statistic - 2.0) / math.sqrt(second)  # to mean r and variance 2r
+    expected = chi2.sf(freedom + standard * math.sqrt(2 * freedom), freedom)
+    assert test.tail(np.array(mean), square_length, units) == approx(expected, rel=1e-9)
+    assert (excess > 0) == (square_length == 9.0)
+
+
+@pytest.mark.parametrize(
+    ("level", "freedom", "length"), [(9.0, 1.0, 1.0), (14.0, 4.0, 3.0), (40.0, 20.0, 5.0), (3.0, 4.0, 0.5)]
+)
+def test_how_often_a_level_is_exceeded_by_quadrature(level, freedom, length):
+    time = quad(lambda y: chi2.cdf(y, freedom) ** 2 / (2 * y * chi2.pdf(y, freedom)), 0, level, limit=200)[0]
+    expected = 1 - chi2.cdf(level, freedom) ** 2 * math.exp(-length / time)
+    assert crossing_probability(level, freedom, length) == approx(expected, rel=1e-3)
+
+
+def test_the_p_value_of_all_looks_by_hand():
+    test = mean_test(4.0, 0.3, 0.2)
+    for tail in (0.3, 1e-3):
+        level = chi2.isf(tail, test.freedom)
+        expected = crossing_probability(level, test.freedom, math.log(1 + 50 / 10))
+        assert test.p_value(tail) == approx(expected, rel=1e-9)
+    assert test.p_value(1.0) == 1.0
+
+
+def test_two_samples_tell_nothing_about_moments_and_three_do():
+    rows = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 5.0]])
+    for count in (2, 3):
+        own = rows[:count]
+        test = fit_mean_test(own, own.mean(axis=0), float((own**2).sum(axis=1).mean()), float(count))
+        assert test.silent == (count == 2)
+        assert test.total == approx(own.var(axis=0, ddof=1).sum())
+
+
+def test_rare_bins_count_more_by_hand():
+    rng = np.random.default_rng(0)
+    fitting, counted = rng.normal(size=(80, 2)), rng.normal(size=(120, 2))
+    codebook = Quantize(bins=6).fit(fitting, rng=0)
+    units = np.repeat(np.arange(100), np.where(np.arange(100) < 20, 2, 1))
+    test = fit_sequential_test(codebook, fitting, counted, units)
+    share = codebook.count(fitting) / 80
+    assert test.weights == approx(1 / np.sqrt(len(share) * share + 1))
+    of_bins = test.tests[-1]
+    counts = codebook.count(counted)
+    assert of_bins.mean == approx(test.weights * counts / 120)
+    assert of_bins.units == approx(120**2 / (20 * 4 + 80))
+    length = float(test.weights**2 @ counts) / 120
+    worth = of_bins.units
+    assert of_bins.total == approx((length - (of_bins.mean**2).sum()) * worth / (worth - 1))
+    looks = test.start()
+    looks.tails = [1.0, 1e-3, 1e-12, 0.2]
+    each = [4 * one.p_value(tail) for one, tail in zip(test.tests, looks.tails, strict=True)]
+    assert list(test.p_values(looks).values()) == approx([1.0, min(each[1], 1.0), 1e-4, min(each[3], 1.0)])
