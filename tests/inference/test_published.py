@@ -12,6 +12,7 @@ from mallow import CHI2, HELLINGER2, KL, TV, Masses, area, conjugate, integral, 
 from mallow.estimate import Quantize
 from mallow.inference import Units, debiased_estimate, published_interval
 from mallow.inference._jackknife import find_bin_errors
+from mallow.inference._published import _ratio
 from mallow.inference._slopes import summary_slopes
 from mallow.inference._unit_bins import add_to_counts, find_unit_bins, order_units
 from mallow.theory import Frontier, Partition, compute_frontier, extrapolated
@@ -409,3 +410,7 @@ def test_the_interval_for_another_draw_by_hand(case):
     for place, name in enumerate(NAMES):
         expected = min(ends[0, place], mean[place]), max(ends[1, place], mean[place])
         assert found[name] == approx(expected, abs=2e-6), name
+
+
+def test_nothing_over_nothing_is_nothing():
+    assert _ratio(np.array([0.0, 2.0, 0.0]), np.array([0.0, 4.0, 4.0])).tolist() == [0.0, 0.5, 0.0]
