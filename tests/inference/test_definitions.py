@@ -164,6 +164,14 @@ def test_the_test_of_identity_by_hand(paired, shift):
     assert (test.exact, test.permutations) == (True, 150)
 
 
+def test_a_statistic_of_nothing_ties_with_all_permutations():
+    x = np.random.default_rng(0).normal(size=(20, 3))
+    units = find_units(samples(x), samples(x))
+    test = run_identity_test(find_space([x, x], units, 0), units, 1, permutations=30, seed=0)
+    assert set(test.statistics.values()) == {1.0}
+    assert (test.p_value, test.tail) == (1.0, False)
+
+
 @pytest.mark.parametrize(("pairs", "least"), [(12, 0.5**11), (200, 1e-16)])
 def test_no_p_value_is_below_one_over_the_number_of_exchanges_nor_below_what_a_tail_can_say(pairs, least):
     x = np.random.default_rng(0).normal(size=(pairs, 2))
