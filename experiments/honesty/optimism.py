@@ -88,7 +88,7 @@ def run_case(case: tuple, trials: int) -> dict[str, object]:
         prepared = measure.estimator.prepare(x, y)
         masses = measure.estimator.masses(prepared, rng)
         corrected = debiased_estimate([masses.partition], units, divergence=KL, scale=5.0)["mauve"]
-        codebook = Codebook(masses.partition.centres, None, None, normalise=False)
+        codebook = Codebook(masses.partition.centres)
         fresh = Partition(*(codebook.labels(side) for side in draw(FRESH, rng)), codebook.centres)
         truth = debiased_estimate([fresh], alone, divergence=KL, scale=5.0)["mauve"].value
         again = Partition(*(codebook.labels(side) for side in draw(n, rng)), codebook.centres)

@@ -23,7 +23,7 @@ def test_a_codebook_fitted_once_gives_the_same_labels_and_takes_new_samples():
     assert area(frozen(X, X), scale=5) == 1.0
     assert repr(codebook) == "Codebook(bins=25)"
     plain = Quantize(bins=25, reduce=None).fit(X, rng=0)
-    assert plain.axes is None
+    assert plain.projection is None
     assert len(plain.labels(Y)) == 600
     with pytest.raises(InputError, match=r"`features` must be 6 wide, like those the codebook was fitted on; got 5"):
         codebook.labels(X[:, :5])

@@ -57,7 +57,7 @@ def test_the_fit_is_that_of_the_paper_without_shrinkage():
     fitted = gaussian_kl(fit.means[0], covariances[0], fit.means[1], covariances[1])
     expected = gaussian_kl(x.mean(axis=0), np.cov(x.T), y.mean(axis=0), np.cov(y.T))
     back = gaussian_kl(y.mean(axis=0), np.cov(y.T), x.mean(axis=0), np.cov(x.T))
-    assert fitted == approx(back if fit.flipped else expected, rel=1e-6)
+    assert fitted == approx(back if fit.flipped else expected, rel=1e-5)  # rows lie on a grid of 20 bits
 
 
 def test_draws_of_both_are_needed_where_the_gaussians_are_far_apart():

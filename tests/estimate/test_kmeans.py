@@ -87,9 +87,9 @@ def test_pruning_changes_nothing() -> None:
 def _plain_lloyd(points: Array, bins: int) -> tuple[Array, Array]:
     """Textbook iterations from the seeds of the kernel, in its canonical order."""
     pooled = canonical_order(points, points[:0])
-    exponent, origin = nearest.frame(points, pooled.distinct)
-    inner = nearest.into_frame(points, pooled.distinct, exponent, origin, np.dtype(np.float64))
-    data = nearest.Data(inner, np.ones(len(inner)))
+    grid = nearest.find_grid(points, pooled.distinct, fine=True)
+    data = nearest.Data(points, pooled.distinct, grid, np.ones(len(pooled.distinct)))
+    inner = data.rows
     workers = nearest.Workers(4096, 1)
     with single_threaded_blas(), workers:
         centres = seed_centres(data, bins, np.random.default_rng(0), workers)
@@ -99,9 +99,9 @@ def _plain_lloyd(points: Array, bins: int) -> tuple[Array, Array]:
         new = gaps.argmin(1)
         assert np.bincount(new, minlength=bins).all()
         if np.array_equal(new, labels):
-            return centres + origin, labels[pooled.group]
+            return grid.values(centres), labels[pooled.group]
         labels = new
-        centres = np.array([inner[labels == label, :-1].mean(0) for label in range(bins)])
+        centres = np.rint([inner[labels == label, :-1].mean(0) for label in range(bins)])
 
 
 @pytest.mark.parametrize("bins", [5, 50])

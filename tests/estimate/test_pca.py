@@ -1,4 +1,5 @@
-"""Joint PCA: the singular value decomposition, with the same bits for any order, sides and threads."""
+"""Joint PCA: the singular value decomposition, up to the grids on which rows and axes lie; the same bits for any order,
+sides and threads."""
 
 from __future__ import annotations
 
@@ -31,13 +32,12 @@ def test_pca_is_the_singular_value_decomposition(n: int, m: int, width: int, dty
     share = np.cumsum(singular**2) / (singular**2).sum()
     kept = 1 + int(np.searchsorted(share, 0.9))
     assert reduction.axes.shape == (kept, width)
-    np.testing.assert_allclose(reduction.variances, singular[:kept] ** 2 / (n + m), rtol=1e-10)
-    assert reduction.explained == pytest.approx(share[kept - 1], rel=1e-10)
-    np.testing.assert_allclose(reduction.axes.T @ reduction.axes, right[:kept].T @ right[:kept], atol=1e-8)
+    np.testing.assert_allclose(reduction.variances, singular[:kept] ** 2 / (n + m), rtol=5e-6)
+    assert reduction.explained == pytest.approx(share[kept - 1], rel=1e-6)
+    np.testing.assert_allclose(reduction.axes.T @ reduction.axes, right[:kept].T @ right[:kept], atol=2e-4)
     points = np.concatenate(reduction.split(n)).astype(float)
     truth = (left[:, :kept] * singular[:kept]) @ right[:kept]
-    tight = 1e-6 if dtype is np.float32 else 1e-11
-    np.testing.assert_allclose(points @ reduction.axes, truth, atol=tight * singular[0])
+    np.testing.assert_allclose(points @ reduction.axes, truth, atol=3e-5 * singular[0])
 
 
 def test_pca_in_single_precision_is_accurate() -> None:
@@ -123,7 +123,7 @@ def test_all_the_variance_is_the_rank() -> None:
 def test_offset_far_from_zero() -> None:
     x, y = clustered_points(800, 20, 0, np.float64), clustered_points(700, 20, 1, np.float64)
     one, other = pca_joint(x, y), pca_joint(x + 1e5, y + 1e5)
-    np.testing.assert_allclose(one.variances, other.variances, rtol=1e-8)
+    np.testing.assert_allclose(one.variances, other.variances, rtol=5e-6)
 
 
 def test_the_first_reduction_in_a_process_is_like_any_other() -> None:

@@ -76,10 +76,10 @@ def test_rules_learned_without_the_own_unit(learner):
             ridge = strength * space.variances.mean() * np.eye(len(space.variances))
             inverse = np.linalg.inv(space.points[others].T @ space.points[others] / len(space.points) + ridge)
             a, b = space.points[p].mean(axis=0), space.points[q].mean(axis=0)
-            assert scores[number, place] == approx((a - b) @ inverse @ (space.points[row] - (a + b) / 2), abs=1e-6)
+            assert scores[1 + number, place] == approx((a - b) @ inverse @ (space.points[row] - (a + b) / 2), abs=1e-6)
         a, b = shrink_variances((columns[p] ** 2).mean(axis=0), (columns[q] ** 2).mean(axis=0), n, m)
         squares = columns[row] ** 2
-        assert scores[2, place] == approx((squares / 2 * (1 / b - 1 / a) + np.log(b / a) / 2).sum(), abs=1e-6)
+        assert scores[0, place] == approx((squares / 2 * (1 / b - 1 / a) + np.log(b / a) / 2).sum(), abs=1e-6)
         for number, partitions in enumerate(space.bins):
             ratios = []
             for labels in partitions:
@@ -139,11 +139,11 @@ def test_rules_learned_without_two_folds(learner):
                 rule = (of_p - of_q) * space.metric(strength)
                 expected = pooled.leave_out.correct((space.points @ rule)[None], place)[0, pooled.rows]
                 expected = expected - rule @ (of_p + of_q) / 2
-                assert scores[place, assignment, number] == approx(expected, abs=1e-6)
+                assert scores[1 + place, assignment, number] == approx(expected, abs=1e-6)
             counts = [len(np.unique(pooled.unit[side])) for side in (p, q)]
             a, b = shrink_variances(mean(columns**2, p), mean(columns**2, q), *counts)
             expected = columns**2 @ (0.5 / b - 0.5 / a) + 0.5 * np.log(b / a).sum()
-            assert scores[2, assignment, number] == approx(expected, abs=1e-6)
+            assert scores[0, assignment, number] == approx(expected, abs=1e-6)
             a, b = mean(radius, p), mean(radius, q)
             variance = (mean(radius**2, p) - a**2 + mean(radius**2, q) - b**2) / 2
             assert scores[3, assignment, number] == approx((radius - (a + b) / 2) * (a - b) / variance, abs=1e-5)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import islice
 from typing import Any, TypeVar
 
-__all__ = ["cores", "ordered_map", "single_threaded_blas"]
+__all__ = ["cores", "ordered_map", "single_threaded_blas", "start"]
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -39,6 +39,14 @@ def ordered_map(
         while queue:
             yield queue.pop(0).result()
             queue.extend(pool.submit(function, task) for task in islice(pending, 1))
+
+
+def start(function: Callable[[], Result]) -> Future[Result]:
+    """The result of ``function``, which starts at once on a thread of its own: `Future.result` waits for it."""
+    pool = ThreadPoolExecutor(1)
+    future = pool.submit(function)
+    pool.shutdown(wait=False)
+    return future
 
 
 class _OneThread:

@@ -1,4 +1,4 @@
-"""Lloyd's k-means on blocks of fixed shape: the same bits for any number of threads and any chunk size."""
+"""Lloyd's k-means on integers: the same bits for any processor, number of threads and chunk size."""
 
 from __future__ import annotations
 
@@ -15,12 +15,11 @@ from mallow.estimate._nearest import (
     Assignment,
     Data,
     Doubles,
+    Grid,
     Labels,
     Workers,
     assign_points,
-    frame,
-    into_frame,
-    precision,
+    find_grid,
 )
 from mallow.estimate._row_order import canonical_order
 from mallow.estimate._seeding import seed_centres
@@ -28,7 +27,8 @@ from mallow.estimate._seeding import seed_centres
 __all__ = ["Clustering", "lloyd"]
 
 BATCH = 32  # chosen: bins summed by one product
-SINGLE_IS_ENOUGH = 1e-5  # chosen: float32 products are not trusted if less of the variance than this is inside clusters
+SMALL = 2**25  # chosen: up to this many multiplications per round a fine grid costs no noticeable time
+STEPS = 4.0  # chosen: a coarse grid is too coarse if the variance inside clusters is less than so many squared steps
 
 
 class Clustering(NamedTuple):
@@ -43,12 +43,15 @@ class Clustering(NamedTuple):
         points of size 1e200.
     iterations : int
         Rounds of assignment, the last of which changed no label.
+    grid : Grid
+        Points and centres were compared on it.
     """
 
     centres: Array
     labels: Labels
     objective: float
     iterations: int
+    grid: Grid
 
 
 def lloyd(
@@ -63,16 +66,15 @@ def lloyd(
 ) -> Clustering:
     """k-means clustering of the points, run until no label changes.
 
-    Seeds come from greedy k-means++ on a sample. The result is bit-equal for every ``chunk`` and ``threads`` (products
-    have shapes fixed by `TILE` and run on a single-threaded BLAS, sums have a fixed order) and for every order of the
-    rows (equal rows are merged and sorted canonically first, so that they also share a label). With at least as many
-    bins as distinct rows, each distinct row has a bin of its own; spare bins stay empty and repeat a centre. Otherwise
-    no bin is empty.
+    Seeds come from greedy k-means++ on a sample. Points and centres lie on a grid on which all sums are exact: the result is
+    bit-equal on any processor, for every ``chunk`` and ``threads``, and for every order of the rows (equal rows are merged
+    and sorted canonically first, so that they also share a label). With at least as many bins as distinct rows, each
+    distinct row has a bin of its own; spare bins stay empty and repeat a centre. Otherwise no bin is empty.
 
     Parameters
     ----------
     points : float array (n, d)
-        Finite. float32 is multiplied in float32, unless the clusters are so tight that this loses digits.
+        Finite. They are multiplied in float32, unless there are few or the clusters are so tight that this loses digits.
     bins : int
         Number of clusters k, at least 1.
     rng : numpy.random.Generator
@@ -94,23 +96,28 @@ def lloyd(
     0.01
     """
     pooled = canonical_order(points, points[:0], threads=threads)
-    if bins >= pooled.distinct.size:
-        spare = np.minimum(np.arange(bins), pooled.distinct.size - 1)
-        return Clustering(points[pooled.distinct[spare]].astype(precision(points)), pooled.group, 0.0, 0)
+    distinct = pooled.distinct
+    dtype = np.result_type(np.float32, points.dtype)
+    small = len(distinct) * bins * points.shape[1] <= SMALL
+    grid = find_grid(points, distinct, fine=small or bins >= len(distinct))
+    if bins >= len(distinct):
+        spare = np.minimum(np.arange(bins), len(distinct) - 1)
+        return Clustering(points[distinct[spare]].astype(dtype), pooled.group, 0.0, 0, grid)
 
     mass = np.bincount(pooled.group, weights).astype(np.float64)  # of each distinct row
     workers = Workers(chunk, threads or cores())
     with single_threaded_blas(), workers:
-        exponent, origin = frame(points, pooled.distinct)
-        data = Data(into_frame(points, pooled.distinct, exponent, origin, precision(points)), mass)
+        data = Data(points, distinct, grid, mass)
         state = _descend(data, seed_centres(data, bins, rng, workers), workers, max_iter)
-        if data.rows.dtype == np.float32 and state.objective < SINGLE_IS_ENOUGH * data.scatter:
-            data = Data(into_frame(points, pooled.distinct, exponent, origin, np.dtype(np.float64)), mass)
+        if not grid.fine and state.objective < STEPS * float(mass.sum()) * points.shape[1]:
+            grid = find_grid(points, distinct, fine=True)
+            data = Data(points, distinct, grid, mass)
             state = _descend(data, seed_centres(data, bins, rng, workers), workers, max_iter)
-    centres = np.ldexp(state.centres.astype(np.float64) + origin, exponent).astype(precision(points))
     with np.errstate(over="ignore"):
-        objective = float(np.ldexp(state.objective, 2 * exponent))
-    return Clustering(centres, state.labels[pooled.group], objective, state.iterations)
+        objective = float(np.ldexp(state.objective, 2 * grid.exponent))
+    return Clustering(
+        grid.values(state.centres).astype(dtype), state.labels[pooled.group], objective, state.iterations, grid
+    )
 
 
 # --- inside: trusted input, rows distinct, more rows than bins
@@ -135,36 +142,30 @@ def _descend(data: Data, centres: Array, workers: Workers, max_iter: int) -> _St
     labels = assignment.labels
     moved = np.ones(bins, np.bool_)
     sums = np.zeros((bins, data.rows.shape[1]))
+    scatter = float((data.mass * data.square).sum())
     objective, iterations = np.inf, 0
     while True:
         iterations += 1
-        full = bool(moved.all())
         before = labels.copy()
         assign_points(data, centres, moved, assignment, workers)
         _fill_empty_bins(data, assignment, bins)
-        different = labels != before
-        if not different.any():
-            if full:
-                break
-            moved[:] = True  # confirm with all centres, since products with some of them may round differently
-            continue
+        if np.array_equal(labels, before):
+            break
         _update_sums(data, before, labels, sums, workers)
         means, totals = sums[:, :-1] / sums[:, -1:], sums[:, -1]
-        reached = data.scatter - float(totals @ np.einsum("ij,ij->i", means, means))
-        fresh = means.astype(centres.dtype)
+        reached = scatter - float((totals * np.square(means).sum(axis=1)).sum())
+        fresh = np.rint(means).astype(centres.dtype)
         moved = (fresh != centres).any(axis=1)
         centres = fresh
-        # Rounding may pass equidistant points round for ever; the objective then stops falling.
-        if not reached < objective:
+        if not moved.any():
             break
-        if iterations >= max_iter:
+        # Since centres are rounded, points half-way between two may be passed round for ever.
+        if iterations >= max_iter or not reached < objective:
             # The labels must belong to the centres that are returned.
             assign_points(data, centres, np.ones(bins, np.bool_), assignment, workers)
             _fill_empty_bins(data, assignment, bins)
             break
         objective = reached
-        if not moved.any():
-            moved[:] = True
     return _State(centres, labels, _objective(data, centres, labels, workers), iterations)
 
 
@@ -208,13 +209,13 @@ def _update_sums(data: Data, before: Labels, after: Labels, sums: Doubles, worke
 
 
 def _objective(data: Data, centres: Array, labels: Labels, workers: Workers) -> float:
-    """The weighted sum of squared distances, from differences in float64."""
+    """The weighted sum of squared distances, in units of the grid."""
     exact = centres.astype(np.float64)
     square = np.empty(len(labels))
 
     def square_tile(at: slice) -> None:
         gap = data.rows[at, :-1] - exact[labels[at]]
-        square[at] = np.einsum("ij,ij->i", gap, gap)
+        square[at] = np.square(gap).sum(axis=1)
 
     workers.tiles(square_tile, len(labels))
     return float((data.mass * square).sum())

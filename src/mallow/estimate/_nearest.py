@@ -1,86 +1,146 @@
-"""The nearest centre of each point, by matrix products of fixed shape.
+"""The nearest centre of each point, exactly: points and centres are integers, and so are all products.
 
 `nearest_centres` labels points with frozen centres; k-means (`_kmeans.py`) calls `assign_points` in each round, which
-also uses what the last round left. Both compare the scores <x, c> − |c|²/2, the larger the nearer.
+also uses what the last round left. Both compare the scores <x, c> − |c|²/2, the larger the nearer. Since these are exact,
+the label of a point depends on no other point, no block, no thread and no processor.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from mallow.engine import cores, single_threaded_blas
-from mallow.estimate._row_order import canonical_order
+from mallow.engine import DOUBLE, SINGLE, bits_for_squares, cores, ordered_map, round_to, single_threaded_blas
 
 __all__ = [
     "Assignment",
     "Data",
+    "Grid",
     "Labels",
     "Workers",
     "assign_points",
-    "frame",
-    "into_frame",
+    "find_grid",
     "nearest_centres",
-    "precision",
 ]
 
 Array = npt.NDArray[Any]
 Doubles = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.int64]
 
-# Rows of one matrix product. A BLAS may round a row differently in products of different shapes, and the last bit decides
-# between two centres that are equally near: these numbers are part of the algorithm.
-TILE = 1024
-SMALL_TILE = 64  # for labels that do not depend on the batch: the last tile is filled up with zeros
+TILE = 1024  # chosen: rows of one matrix product
 
-ORDINARY = 20  # chosen: values between 2^-20 and 2^20 are not rescaled, as their squares neither overflow nor vanish
+# The largest norm of a point: four times its square, which bounds squared distances, is exact.
+COARSE = np.sqrt(SINGLE / 4)  # in float32
+FINE = np.sqrt(DOUBLE / 4)  # in float64
+
+BITS = 26  # of the largest number, on the finest grid; norms are up to 2^25.5
 MOST = 0.8  # chosen: if a larger share of the centres moved, comparing with all of them is as fast as with those that moved
 
 
-def nearest_centres(points: Array, centres: Array, *, any_batch: bool = False) -> Labels:
-    """The label of the nearest centre of each point, the lowest of equally near ones.
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """Where points lie: at the origin plus integers times ``2**exponent``."""
 
-    Bit-equal for any number of threads and any order of the rows; equal rows have equal labels.
+    origin: Doubles  # (d,)
+    exponent: int
+    fine: bool  # whether distances are exact in float64 only
+
+    def integers(self, points: Array) -> Doubles:
+        """The integers nearest to the points."""
+        return round_to(points - self.origin, self.exponent)
+
+    def values(self, integers: Array) -> Doubles:
+        """The points at these integers."""
+        return np.ldexp(integers.astype(np.float64), self.exponent) + self.origin
+
+
+def find_grid(points: Array, chosen: Labels, *, fine: bool) -> Grid:
+    """The finest grid around the chosen points on which squared distances are exact, in float32 or (`fine`) in float64.
+
+    The origin is near their mean, at powers of two; it depends neither on the order of the points nor on how often one
+    is there.
+    """
+    largest = max(float(points.max()), -float(points.min()))
+    width = points.shape[1]
+    finest = int(np.frexp(largest)[1]) - BITS
+    shift = BITS + 1 - bits_for_squares(width)  # without so many bits, sums of squares are exact
+
+    def parts() -> Iterator[Doubles]:
+        for low in range(0, len(chosen), TILE):
+            yield round_to(points[chosen[low : low + TILE]], finest)
+
+    middle = np.rint(sum((part.sum(axis=0) for part in parts()), np.zeros(width)) / len(chosen))
+    squares = (np.square(np.ceil(np.ldexp(np.abs(part - middle), -shift))).sum(axis=1) for part in parts())
+    length = np.ldexp(np.sqrt(max(float(square.max()) for square in squares)), shift)
+    room = (FINE if fine else COARSE) - np.sqrt(width)  # rounding makes a norm longer by half of that at most
+    steps = 0
+    while length > np.ldexp(room, steps):
+        steps += 1
+    return Grid(np.ldexp(middle, finest), finest + steps, fine)
+
+
+def nearest_centres(points: Array, centres: Array, grid: Grid | None = None) -> Labels:
+    """The label of the nearest centre of each point, the lowest of equally near ones.
 
     Parameters
     ----------
     points : float array (n, d)
     centres : float array (bins, d)
-    any_batch : bool
-        False: products of up to 1,024 rows in the precision of the points, exactly as inside k-means, so that the points
-        that k-means clustered get their labels again. A point half-way between two centres may get another label among
-        more or fewer points. True: products of exactly 64 rows in float64, so that the label of a point never depends on
-        the other points; slower.
+    grid : Grid, optional
+        On which points and centres are compared: with that of a clustering, the points that were clustered get their
+        labels again. By default the finest around the centres.
     """
-    tile, dtype = (SMALL_TILE, np.dtype(np.float64)) if any_batch else (TILE, precision(points))
-    pooled = canonical_order(points, points[:0])
-    workers = Workers(4 * tile, cores(), tile=tile)
-    every = np.arange(len(centres))
-    with single_threaded_blas(), workers:
-        exponent, origin = frame(centres, every)
-        rows = into_frame(points, pooled.distinct, exponent, origin, dtype)
-        if any_batch:
-            rows = np.pad(rows, ((0, -len(rows) % tile), (0, 0)))
-        data = Data(rows, np.ones(len(rows)))
-        inner = into_frame(centres, every, exponent, origin, dtype)[:, :-1]
-        assignment = Assignment(len(rows), dtype)
-        assign_points(data, inner, np.ones(len(centres), np.bool_), assignment, workers)
-    return assignment.labels[pooled.group]
+    grid = find_grid(centres, np.arange(len(centres)), fine=True) if grid is None else grid
+    labels = np.empty(len(points), np.int64)
+    inner = grid.integers(centres)
+    longest = float(np.square(inner).sum(axis=1).max())
+    tables = {dtype: _table(inner.astype(dtype)) for dtype in (np.float32, np.float64)}
+
+    def label(low: int) -> None:
+        rows = grid.integers(points[low : low + TILE])
+        with np.errstate(over="ignore"):
+            square = np.square(rows).sum(axis=1)
+        far = np.flatnonzero(square > FINE**2)  # so far that their grid is a coarser one
+        rows[far] = 0.0
+        square[far] = 0.0
+        dtype = np.float32 if max(longest, float(square.max())) <= COARSE**2 else np.float64
+        labels[low : low + TILE] = (rows.astype(dtype) @ tables[dtype][:-1] + tables[dtype][-1]).argmax(axis=1)
+        for row in low + far:
+            labels[row] = _label_far(grid.integers(points[row]), inner)
+
+    with single_threaded_blas():
+        for _ in ordered_map(label, range(0, len(points), TILE), cores()):
+            pass
+    return labels
+
+
+def _label_far(point: Array, centres: Doubles) -> int:
+    """The label of a point so far from integer centres that its products with them would not be exact."""
+    largest = float(np.abs(point).max())
+    scores = (centres * (point / largest)).sum(axis=1) - np.square(centres).sum(axis=1) / 2 / largest
+    return int(scores.argmax())
+
+
+def _table(centres: Array) -> Array:
+    """Centres as columns, (d + 1, k): one product with points that end in a 1 gives <x, c> − |c|²/2."""
+    half = np.square(centres.astype(np.float64)).sum(axis=1) / 2
+    return np.vstack([centres.T, -half.astype(centres.dtype)])
 
 
 # --- shared with k-means: trusted input
 
 
 class Workers:
-    """Run a function over ranges of rows; a range is a whole number of tiles, whatever the chunk."""
+    """Run a function over ranges of rows."""
 
-    def __init__(self, chunk: int, threads: int, *, tile: int = TILE) -> None:
-        self.tile = tile
-        self.rows = -(-max(chunk, 1) // tile) * tile
+    def __init__(self, chunk: int, threads: int) -> None:
+        self.tile = TILE
+        self.rows = -(-max(chunk, 1) // TILE) * TILE
         self.threads = max(threads, 1)
 
     def __enter__(self) -> None:
@@ -111,13 +171,19 @@ class Workers:
 
 
 class Data:
-    """Points in the frame of the computation."""
+    """Points as integers, in the cheapest precision in which their products are exact."""
 
-    def __init__(self, rows: Array, mass: Doubles) -> None:
-        self.rows = rows  # (n, d + 1), the last column is 1: one product gives <x, c> − |c|²/2
+    def __init__(self, points: Array, chosen: Labels, grid: Grid, mass: Doubles) -> None:
         self.mass = mass  # (n,)
-        self.square = np.einsum("ij,ij->i", rows[:, :-1], rows[:, :-1], dtype=np.float64)  # |x|²
-        self.scatter = float(mass @ self.square)
+        dtype = np.float64 if grid.fine else np.float32
+        self.rows: Array = np.ones((len(chosen), points.shape[1] + 1), dtype)  # the last column stays 1; see `_table`
+        self.square = np.empty(len(chosen))  # |x|²
+        for low in range(0, len(chosen), TILE):
+            integers = grid.integers(points[chosen[low : low + TILE]])
+            self.rows[low : low + TILE, :-1] = integers
+            self.square[low : low + TILE] = np.square(integers).sum(axis=1)
+        if self.square.max() > (FINE if grid.fine else COARSE) ** 2:
+            raise AssertionError("the points are too long for exact distances")
 
 
 class Assignment:
@@ -129,35 +195,6 @@ class Assignment:
         self.rival = np.full(size, np.inf, dtype)  # no other centre has a higher score
 
 
-def precision(points: Array) -> np.dtype[Any]:
-    """The precision in which these points are multiplied."""
-    return np.dtype(np.float64) if points.dtype.itemsize >= 8 else np.dtype(np.float32)
-
-
-def frame(points: Array, chosen: Labels) -> tuple[int, Array]:
-    """A power of two and an origin for the computation: squares neither overflow nor vanish, and little cancels.
-
-    In exact arithmetic any scale and origin would do; ordinary values keep their scale.
-    """
-    largest = max(float(points.max()), -float(points.min()))
-    exponent = int(np.frexp(largest)[1])
-    if largest == 0 or -ORDINARY < exponent < ORDINARY:
-        exponent = 0
-    middle = np.zeros(points.shape[1])
-    for low in range(0, len(chosen), TILE):
-        middle += np.ldexp(points[chosen[low : low + TILE]].astype(np.float64), -exponent).sum(axis=0)
-    return exponent, (middle / len(chosen)).astype(precision(points))
-
-
-def into_frame(points: Array, chosen: Labels, exponent: int, origin: Array, dtype: np.dtype[Any]) -> Array:
-    """A scaled and centred copy of the chosen points, with a column of ones."""
-    rows = np.ones((len(chosen), points.shape[1] + 1), dtype)
-    for low in range(0, len(chosen), TILE):
-        part = points[chosen[low : low + TILE]].astype(dtype, copy=False)
-        np.subtract(np.ldexp(part, -exponent) if exponent else part, origin, out=rows[low : low + TILE, :-1])
-    return rows
-
-
 def assign_points(
     data: Data, centres: Array, moved: npt.NDArray[np.bool_], assignment: Assignment, workers: Workers
 ) -> None:
@@ -167,8 +204,7 @@ def assign_points(
     its own centre moved so far away that another one, which stayed, is nearer.
     """
     labels, score, rival = assignment.labels, assignment.score, assignment.rival
-    half = np.einsum("ij,ij->i", centres, centres, dtype=np.float64) / 2
-    table = np.vstack([centres.T, -half.astype(centres.dtype)])  # (d + 1, k)
+    table = _table(centres)
     movers = np.flatnonzero(moved)
     column = np.cumsum(moved) - 1  # of a mover among the movers
     part = np.ascontiguousarray(table[:, movers])

@@ -81,7 +81,7 @@ class Neighbors:
         n, neighbors = len(x), self.neighbors_for(len(x), len(y))
         distinct = distinct_points(self.reduce, x, y)
         points, group = distinct.points, distinct.group
-        eps = float(np.finfo(points.dtype).eps)
+        eps = max(float(np.finfo(points.dtype).eps), distinct.precision / _ROUNDING)
         times = np.stack([np.bincount(side, minlength=len(points)) for side in (group[:n], group[n:])])
         near = _neighbourhoods(to_unit_range(points)[0], times.astype(np.float64), neighbors, eps)
         return self._masses(near[:, group], n)

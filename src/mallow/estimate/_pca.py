@@ -1,24 +1,68 @@
-"""Joint PCA of two samples, from sums over blocks in a fixed order, without copying the samples."""
+"""Joint PCA of two samples, from exact sums of integers, without copying the samples.
+
+Rows lie on a grid of integers, so that sums of their products do not depend on any order; LAPACK sees one and the same
+matrix everywhere, and what it returns differs by rounding alone, which vanishes when the axes are put on a grid too.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from mallow.engine import cores, ordered_map, single_threaded_blas
+from mallow.engine import cores, ordered_map, round_to, single_threaded_blas, unit_rows
 from mallow.estimate._row_order import BLOCK, CanonicalOrder, Indices, canonical_order, common_dtype, take_rows
 from mallow.estimate._spectrum import Spectrum, spectrum_from_covariance, spectrum_from_gram
 
-__all__ = ["Reduction", "pca_joint"]
+__all__ = ["Projection", "Reduction", "pca_joint"]
 
 Array = npt.NDArray[Any]
 Doubles = npt.NDArray[np.float64]
 
-SMALL = 2**31  # chosen: up to this many multiplications float64 costs no noticeable time
 ORDINARY = 20  # chosen: values between 2^-20 and 2^20 are not rescaled, as their squares neither overflow nor vanish
+ROW_BITS = 20  # rows are integers up to 2^20, relative to the largest value; chosen: products of 2,560 rows are exact
+AXIS_BITS = 32  # of the finest grid that axes lie on
+
+
+@dataclass(frozen=True)
+class Projection:
+    """How a row becomes a point: a function of this row alone, to the last bit, whatever is computed beside it.
+
+    Attributes
+    ----------
+    axes : float64 array (d', d)
+        Orthonormal up to the grid they lie on; the largest entry of each is positive.
+    mean : float64 array (d,)
+        Of the (normalised) pooled rows, in units of ``2**exponent``.
+    normalise : bool
+        Whether rows are scaled to length 1 first.
+    exponent : int
+        Values are divided by ``2**exponent`` first; 0 unless they are extremely large or small.
+    grid : int
+        What is left of a row without the mean is rounded to multiples of ``2**grid``.
+    """
+
+    axes: Doubles
+    mean: Doubles
+    normalise: bool
+    exponent: int
+    grid: int
+
+    def integers(self, rows: Array) -> Doubles:
+        """Rows without the mean, as integers in units of ``2**(exponent + grid)``."""
+        values = unit_rows(rows) if self.normalise else _scaled(rows, self.exponent)
+        values -= self.mean
+        values *= 2.0**-self.grid
+        return np.rint(values, out=values)
+
+    def __call__(self, rows: Array) -> Doubles:
+        """The coordinates of rows, in units of ``2**exponent``."""
+        integers = self.axes.T * 2.0**AXIS_BITS  # axes lie on a grid of 2**-32 or coarser
+        points: Doubles = (self.integers(rows) @ integers) * 2.0 ** (self.grid - AXIS_BITS)
+        return points
 
 
 @dataclass(frozen=True)
@@ -31,25 +75,33 @@ class Reduction:
         Coordinates of the distinct rows, centred, in canonical order; multiplied by ``2**exponent`` they are in the
         units of the input. `split` gives those of x and of y.
     pooled : CanonicalOrder
-    axes : float64 array (d', d)
-        Orthonormal principal axes in order of falling variance; the largest entry of each is positive.
-    mean : float64 array (d,)
-        Mean of the (normalised) pooled rows, in units of ``2**exponent``.
+    projection : Projection
     variances : float64 array (d',)
         Variance along each axis (divided by n + m), in units of ``4**exponent``.
     explained : float
         Share of the total variance that is kept; 1 if the data have no variance.
-    exponent : int
-        0 unless the values are extremely large or small.
     """
 
     points: Array
     pooled: CanonicalOrder
-    axes: Doubles
-    mean: Doubles
+    projection: Projection
     variances: Doubles
     explained: float
-    exponent: int
+
+    @property
+    def axes(self) -> Doubles:
+        """The axes, as rows."""
+        return self.projection.axes
+
+    @property
+    def mean(self) -> Doubles:
+        """The mean of the pooled rows."""
+        return self.projection.mean
+
+    @property
+    def exponent(self) -> int:
+        """The power of two in which points and mean are measured."""
+        return self.projection.exponent
 
     def split(self, n: int) -> tuple[Array, Array]:
         """The coordinates of the first n pooled rows, those of x, and of the others, those of y."""
@@ -68,12 +120,12 @@ def pca_joint(
     """Principal components of the pooled rows of ``x`` (n, d) and ``y`` (m, d).
 
     Keeps the fewest axes that explain the share ``variance`` of the variance, or ``dimension`` axes if that is not
-    None (fewer if the data have fewer). The result is bit-equal for any number of threads, for any order of the rows,
-    and when x and y are swapped. Axes without variance beyond rounding are dropped, but at least one axis is kept: if
-    there is no variance at all, all points are 0.
+    None (fewer if the data have fewer). The result is bit-equal for any number of threads, any processor and BLAS, any
+    order of the rows, and when x and y are swapped. Axes without variance beyond rounding are dropped, but at least one
+    axis is kept: if there is no variance at all, all points are 0.
 
-    Blocks of rows are copied, normalised and centred one at a time and multiplied in the precision of the input; the
-    sums over blocks are float64. With fewer rows than columns, the (n + m)² Gram matrix replaces the d² covariance.
+    Blocks of rows are copied, normalised, centred and rounded one at a time. With fewer rows than columns, the (n + m)²
+    Gram matrix replaces the d² covariance.
 
     Parameters
     ----------
@@ -92,62 +144,46 @@ def pca_joint(
     threads = threads or cores()
     pooled = canonical_order(x, y, threads=threads)
     size, width = len(x) + len(y), x.shape[1]
-    dtype = np.dtype(np.float64) if size * width * min(size, width) <= SMALL else common_dtype(x, y)
-    exponent = 0 if normalize else _exponent(x, y)
+    dtype = common_dtype(x, y)
 
-    def block(rows: Indices, origin: Array) -> Array:
-        values = take_rows(x, y, rows, dtype)
-        if normalize:
-            _normalize(values)
-        elif exponent:
-            values = np.ldexp(values, -exponent)
-        values -= origin
-        return values
+    def rows(at: Indices) -> Array:
+        return take_rows(x, y, at, dtype)
 
     with single_threaded_blas():
-        # An approximate mean, of rows spread evenly over the order, prevents cancellation in the sums.
+        # An approximate mean, of rows spread evenly over the order: less is lost when what is left of rows is rounded.
         spread = pooled.order[np.linspace(0, size - 1, min(size, BLOCK)).astype(np.int64)]
-        shift = block(spread, np.zeros(width, dtype)).mean(axis=0)
+        first = _frame(rows, spread, pooled.distinct, normalize, _exponent(x, y), threads)
+
+        def integers(at: Indices) -> Doubles:
+            return first.integers(rows(at))
 
         def enough(values: Doubles, total: float) -> bool:
             if dimension is not None:
-                return dimension < len(values)
-            return float(values[: len(values) - 8].sum()) >= variance * total  # the last few are the least accurate
-
-        def shifted(rows: Indices) -> Array:
-            return block(rows, shift)
+                return dimension <= len(values)
+            return variance < 1.0 and float(values.sum()) >= variance * total
 
         if width <= size:
-            every = dimension is None and variance >= 1.0
-            spectrum = spectrum_from_covariance(shifted, pooled.order, dtype, threads, None if every else enough)
+            spectrum = spectrum_from_covariance(integers, pooled.order, threads, enough)
         else:
-            spectrum = spectrum_from_gram(shifted, pooled.order, dtype, threads)
-        rounding = 8 * float(np.finfo(common_dtype(x, y)).eps * np.linalg.norm(shift.astype(np.float64)))
-        flat = len(pooled.distinct) == 1 or spectrum.total <= size * rounding**2
+            spectrum = spectrum_from_gram(integers, pooled.order, threads)
+        rounding = 8 * float(np.finfo(dtype).eps * np.linalg.norm(first.mean)) * 2.0**-first.grid
+        flat = len(pooled.distinct) == 1 or spectrum.total <= size * max(rounding**2, 0.25 * width)
         if flat:
             spectrum = replace(spectrum, values=np.zeros_like(spectrum.values), total=0.0, rank=0)
         kept = _axes_to_keep(spectrum, variance, dimension)
-        axes = _with_signs(spectrum.axes(kept))
-        centre = shift + spectrum.mean.astype(dtype)
-        basis = np.ascontiguousarray(axes.T.astype(dtype))
-        points = np.zeros((len(pooled.distinct), kept), common_dtype(x, y))
+        axes = _on_grid(_with_signs(spectrum.axes(kept)))
+        mean = first.mean + spectrum.mean * 2.0**first.grid
+        projection = replace(first, axes=axes, mean=mean)
+        points = np.zeros((len(pooled.distinct), kept), dtype)
 
         def project(low: int) -> None:
-            at = slice(low, low + BLOCK)
-            points[at] = block(pooled.distinct[at], centre) @ basis
+            points[low : low + BLOCK] = projection(rows(pooled.distinct[low : low + BLOCK]))
 
         for _ in ordered_map(project, range(0, 0 if flat else len(points), BLOCK), threads):
             pass
-    total = spectrum.total
-    return Reduction(
-        points,
-        pooled,
-        axes,
-        centre.astype(np.float64),
-        spectrum.values[:kept] / size,
-        float(spectrum.values[:kept].sum() / total) if total > 0 else 1.0,
-        exponent,
-    )
+    total, unit = spectrum.total, 4.0**first.grid
+    explained = float(spectrum.values[:kept].sum() / total) if total > 0 else 1.0
+    return Reduction(points, pooled, projection, spectrum.values[:kept] * unit / size, explained)
 
 
 def _axes_to_keep(spectrum: Spectrum, variance: float, dimension: int | None) -> int:
@@ -165,20 +201,47 @@ def _with_signs(axes: Doubles) -> Doubles:
     return axes * np.where(largest < 0, -1.0, 1.0)[:, None]
 
 
+def _on_grid(axes: Doubles) -> Doubles:
+    """Axes, rounded: what LAPACK's own rounding can change, it changes once in some thousand runs.
+
+    It is about 1e-13 for a width of 1,000 and falls with the width; the chance that it crosses a border grows with the
+    number of entries. Hence a step of 2^-14 there, and a finer one for narrow data, down to 2^-30.
+    """
+    bits = max(14, AXIS_BITS + 2 - 2 * axes.shape[1].bit_length())
+    rounded: Doubles = np.ldexp(round_to(axes, -bits), -bits)
+    return rounded
+
+
+def _frame(
+    rows: Callable[[Indices], Array],
+    spread: Indices,
+    distinct: Indices,
+    normalise: bool,
+    exponent: int,
+    threads: int,
+) -> Projection:
+    """An origin near the mean of all rows, and a power of two above what is left of the largest of them."""
+    none = np.zeros((0, rows(spread[:1]).shape[1]))
+    if normalise:
+        return Projection(none, unit_rows(rows(spread)).mean(axis=0), True, 0, -ROW_BITS)
+    origin = _scaled(rows(spread), exponent).mean(axis=0)
+
+    def largest(low: int) -> float:
+        rest = _scaled(rows(distinct[low : low + BLOCK]), exponent) - origin
+        return max(float(rest.max()), -float(rest.min()))
+
+    above = int(np.frexp(max(ordered_map(largest, range(0, len(distinct), BLOCK), threads)))[1])
+    return Projection(none, origin, False, exponent, above - ROW_BITS)
+
+
+def _scaled(rows: Array, exponent: int) -> Doubles:
+    """A copy of rows in units of ``2**exponent``."""
+    values = np.array(rows, np.float64)
+    return np.ldexp(values, -exponent) if exponent else values
+
+
 def _exponent(x: Array, y: Array) -> int:
     """The power of two above the largest absolute value, or 0 if that value is ordinary."""
     largest = max(max(float(part.max()), -float(part.min())) for part in (x, y) if part.size)
     exponent = int(np.frexp(largest)[1])
     return 0 if largest == 0 or -ORDINARY < exponent < ORDINARY else exponent
-
-
-def _normalize(values: Array) -> None:
-    """Divide rows by their norms, in place; extreme rows, whose squares would overflow or vanish, are scaled first."""
-    largest = np.maximum(values.max(axis=1), -values.min(axis=1))
-    exponent = np.frexp(largest)[1]
-    extreme = np.flatnonzero((np.abs(exponent) >= ORDINARY) & (largest > 0))
-    if extreme.size:
-        values[extreme] = np.ldexp(values[extreme], -exponent[extreme, None])
-    norm = np.sqrt(np.einsum("ij,ij->i", values, values))
-    norm[norm == 0] = 1
-    values /= norm[:, None]

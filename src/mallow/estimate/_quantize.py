@@ -167,7 +167,7 @@ class Quantize:
         bins = max(2, round(self.bins_for(n, prepared.m) * float(inside.mean())))
         part = replace(prepared, points=prepared.points[used], times=times[used])
         clustering, _ = replace(self, bins=bins, codebook=None)._cluster(part, np.random.default_rng(rng))
-        labels = nearest_centres(prepared.points, clustering.centres)
+        labels = nearest_centres(prepared.points, clustering.centres, clustering.grid)
         labels[used] = clustering.labels
         rows = labels[group]
         first, second = (
@@ -196,9 +196,7 @@ class Quantize:
         clustering, caveats = self._cluster(prepared, np.random.default_rng(rng))
         warn_about(caveats)
         reduction = prepared.reduction
-        if reduction is None or self.reduce is None:
-            return Codebook(clustering.centres, None, None, normalise=False)
-        return Codebook(clustering.centres, reduction.axes, reduction.mean, self.reduce.normalise, reduction.exponent)
+        return Codebook(clustering.centres, None if reduction is None else reduction.projection, clustering.grid)
 
     def bins_for(self, n: int, m: int) -> int:
         """The number of bins for samples of these sizes."""

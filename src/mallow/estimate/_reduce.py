@@ -94,6 +94,15 @@ class DistinctPoints:
     counts: NDArray[np.int64]
     reduction: Reduction | None
 
+    @property
+    def precision(self) -> float:
+        """How far the reduction may have moved a point, relative to the farthest one: rows were rounded to a grid."""
+        if self.reduction is None:
+            return 0.0
+        farthest = float(np.sqrt(np.square(self.points.astype(np.float64)).sum(axis=1).max()))
+        step = 2.0**self.reduction.projection.grid
+        return float(np.sqrt(self.reduction.axes.shape[1])) * step / farthest if farthest > 0 else 0.0
+
 
 def distinct_points(reduce: Reduce | None, x: Features, y: Features) -> DistinctPoints:
     """The distinct rows of x and y, after the reduction if there is one."""

@@ -54,7 +54,7 @@ def seed_centres(data: Data, bins: int, rng: np.random.Generator, workers: Worke
         ladder = (nearest * mass if uneven else nearest).cumsum()
         drawn = np.minimum(ladder.searchsorted(draws[step] * ladder[-1], side="right"), size - 1)
         after = np.minimum(distances(drawn), nearest)
-        best = int((after @ mass if uneven else after.sum(axis=1)).argmin())
+        best = int((after * mass if uneven else after).sum(axis=1).argmin())
         chosen[step] = drawn[best]
         nearest = after[best]
         nearest[drawn[best]] = 0

@@ -1,4 +1,4 @@
-"""Eigenvalues and eigenvectors of the scatter matrix of many rows, from products of fixed shape."""
+"""Eigenvalues and eigenvectors of the scatter matrix of many rows of integers, from exact sums."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mallow.engine import ordered_map
-from mallow.estimate._row_order import BLOCK, Indices
+from mallow.estimate._row_order import Indices
 
 __all__ = ["Spectrum", "spectrum_from_covariance", "spectrum_from_gram"]
 
@@ -18,10 +18,9 @@ Array = npt.NDArray[Any]
 Doubles = npt.NDArray[np.float64]
 Rows = Callable[[Indices], Array]
 
-# Chosen for speed. `PANEL` and `ROWS` shape products and hence decide last bits: they are part of the algorithm.
-PANEL = 256  # columns of one product for the scatter matrix
 ROWS = 2560  # rows of one product: fewer take more time, more take more memory
-LEADING = 192  # eigenvectors computed first; they usually explain the share of the variance asked for
+COLUMNS = 4096  # columns of one product of rows; chosen likewise
+LEADING = 192  # chosen: eigenvectors computed first; they usually explain the share of the variance asked for
 
 
 @dataclass(frozen=True)
@@ -36,95 +35,75 @@ class Spectrum:
 
 
 def spectrum_from_covariance(
-    block: Rows, order: Indices, dtype: np.dtype[Any], threads: int, enough: Callable[[Doubles, float], bool] | None
+    integers: Rows, order: Indices, threads: int, enough: Callable[[Doubles, float], bool]
 ) -> Spectrum:
-    """The spectrum of the rows ``block(order)``, through the matrix (d, d).
+    """The spectrum of the rows ``integers(order)``, at most 2^20 each, through the matrix (d, d).
 
-    `enough` says of the leading eigenvalues, and of the sum of all, whether no more of them are needed; None: all
-    are.
+    `enough` says of the leading eigenvalues, and of the sum of all, whether no more of them are needed.
     """
     size = len(order)
-    width = block(order[:1]).shape[1]
 
-    def rows(low: int) -> Array:
-        return block(order[low : low + ROWS])
+    def part(low: int) -> tuple[Doubles, Doubles]:
+        rows = integers(order[low : low + ROWS])
+        return rows.T @ rows, rows.sum(axis=0)
 
-    scatter, total = _scatter(rows, range(0, size, ROWS), width, threads)
+    scatter, total = _sum_integers(part, range(0, size, ROWS), threads)
     mean = total / size
-    scatter -= size * np.outer(mean, mean)
-    if enough is None or dtype != np.float32:
-        values, vectors = np.linalg.eigh(scatter)
-    else:
-        values, vectors = _leading(scatter, enough)
+    scatter -= np.outer(mean, total)
+    values, vectors = _eigenvectors(scatter, enough)
     values = np.maximum(values[::-1], 0)
-    sum_of_all = float(np.trace(scatter)) if len(values) < width else float(values.sum())
-    return Spectrum(values, sum_of_all, _rank(values, dtype), mean, lambda kept: vectors[:, ::-1][:, :kept].T)
+    sum_of_all = float(np.trace(scatter)) if len(values) < len(scatter) else float(values.sum())
+    return Spectrum(values, sum_of_all, _rank(values, size), mean, lambda kept: vectors[:, ::-1][:, :kept].T)
 
 
-def spectrum_from_gram(block: Rows, order: Indices, dtype: np.dtype[Any], threads: int) -> Spectrum:
-    """The spectrum of the rows ``block(order)``, through the matrix (n + m, n + m), for fewer rows than columns."""
-    rows = block(order)
-    mean = rows.mean(axis=0, dtype=np.float64)
-    rows -= mean.astype(dtype)
-    scatter, _ = _scatter(lambda low: rows[:, low : low + BLOCK].T, range(0, rows.shape[1], BLOCK), len(rows), threads)
+def spectrum_from_gram(integers: Rows, order: Indices, threads: int) -> Spectrum:
+    """The spectrum of the rows ``integers(order)`` through the matrix (n + m, n + m), for fewer rows than columns."""
+    rows = integers(order)
+    mean = rows.sum(axis=0) / len(rows)
+    rows -= np.rint(mean)
+
+    def part(low: int) -> tuple[Doubles, Doubles]:
+        some = rows[:, low : low + COLUMNS]
+        return some @ some.T, some.sum(axis=1)
+
+    scatter, _ = _sum_integers(part, range(0, rows.shape[1], COLUMNS), threads)
     values, vectors = np.linalg.eigh(scatter)
     values = np.maximum(values[::-1], 0)
 
     def axes(kept: int) -> Doubles:
-        leading = np.ascontiguousarray(vectors[:, ::-1][:, :kept].T).astype(dtype)
-        orthonormal, _ = np.linalg.qr((leading @ rows).T.astype(np.float64))
+        orthonormal, _ = np.linalg.qr((vectors[:, ::-1][:, :kept].T @ rows).T)
         return orthonormal.T
 
-    return Spectrum(values, float(values.sum()), _rank(values, dtype), mean, axes)
+    return Spectrum(values, float(values.sum()), _rank(values, rows.shape[1]), mean, axes)
 
 
-def _leading(scatter: Doubles, enough: Callable[[Doubles, float], bool]) -> tuple[Doubles, Doubles]:
-    """The largest eigenvalues, rising, with their eigenvectors: `LEADING` of them if those are `enough`, or all.
-
-    Computing the leading eigenvectors in float32, with their variances (Rayleigh quotients) in float64, takes two thirds
-    of the time of computing all; the products behind the scatter matrix are float32 anyway.
-    """
+def _eigenvectors(scatter: Doubles, enough: Callable[[Doubles, float], bool]) -> tuple[Doubles, Doubles]:
+    """The largest eigenvalues, rising, with their eigenvectors: `LEADING` of them if those are `enough`, or all."""
     import scipy.linalg
 
     width, total = len(scatter), float(np.trace(scatter))
     if width >= 2 * LEADING and total > 0:
-        small = (scatter / total).astype(np.float32)
-        _, singles = scipy.linalg.eigh(small, subset_by_index=[width - LEADING, width - 1], check_finite=False)
-        vectors = singles.astype(np.float64)
-        values = np.einsum("ij,ij->j", vectors, scatter @ vectors)
-        if enough(values[::-1], total):
+        leading = [width - LEADING, width - 1]
+        values, vectors = scipy.linalg.eigh(scatter, subset_by_index=leading, check_finite=False)
+        if enough(values, total):
             return values, vectors
     values, vectors = np.linalg.eigh(scatter)
     return values, vectors
 
 
-def _scatter(block: Callable[[int], Array], starts: range, width: int, threads: int) -> tuple[Doubles, Doubles]:
-    """The sum of Bᵀ B over blocks B (b, width), and the sum of all their rows.
-
-    Each task owns one panel of the result and adds the blocks to it in order, so that no sum depends on the threads.
-    """
-    scatter = np.zeros((width, width))
-    total = np.zeros(width)
-    panels = [(i, j) for i in range(0, width, PANEL) for j in range(i, width, PANEL)]
-
-    group = min(2 * threads, 16)  # blocks in memory at once
-    for first in range(0, len(starts), group):
-        some = list(ordered_map(block, starts[first : first + group], threads))
-        for values in some:
-            total += values.sum(axis=0)
-
-        def panel(at: tuple[int, int], some: list[Array] = some) -> None:
-            rows, columns = slice(at[0], at[0] + PANEL), slice(at[1], at[1] + PANEL)
-            for values in some:
-                scatter[rows, columns] += values[:, rows].T @ values[:, columns]
-
-        for _ in ordered_map(panel, panels, threads):
-            pass
-    for i, j in panels:
-        scatter[j : j + PANEL, i : i + PANEL] = scatter[i : i + PANEL, j : j + PANEL].T
-    return scatter, total
+def _sum_integers(
+    part: Callable[[int], tuple[Doubles, Doubles]], starts: range, threads: int
+) -> tuple[Doubles, Doubles]:
+    """The sums of both results of ``part(start)``, which are integers below 2^53: exact, hence the same in any order."""
+    sums: list[npt.NDArray[np.int64]] | None = None
+    for parts in ordered_map(part, starts, threads):
+        whole = [one.astype(np.int64) for one in parts]
+        sums = whole if sums is None else [total + one for total, one in zip(sums, whole, strict=True)]
+    if sums is None or int(np.abs(np.diagonal(sums[0])).max()) >= 2**62:
+        raise AssertionError("sums of integers are too large to be exact")
+    return sums[0].astype(np.float64), sums[1].astype(np.float64)
 
 
-def _rank(values: Doubles, dtype: np.dtype[Any]) -> int:
-    """The number of eigenvalues that exceed the rounding of the products."""
-    return int((values > 32 * np.finfo(dtype).eps * values[0]).sum())
+def _rank(values: Doubles, size: int) -> int:
+    """The number of eigenvalues that exceed rounding: that of LAPACK, and of `size` numbers to integers."""
+    return int((values > max(32 * np.finfo(np.float64).eps * values[0], size / 2.0)).sum())

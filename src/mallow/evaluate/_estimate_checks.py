@@ -137,7 +137,7 @@ def _ignores_lengths(measure: Measure) -> bool:
     if not isinstance(estimator, Quantize):
         return False
     if isinstance(estimator.codebook, Codebook):
-        return estimator.codebook.normalise
+        return estimator.codebook.projection is not None and estimator.codebook.projection.normalise
     return estimator.reduce is not None and estimator.reduce.normalise
 
 

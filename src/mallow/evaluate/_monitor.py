@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -251,16 +252,18 @@ class Monitor:
         """Stands for codebook, reference counts, measure and embedder: equal for monitors that can be merged."""
         book = self._codebook
         about = f"{self._made_by or 'features'}, width={self._width}"
-        total = hashlib.sha256(repr((self.measure, about, book.normalise, book.exponent)).encode())
-        for part in (
-            book.centres,
-            book.axes,
-            book.mean,
-            self.reference_counts,
-            *(test.mean for test in self._test.tests),
-        ):
-            if part is not None:
-                total.update(repr((part.shape, part.dtype.str)).encode() + np.ascontiguousarray(part).tobytes())
+        projection, grid = book.projection, book.grid
+        parts: list[NDArray[Any]] = [book.centres, self.reference_counts, *(test.mean for test in self._test.tests)]
+        numbers: list[object] = [self.measure, about]
+        if projection is not None:
+            parts += [projection.axes, projection.mean]
+            numbers += [projection.normalise, projection.exponent, projection.grid]
+        if grid is not None:
+            parts.append(grid.origin)
+            numbers.append(grid.exponent)
+        total = hashlib.sha256(repr(numbers).encode())
+        for part in parts:
+            total.update(repr((part.shape, part.dtype.str)).encode() + np.ascontiguousarray(part).tobytes())
         return total.hexdigest()
 
     def _embed(self, name: str, source: object) -> Samples:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mallow.engine import single_threaded_blas
+from mallow.engine import single_threaded_blas, start
 from mallow.inference._certificate import (
     Certificate,
     certify,
@@ -67,8 +67,8 @@ def gather_evidence(learner: Learner, system: int, *, permutations: int, seed: i
     """The evidence about one of the systems of a learner (1 is the first)."""
     units = learner.units.pair(system)
     reference_units, model_units = units.sets
-    with single_threaded_blas(), ThreadPoolExecutor(1) as other:  # both at once: neither keeps two processors busy
-        test = other.submit(run_identity_test, learner.space, units, system, permutations=permutations, seed=seed)
+    with single_threaded_blas():  # both at once: neither keeps two processors busy
+        test = start(partial(run_identity_test, learner.space, units, system, permutations=permutations, seed=seed))
         at_p, at_q = learner.scores(system)
     return Evidence(at_p, at_q, reference_units, model_units, units.keys, test.result())
 

@@ -6,6 +6,7 @@ Most rules are learned in closed form, from sums over folds: one for each pair o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -34,10 +35,11 @@ def score_by_folds(pooled: Pooled, folds: Folds, forms: ClosedForms, views: Sequ
     sums = _Sums(pooled, folds)
 
     def every_view() -> Iterator[Values]:
+        if forms.variances:
+            yield _score_variances(sums)
         if forms.strengths:
             yield from _score_means(sums, forms.strengths)
         if forms.variances:
-            yield _score_variances(sums)
             yield _score_radius(sums, len(forms.strengths))
         if forms.bins:
             for partitions in pooled.space.bins:
@@ -45,7 +47,13 @@ def score_by_folds(pooled: Pooled, folds: Folds, forms: ClosedForms, views: Sequ
         for view in views:
             yield _score_by(view, sums)
 
-    return np.stack([scores.astype(pooled.space.points.dtype, copy=False) for scores in every_view()])
+    every = every_view()
+    first = next(every, None)  # that of the variances needs no axes, which may still be on their way
+    number = forms.count(pooled.space) + len(views)
+    scores = np.empty((number, len(folds.of_row), len(folds.pairs), len(pooled.rows)), pooled.space.points.dtype)
+    for place, values in enumerate(every if first is None else chain([first], every)):
+        scores[place] = values
+    return scores
 
 
 class _Sums:
@@ -94,10 +102,8 @@ def _score_means(sums: _Sums, strengths: Sequence[float]) -> Iterator[Values]:
     of_p, of_q = sums.means_of(space.points)
     rules = np.stack([(of_p - of_q) * space.metric(strength) for strength in strengths])
     middle = (rules * ((of_p + of_q) / 2.0)).sum(axis=-1)  # (strengths, assignments, pairs)
-    for place, rule in enumerate(rules):
-        products = multiply(
-            rule.reshape(-1, rule.shape[-1]), space.points
-        )  # of all rows: a unit may have some anywhere
+    every = multiply(rules.reshape(-1, rules.shape[-1]), space.points)  # of all rows: a unit may have some anywhere
+    for place, products in enumerate(np.split(every, len(rules))):
         corrected = pooled.leave_out.correct(products, place)
         yield sums.split(pooled.take(corrected.T).T) - middle[place, :, :, None].astype(corrected.dtype)
 
@@ -126,6 +132,7 @@ def _score_bins(sums: _Sums, partitions: Indices) -> Array:
     """The log-ratio of the shares of a sample's bin, the mean over partitions (partitions, rows) with equally many bins."""
     pooled, folds = sums.pooled, sums.folds
     scores = np.zeros((len(folds.of_row), len(folds.pairs), len(pooled.rows)))
+    here = np.empty_like(scores)
     for labels in partitions:
         bins, logs = int(labels.max()) + 1, []
         for side, units in zip(pooled.sides, pooled.units_of_sides, strict=True):
@@ -135,7 +142,7 @@ def _score_bins(sums: _Sums, partitions: Indices) -> Array:
             ).reshape(-1, folds.count, bins)
             share = folds.kept @ counts + PRIOR_SHARE
             logs.append(np.log(share / share.sum(axis=-1, keepdims=True)))
-        scores += (logs[0] - logs[1])[..., labels] / len(partitions)
+        scores += np.take((logs[0] - logs[1]) / len(partitions), labels, axis=-1, out=here, mode="clip")
     return scores
 
 

@@ -13,11 +13,12 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from scipy.special import log_ndtr
 
 from mallow._checks import whole
 from mallow.engine import cores, ordered_map, single_threaded_blas
-from mallow.inference._blocks import Values
+from mallow.inference._blocks import ROWS, Values, add_up, each_block
 from mallow.inference._exchange import Exchange, draw_exchanges, exchangeable_rows
 from mallow.inference._partitions import membership
 from mallow.inference._space import Space
@@ -127,14 +128,14 @@ def _quadratic_forms(space: Space, rows: Indices, exchange: Exchange) -> dict[st
 def _differences(source: Values, rows: Indices, exchange: Exchange, *, squares: bool = False) -> tuple[Array, Array]:
     """Δ of every permutation, (1 + permutations, columns), and a variance for it that no permutation changes, (columns,)."""
     values = source if len(rows) == len(source) else source[rows]
-    if squares:
-        values = np.square(values)
-    each: Values = exchange.atoms.astype(source.dtype) @ values
+    each = _sum_atoms(exchange.atoms.astype(source.dtype), values, squares=squares)
     means = np.empty((len(exchange.signs), source.shape[1]))
-    constant = exchange.constant @ values if exchange.constant.any() else np.zeros(source.shape[1])
+    constant = np.zeros(source.shape[1])
+    if exchange.constant.any():
+        constant = add_up(values, exchange.constant[None], squares=squares)[0]
     mass = exchange.atoms.sum(axis=1)
     if np.abs(mass).max() > _TIE * np.abs(exchange.atoms.data).max():  # less the mean of all rows; in pairs it cancels
-        centre = np.full(len(rows), 1.0 / len(rows), source.dtype) @ values
+        centre = add_up(values, np.full((1, len(rows)), 1.0 / len(rows)), squares=squares)[0].astype(source.dtype)
         each -= mass.astype(source.dtype)[:, None] * centre
         constant = constant - exchange.constant.sum() * centre
 
@@ -150,13 +151,32 @@ def _differences(source: Values, rows: Indices, exchange: Exchange, *, squares: 
     return means, np.einsum("ij,ij->j", each, each).astype(np.float64)
 
 
+def _sum_atoms(atoms: sparse.csr_array, values: Values, *, squares: bool) -> Values:
+    """``atoms @ values``, or atoms @ their squares, (atoms, columns), without a copy of all squares."""
+    each = np.empty((atoms.shape[0], values.shape[1]), values.dtype)
+
+    def task(low: int) -> None:
+        some = atoms[low : low + ROWS]
+        first, last = int(some.indices.min()), int(some.indices.max()) + 1  # atoms are in the order of the rows
+        block = values[first:last]
+        each[low : low + ROWS] = some[:, first:last] @ (np.square(block) if squares else block)
+
+    each_block(task, len(each), ROWS)
+    return each
+
+
 def _bin_form(partitions: Indices, bins: int, exchange: Exchange) -> Array:
     """Σ (difference of the shares of a bin)²/(its size), over the bins of all partitions (partitions, rows)."""
     member = membership(partitions, bins)
     each = (exchange.atoms @ member).T.tocsr()
-    shares = (each @ exchange.signs.T.astype(np.float64)).T + exchange.constant @ member
-    form: Array = shares**2 @ (1.0 / np.maximum(member.sum(axis=0), 1.0))
-    return form
+    constant, one_over_size = exchange.constant @ member, 1.0 / np.maximum(member.sum(axis=0), 1.0)
+
+    def task(low: int) -> Array:
+        shares = (each @ exchange.signs[low : low + _PERMUTATIONS].T.astype(np.float64)).T + constant
+        form: Array = shares**2 @ one_over_size
+        return form
+
+    return np.concatenate(list(ordered_map(task, range(0, len(exchange.signs), _PERMUTATIONS), cores())))
 
 
 def _inverse(variances: Array, strength: float) -> Array:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mallow.engine import single_threaded_blas
+from mallow.engine import cores, ordered_map, single_threaded_blas
 from mallow.inference._blocks import Values
 from mallow.inference._space import Space
 from mallow.inference._units import Indices
@@ -14,7 +14,7 @@ from mallow.theory import Array
 
 __all__ = ["LeaveUnitOut"]
 
-_NUMBERS = 2**21  # chosen: numbers of the points at once, some ten megabytes
+_NUMBERS = 2**20  # chosen: numbers of the points at once, some megabytes
 _SMALL = 4  # chosen: rows of a unit up to which units are multiplied all at once
 
 
@@ -42,11 +42,9 @@ class LeaveUnitOut:
             for count in np.unique(counts[counts <= width]):
                 rows = starts[counts == count][:, None] + np.arange(count)
                 step = max(1, _NUMBERS // (int(count) * width))
-                starts_of_blocks = range(0, len(rows), step)
-                own = np.concatenate(
-                    [_own_products(space.points[rows[low : low + step]], self._metrics) for low in starts_of_blocks],
-                    axis=1,
-                )
+                blocks = [rows[low : low + step] for low in range(0, len(rows), step)]
+                products = ordered_map(lambda some: _own_products(space.points[some], self._metrics), blocks, cores())
+                own = np.concatenate(list(products), axis=1)
                 self._small.append((rows, own, np.linalg.inv((1.0 + 1e-9) * np.eye(int(count)) - own)))
             for unit in np.flatnonzero(counts > width):
                 rows_of_unit = slice(int(starts[unit]), int(starts[unit] + counts[unit]))

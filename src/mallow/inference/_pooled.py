@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
@@ -33,8 +34,8 @@ class Pooled:
     is_reference : bool array (rows,)
     weight : array (rows,)
         Half of it on each side; it sums to 1.
-    leave_out : LeaveUnitOut
-        For the strengths of the linear discriminants, then for the radius.
+    corrections : Future of LeaveUnitOut
+        For the strengths of the linear discriminants, then for the radius; `leave_out` waits for them.
     sets : sequence of arrays
         The features as they came, for views that a user adds.
     """
@@ -43,8 +44,13 @@ class Pooled:
     rows: Indices
     is_reference: NDArray[np.bool_]
     weight: Array
-    leave_out: LeaveUnitOut
+    corrections: Future[LeaveUnitOut]
     sets: Sequence[Features]
+
+    @property
+    def leave_out(self) -> LeaveUnitOut:
+        """Products without the own unit."""
+        return self.corrections.result()
 
     @cached_property
     def unit(self) -> Indices:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass
 
 import numpy as np
 
-from mallow.engine import single_threaded_blas
+from mallow.engine import single_threaded_blas, start
 from mallow.estimate import Features
 from mallow.inference._blocks import ROWS, Values, add_up, each_block, sum_blocks
 from mallow.inference._partitions import find_partitions
@@ -99,10 +99,7 @@ def find_space(sets: Sequence[Features], units: Units, seed: int) -> Space:
             bins = find_partitions(points, variances, unit, distinct[0] + max(distinct[1:]), seed)
         return Axes(points, variances, bins)
 
-    with_axes = ThreadPoolExecutor(1)
-    axes = with_axes.submit(find_axes)
-    with_axes.shutdown(wait=False)
-    return Space(columns, places, unit, keys, axes)
+    return Space(columns, places, unit, keys, start(find_axes))
 
 
 def _order_rows(

@@ -6,7 +6,7 @@ the rules see all other samples.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -15,6 +15,7 @@ import numpy as np
 from mallow.engine import cores, ordered_map
 from mallow.inference._blocks import Values, add_up, multiply
 from mallow.inference._pooled import Pooled
+from mallow.inference._space import Space
 from mallow.inference._units import Indices
 from mallow.theory import Array
 
@@ -35,16 +36,21 @@ class ClosedForms:
     variances: bool
     bins: bool
 
+    def count(self, space: Space) -> int:
+        """The number of views."""
+        return len(self.strengths) + 2 * self.variances + (len(space.bins) if self.bins else 0)
+
 
 def score_by_units(pooled: Pooled, forms: ClosedForms) -> Values:
     """The scores of all views in closed form, (views, rows), in the order of `score_by_folds`."""
     others = _Others(pooled)
 
     def every_view() -> Iterator[Values]:
-        for place, strength in enumerate(forms.strengths):
-            yield _score_means(others, strength, place)
         if forms.variances:
-            yield _score_variances(others)
+            yield _score_variances(others)  # first: it needs no axes, which may still be on their way
+        if forms.strengths:
+            yield from _score_means(others, forms.strengths)
+        if forms.variances:
             yield _score_radius(others, len(forms.strengths))
         if forms.bins:
             for partitions in pooled.space.bins:
@@ -80,26 +86,27 @@ class _Others:
         return np.asarray(present.sum(axis=1, keepdims=True) - present, dtype=np.float64)
 
 
-def _score_means(others: _Others, strength: float, place: int) -> Values:
-    """Shrinkage discriminants: w = (C + ridge)⁻¹(mean of P − mean of Q)."""
+def _score_means(others: _Others, strengths: Sequence[float]) -> Iterator[Values]:
+    """Shrinkage discriminants: w = (C + ridge)⁻¹(mean of P − mean of Q), at several ridges."""
     pooled, space = others.pooled, others.pooled.space
     size, unit = len(space.points), space.unit
     weights = np.zeros((2, size))  # of all rows of the space: a unit may have some in any set
     weights[:, pooled.rows] = others.weights
     sums = add_up(space.points, weights)
-    rule = sums * space.metric(strength)
-    products = multiply(rule, space.points).astype(np.float64)
-    own = pooled.leave_out.own(weights, place) * size
+    rules = np.stack([sums * space.metric(strength) for strength in strengths])
+    every = multiply(rules.reshape(-1, rules.shape[-1]), space.points).reshape(len(rules), 2, size)
+    left = others.one_over_mass
 
     def per_unit(values: Array) -> Array:
         return np.stack([np.bincount(unit, one, others.count) for one in values])
 
-    left = others.one_over_mass
-    means = left[:, unit] * (products - own)  # z·M·mean, the mean without the own unit
-    squares = (rule * sums).sum(axis=1, keepdims=True) - per_unit(weights * (2.0 * products - own))
-    corrected = pooled.leave_out.correct(means, place)  # and M without it too
-    lengths = left**2 * squares + per_unit(means * corrected) / size  # mean·M·mean
-    return pooled.take(corrected[0] - corrected[1] - ((lengths[0] - lengths[1]) / 2.0)[unit])
+    for place, (rule, products) in enumerate(zip(rules, every.astype(np.float64), strict=True)):
+        own = pooled.leave_out.own(weights, place) * size
+        means = left[:, unit] * (products - own)  # z·M·mean, the mean without the own unit
+        squares = (rule * sums).sum(axis=1, keepdims=True) - per_unit(weights * (2.0 * products - own))
+        corrected = pooled.leave_out.correct(means, place)  # and M without it too
+        lengths = left**2 * squares + per_unit(means * corrected) / size  # mean·M·mean
+        yield pooled.take(corrected[0] - corrected[1] - ((lengths[0] - lengths[1]) / 2.0)[unit])
 
 
 def _score_variances(others: _Others) -> Values:

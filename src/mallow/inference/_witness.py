@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, ClassVar
@@ -22,7 +23,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mallow._checks import positive, seed_from, whole
-from mallow.engine import cores, ordered_map, single_threaded_blas
+from mallow.engine import cores, ordered_map, single_threaded_blas, start
 from mallow.errors import InputError
 from mallow.estimate import Features, checked_pair
 from mallow.inference._fold_views import View, score_by_folds
@@ -134,14 +135,14 @@ class Learner:
         logarithm of the number of units: no sample is worth more than all others together.
         """
         pooled = self._pool(systems)
-        total = np.zeros(len(self.space.points))
+        total = np.zeros(len(self.space.unit))
         if min(pooled.units_of_sides) >= self.witness.folds:
             limit = math.log(sum(pooled.units_of_sides))
             total[pooled.rows] = np.clip(self._learn(pooled), -limit, limit)
         return tuple(total[self.space.places[place]] for place in (0, *systems))
 
     def _pool(self, systems: Sequence[int]) -> Pooled:
-        weight = np.zeros(len(self.space.points))
+        weight = np.zeros(len(self.space.unit))
         for place in (0, *systems):
             own = self.space.places[place]
             weight[own] = 0.5 / len(own) / (len(systems) if place else 1)
@@ -168,17 +169,19 @@ class Learner:
         at_once = max(1, _NUMBERS // (len(unit) * len(folds.pairs) * number))
         total = np.zeros(len(unit))
         with single_threaded_blas():
-            judged = score_by_units(pooled, forms)
+            judged = start(partial(score_by_units, pooled, forms))
             for low in range(0, assignments, at_once):
                 some = folds.some(slice(low, low + at_once))
                 views = score_by_folds(pooled, some, forms, witness.views)
                 stack = partial(stack_views, is_reference=is_reference, weight=pooled.weight, unit=unit)
-                tasks = [partial(stack, views[:, at], judged, own, folds) for at, own in enumerate(some.of_row)]
+                tasks = [
+                    partial(stack, views[:, at], judged.result(), own, folds) for at, own in enumerate(some.of_row)
+                ]
                 for h in ordered_map(lambda task: task(), tasks, cores()):
                     total += h
         return total / assignments
 
     @cached_property
-    def _leave_out(self) -> LeaveUnitOut:
+    def _leave_out(self) -> Future[LeaveUnitOut]:
         """Corrections for the own unit, made once for all pairs."""
-        return LeaveUnitOut(self.space, (*self.witness.strengths, RADIUS))
+        return start(partial(LeaveUnitOut, self.space, (*self.witness.strengths, RADIUS)))

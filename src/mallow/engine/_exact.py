@@ -1,0 +1,50 @@
+"""Integers in floating-point numbers: sums of products that are exact do not depend on their order.
+
+A sum of products of integers is exact in float64 while no partial sum reaches 2^53, and in float32 while none reaches 2^24;
+by Cauchy and Schwarz it is enough that the product of the norms stays below. Whatever the processor, the BLAS, the number
+of threads and the shape of the blocks, the bits are then the same. What is not a product of integers here is a single
+correctly rounded operation on each number (+, −, ×, ÷, square root, rounding), which is the same everywhere too.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["DOUBLE", "SINGLE", "bits_for_squares", "round_to", "unit_rows"]
+
+SINGLE = 2.0**24  # integers up to here are exact in float32
+DOUBLE = 2.0**53  # and up to here in float64
+
+Values = NDArray[np.floating[Any]]
+Doubles = NDArray[np.float64]
+
+
+def bits_for_squares(count: int) -> int:
+    """The largest b for which `count` squares of integers up to 2^b have an exact sum in float64."""
+    return (53 - max(count, 1).bit_length()) // 2
+
+
+def round_to(values: Values, exponent: int) -> Doubles:
+    """The values in units of 2^exponent, rounded to integers."""
+    return np.rint(np.ldexp(np.asarray(values, np.float64), -exponent))
+
+
+def unit_rows(rows: Values) -> Doubles:
+    """Rows (n, d) of length 1, in float64; rows of zeros stay zeros. Each depends on itself alone, to the last bit.
+
+    The numbers of a row are rounded to integers first, relative to the largest, so that the sum of their squares is exact.
+    """
+    values = np.array(rows, np.float64)
+    largest = np.maximum(values.max(axis=1, initial=0.0), -values.min(axis=1, initial=0.0))
+    exponent = bits_for_squares(values.shape[1]) - np.frexp(largest)[1]
+    half = exponent // 2  # in two steps: one power of two might overflow for the smallest numbers
+    values *= np.ldexp(1.0, half)[:, None]
+    values *= np.ldexp(1.0, exponent - half)[:, None]
+    np.rint(values, out=values)
+    norm = np.sqrt(np.einsum("ij,ij->i", values, values))
+    norm[norm == 0] = 1.0
+    values /= norm[:, None]
+    return values
