@@ -21,6 +21,7 @@ import numpy as np
 
 from mallow.embed import embed_samples, find_embedder
 from mallow.estimate import Quantize
+from mallow.generate import NGram, generate
 from mallow.inference import (
     Certificate,
     Evidence,
@@ -91,6 +92,22 @@ def books() -> Samples:
     """2,500 passages; the ids are the titles."""
     rows = _lines("classic-books/classic_books_chunks.jsonl.gz")[::3][:2500]
     return _embedded([row["text"] for row in rows], [row["title"] for row in rows])
+
+
+@cache
+def stories(machine: bool) -> Samples:
+    """The first 130 words of 4,000 passages of books, or 1,000 that a 5-gram model wrote: it was fitted on 4,000 others, and continues them."""
+    rows = _lines("classic-books/classic_books_chunks.jsonl.gz")
+    cut = [" ".join(row["text"].split()[:130]) for row in rows]
+    if not machine:
+        return _embedded(cut[::2], [f"story {place}" for place in range(len(cut[::2]))])
+    model = NGram.fit(cut[1::2], order=5)
+    tokens = [model.encode(text) for text in cut[1::8]]
+    prompts = [text[:10] for text in tokens]
+    longest = max(map(len, tokens)) - 10
+    new = generate(model, prompts, "nucleus:0.95", max_new=longest, min_new=longest, rng=14, batch=len(prompts))
+    texts = [model.decode([*a, *b[: len(c) - 10]]) for a, b, c in zip(prompts, new, tokens, strict=True)]
+    return _embedded(texts, [f"machine story {place}" for place in range(len(texts))])
 
 
 def choose(samples: Samples, rows: np.ndarray, *, ids: bool) -> Samples:
