@@ -71,9 +71,9 @@ def test_the_score_is_the_mean_over_repeats_of_the_summaries(near):
     estimator = Quantize()
     prepared = estimator.prepare(X, NEAR)
     runs = [estimator.masses(prepared, rng) for rng in np.random.default_rng([0, *b"clustering"]).spawn(5)]
-    assert near.mauve == approx(np.mean([area(m, scale=5) for m in runs]), abs=1e-12)
-    assert near.frontier_integral == approx(np.mean([integral(m) for m in runs]), abs=1e-12)
-    assert near.midpoint == approx(np.mean([midpoint(m) for m in runs]), abs=1e-12)
+    assert near.mauve == approx(np.mean([area(m, scale=5) for m in runs]), abs=1e-9)
+    assert near.frontier_integral == approx(np.mean([integral(m) for m in runs]), abs=1e-9)
+    assert near.midpoint == approx(np.mean([midpoint(m) for m in runs]), abs=1e-9)
     assert near.std["mauve"] == approx(np.std([area(m, scale=5) for m in runs], ddof=1))
     assert near.frontier.p_to_mix == approx(np.mean([frontier(m).p_to_mix for m in runs], axis=0))
     assert near.n == (1000, 1000)
@@ -340,7 +340,11 @@ def test_the_signature_tells_settings_apart(near):
     assert text.startswith("mallow 0.")
     for part in ("Quantize(bins=auto", "scale=5", "features, width=5", "n=1000, m=1000, bins=100", "repeats=5, rng=0"):
         assert part in text
-    assert f"numpy {np.__version__}" in text  # results depend on it, and on the BLAS
+    assert "numpy" not in text  # nothing depends on it
+    assert near.signature.tolerance == 0.0
+    by_neighbors = quietly(score, X[FEW], NEAR[FEW], repeats=1, measure=Measure(Neighbors())).signature
+    assert by_neighbors.tolerance is None
+    assert f"numpy {np.__version__}" in str(by_neighbors)  # its distances may be rounded differently
     assert (near.signature.n, near.signature.bins, near.signature.rng) == (1000, 100, 0)
     x, y = X[FEW], NEAR[FEW]
     others = [

@@ -9,6 +9,12 @@ from explain.planted import TEXTS, TWO_BINS, X, Y, lengths_as_features, with_loo
 from mallow import InputError, Samples
 from mallow.explain import Diagnosis, diagnose
 
+# The texts with loops are longer and have fewer different words; either says the same of all samples.
+AWAY = (
+    "fewer different words (64 % of the first 20 words, reference 100 %)",
+    "more long texts (a tenth have at least 10 words, reference 6)",
+)
+
 
 @pytest.fixture(scope="module")
 def of_texts() -> Diagnosis:
@@ -36,7 +42,7 @@ def test_the_text_is_complete(of_texts):
     assert re.fullmatch(r"The gap is real: with 95 % confidence MAUVE is at most 0\.\d\d \(p = 0\.000\d+\)\.", finding)
     assert re.fullmatch(
         r"What gives it away, and the share of the evidence that each point accounts for\n"
-        r"  ( \d|1)\d\d? %  fewer different words \(64 % of the first 20 words, reference 100 %\)",
+        rf"  ( \d|1)\d\d? %  ({'|'.join(map(re.escape, AWAY))})",
         reasons,
     )
     assert re.fullmatch(
@@ -66,9 +72,7 @@ def test_the_text_is_complete(of_texts):
 
 def test_the_verdict_is_one_line_for_notebooks_and_files(of_texts):
     assert of_texts.verdict.startswith("The gap is real: ")
-    assert of_texts.verdict.endswith(
-        " What gives it away: fewer different words (64 % of the first 20 words, reference 100 %)."
-    )
+    assert of_texts.verdict.endswith(tuple(f" What gives it away: {reason}." for reason in AWAY))
     assert of_texts.to_dict()["verdict"] == of_texts.verdict
 
 

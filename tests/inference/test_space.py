@@ -106,7 +106,15 @@ def test_constant_columns_are_left_out_whatever_their_value(dtype):
     space = space_of(np.concatenate([x, level], axis=1), np.concatenate([y, level], axis=1))
     assert (space.columns[:, 3:] == 0).all()
     assert space.points.shape[1] == 3
-    assert space.columns.dtype == (np.float64 if dtype == np.float64 else np.float32)
+    assert space.columns.dtype == np.float64  # few samples; see below for many
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_many_samples_keep_their_precision(dtype, monkeypatch):
+    monkeypatch.setattr("mallow.inference._space._FEW", 100)
+    x, y = (cloud(30, 3, seed).astype(dtype) for seed in (0, 1))
+    assert space_of(x[:5], y[:5]).columns.dtype == np.float64
+    assert space_of(x, y).columns.dtype == (np.float64 if dtype == np.float64 else np.float32)
 
 
 def test_a_column_that_is_far_from_0_is_not_constant():

@@ -8,18 +8,20 @@ correctly rounded operation on each number (+, −, ×, ÷, square root, roundin
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["DOUBLE", "SINGLE", "bits_for_squares", "round_to", "unit_rows"]
+__all__ = ["DOUBLE", "SINGLE", "bits_for_squares", "round_to", "settle", "unit_rows"]
 
 SINGLE = 2.0**24  # integers up to here are exact in float32
 DOUBLE = 2.0**53  # and up to here in float64
 
 Values = NDArray[np.floating[Any]]
 Doubles = NDArray[np.float64]
+Value = TypeVar("Value")
 
 
 def bits_for_squares(count: int) -> int:
@@ -48,3 +50,30 @@ def unit_rows(rows: Values) -> Doubles:
     norm[norm == 0] = 1.0
     values /= norm[:, None]
     return values
+
+
+def settle(value: Value, digits: int = 10) -> Value:
+    """The value without the last digits of its numbers, in which processors may differ: fractions were rounded on the way.
+
+    Numbers may be in tuples, lists, dictionaries, arrays and frozen dataclasses.
+
+    Examples
+    --------
+    >>> settle(0.1 + 0.2), settle({"a": (2 / 3, 1)}, 4)
+    (0.3, {'a': (0.6667, 1)})
+    """
+    return cast(Value, _settle(value, digits))
+
+
+def _settle(value: object, digits: int) -> object:
+    if isinstance(value, float):
+        return float(f"{value:.{digits}g}")
+    if isinstance(value, np.ndarray) and value.dtype.kind == "f":
+        return np.array([float(f"{each:.{digits}g}") for each in value.ravel().tolist()]).reshape(value.shape)
+    if isinstance(value, dict):
+        return {key: _settle(each, digits) for key, each in value.items()}
+    if isinstance(value, (tuple, list)):
+        return type(value)(_settle(each, digits) for each in value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return replace(value, **{each.name: _settle(getattr(value, each.name), digits) for each in fields(value)})
+    return value

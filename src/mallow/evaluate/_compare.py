@@ -11,6 +11,7 @@ import numpy as np
 
 from mallow._checks import seed_from, whole
 from mallow.embed import AnyEmbedder, JointEmbedder, embed_all, read_all, resolve_embedder
+from mallow.engine import settle
 from mallow.errors import Caveat, InputError, warn_about
 from mallow.estimate import Codebook, Quantize
 from mallow.evaluate._caveats import rename_system, system_size_caveats, unique_caveats
@@ -298,4 +299,4 @@ def _all_variances(
         if len(parts) > 1:
             means = [np.mean(summary_values(measure, run.masses)["mauve"]) for run in parts]
             variance[name]["generation"] = float(np.var(means, ddof=1))
-    return variance
+    return settle(variance)

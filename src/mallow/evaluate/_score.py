@@ -10,6 +10,7 @@ import numpy as np
 
 from mallow._checks import seed_from, whole
 from mallow.embed import AnyEmbedder, embed_all
+from mallow.engine import settle
 from mallow.errors import Caveat, warn_about
 from mallow.evaluate._caveats import bin_caveats, unique_caveats
 from mallow.evaluate._estimate_checks import blindness_caveats, check_estimate
@@ -282,26 +283,27 @@ def build_score(
         *(caveat for curve in curves for caveat in curve.caveats),
         *_doubts(measure, run, float(np.mean(values["mauve"])), itself, evidence, certificate),
     ]
-    interval, debiased = published_errors(measure, run, values)
+    tolerance = 0.0 if evidence is None else evidence.tolerance
+    interval, debiased = settle(published_errors(measure, run, values))
     return Score(
-        **{name: float(np.mean(each)) for name, each in values.items()},
-        std={name: float(np.std(each, ddof=1)) if len(each) > 1 else 0.0 for name, each in values.items()},
+        **{name: settle(float(np.mean(each))) for name, each in values.items()},
+        std=settle({name: float(np.std(each, ddof=1)) if len(each) > 1 else 0.0 for name, each in values.items()}),
         interval=interval,
         debiased=debiased,
         certified={} if certificate is None else certificate.estimates,
         p_value=1.0 if evidence is None else evidence.test.p_value,
-        self_score=itself,
-        frontier=mean,
+        self_score=settle(itself),
+        frontier=settle(mean),
         certified_frontier=None if certificate is None else certificate.frontier,
         masses=first,
-        signature=make_signature(measure, run.reference, len(run.model), first, len(run.masses), seed),
-        caveats=unique_caveats(every),
+        signature=make_signature(measure, run.reference, len(run.model), run.masses, seed, tolerance=tolerance),
+        caveats=settle(unique_caveats(every)),
         n=(len(run.reference), len(run.model)),
         scale=measure.area_scale,
-        values=values,
-        band=band,
+        values=settle(values),
+        band=settle(band),
         evidence=evidence,
-        reasons=reasons,
+        reasons=settle(reasons),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 
@@ -39,13 +40,16 @@ class Signature:
         Samples per prompt over which scores were averaged.
     codebook : str or None
         Identifies bins that were fixed beforehand.
+    tolerance : float or None
+        By how much held-out scores may differ on another processor, or with another version of numpy. 0: nothing differs,
+        to the last bit; None: not known, as for estimators without bins.
     libraries : str
-        Versions of numpy and of its BLAS, with the kernel for this processor: k-means rounds differently with others.
+        Where something may differ, the versions of numpy and of its BLAS, with the kernel for this processor.
 
     Examples
     --------
-    >>> print(Signature("0.1.0", "Measure(Quantize(…), KL, scale=5)", "minilm", 384, 500, 400, 40, 5, 0, libraries="numpy 2.4"))
-    mallow 0.1.0 | Measure(Quantize(…), KL, scale=5) | minilm, width=384 | n=500, m=400, bins=40 | repeats=5, rng=0 | numpy 2.4
+    >>> print(Signature("0.1.0", "Measure(Quantize(…), KL, scale=5)", "minilm", 384, 500, 400, 40, 5, 0))
+    mallow 0.1.0 | Measure(Quantize(…), KL, scale=5) | minilm, width=384 | n=500, m=400, bins=40 | repeats=5, rng=0
     """
 
     version: str
@@ -59,6 +63,7 @@ class Signature:
     rng: int
     generations: int = 1
     codebook: str | None = None
+    tolerance: float | None = 0.0
     libraries: str = ""
 
     def __str__(self) -> str:
@@ -71,15 +76,18 @@ class Signature:
             f"{self.embedder}, width={self.width}{codebook}",
             f"n={self.n}, m={self.m}{bins}",
             f"repeats={self.repeats}, rng={self.rng}{generations}",
+            f"held-out scores ±{self.tolerance:.0e}" if self.tolerance else "",
             self.libraries,
         ]
         return " | ".join(filter(None, parts))
 
 
 def make_signature(
-    measure: Measure, reference: Samples, m: int, masses: Masses, repeats: int, rng: int, codebook: str | None = None
+    measure: Measure, reference: Samples, m: int, masses: Sequence[Masses], seed: int, *, tolerance: float = 0.0
 ) -> Signature:
-    """The signature of a score against a reference."""
+    """The signature of a score against a reference, with m samples and one `Masses` per repeat; `tolerance` is that of its evidence."""
+    partition = masses[0].partition
+    known = tolerance if partition is not None else None
     return Signature(
         version=version("mallow"),
         measure=repr(measure),
@@ -87,11 +95,11 @@ def make_signature(
         width=reference.require_features().shape[1],
         n=len(reference),
         m=m,
-        bins=None if masses.partition is None else masses.partition.bins,
-        repeats=repeats,
-        rng=rng,
-        codebook=codebook,
-        libraries=_libraries(),
+        bins=None if partition is None else partition.bins,
+        repeats=len(masses),
+        rng=seed,
+        tolerance=known,
+        libraries="" if known == 0.0 else _libraries(),
     )
 
 

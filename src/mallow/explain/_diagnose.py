@@ -134,7 +134,7 @@ def diagnose_embedded(
         sample_kind=reference.kind,
         n=(len(x), len(y)),
         bins=table.partition.bins,
-        signature=make_signature(measure, reference, len(y), masses, 1, seed),
+        signature=make_signature(measure, reference, len(y), [masses], seed, tolerance=evidence.tolerance),
         caveats=(
             *_embedder_caveats(sides),
             *masses.caveats,

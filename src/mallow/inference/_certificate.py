@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import log_expit, stdtrit
 
-from mallow.engine import cores, ordered_map
+from mallow.engine import cores, ordered_map, settle
 from mallow.inference._slopes import NAMES, summary_slopes
 from mallow.inference._units import Units
 from mallow.results import Estimate
@@ -91,7 +91,7 @@ def certify(at_p: Array, at_q: Array, units: Units, divergence: Divergence = KL,
     estimates = {NAMES[0]: Estimate(values[0], 0.0, high)}
     for name, value, low, end in zip(NAMES[1:], values[1:], lows, ends, strict=True):
         estimates[name] = Estimate(value, low, end)
-    return Certificate(curve, estimates, influence, scale)
+    return Certificate(settle(curve), settle(estimates), influence, scale)
 
 
 def _one_sided(at_p: Array, at_q: Array, units: Units) -> float | None:

@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from mallow.engine import single_threaded_blas, start
+from mallow.engine import settle, single_threaded_blas, start
 from mallow.inference._certificate import (
     Certificate,
     certify,
@@ -21,12 +21,13 @@ from mallow.inference._certificate import (
 from mallow.inference._identity import IdentityTest, run_identity_test
 from mallow.inference._slopes import NAMES
 from mallow.inference._units import Units
-from mallow.inference._witness import Learner
+from mallow.inference._witness import STEP, Learner
 from mallow.theory import Array, Divergence
 
 __all__ = ["NORMAL", "Evidence", "EvidenceDifference", "difference_between", "gather_evidence", "subtract_certificates"]
 
 NORMAL = 1.959963984540054  # standard errors of a two-sided 95 % interval
+_DIGITS = 6  # of p-values: far in the tail they are less exact than other numbers
 _ROUNDING = 1e-12  # chosen: summaries are of order 1; a smaller difference is one of rounding, and so is its error
 
 
@@ -44,6 +45,9 @@ class Evidence:
     keys : uint64 array (units,)
         What identifies each unit in other runs.
     test : IdentityTest
+    tolerance : float
+        By how much a score may differ on another processor: 0, or one step of their grid where there are so many samples
+        that they were learned in float32.
     """
 
     reference_scores: Array
@@ -52,6 +56,7 @@ class Evidence:
     model_units: NDArray[np.int64]
     keys: NDArray[np.uint64]
     test: IdentityTest
+    tolerance: float = 0.0
 
     @property
     def units(self) -> Units:
@@ -70,7 +75,8 @@ def gather_evidence(learner: Learner, system: int, *, permutations: int, seed: i
     with single_threaded_blas():  # both at once: neither keeps two processors busy
         test = start(partial(run_identity_test, learner.space, units, system, permutations=permutations, seed=seed))
         at_p, at_q = learner.scores(system)
-    return Evidence(at_p, at_q, reference_units, model_units, units.keys, test.result())
+    tolerance = 0.0 if learner.space.columns.dtype == np.float64 else STEP
+    return Evidence(at_p, at_q, reference_units, model_units, units.keys, test.result(), tolerance)
 
 
 @dataclass(frozen=True)
@@ -128,4 +134,4 @@ def subtract_certificates(first: Certificate, second: Certificate, common: Array
         most = 1.0 if place == 0 else first.estimates[name].high  # the range of the summary
         value[name], interval[name] = difference, (max(difference - reach, -most), min(difference + reach, most))
         p_value[name] = math.erfc(z / math.sqrt(2.0))
-    return EvidenceDifference(value, interval, p_value)
+    return EvidenceDifference(settle(value), settle(interval), settle(p_value, _DIGITS))

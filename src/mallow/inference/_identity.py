@@ -17,7 +17,7 @@ from scipy import sparse
 from scipy.special import log_ndtr
 
 from mallow._checks import whole
-from mallow.engine import cores, ordered_map, single_threaded_blas
+from mallow.engine import cores, ordered_map, settle, single_threaded_blas
 from mallow.inference._blocks import ROWS, Values, add_up, each_block
 from mallow.inference._exchange import Exchange, draw_exchanges, exchangeable_rows
 from mallow.inference._partitions import membership
@@ -31,6 +31,7 @@ _STRENGTHS = (0.001, 0.01, 0.1, 1.0)  # of the regularisation of means, in units
 _FLOOR = 0.01  # the same for squares; chosen
 _TIE = 1e-9  # chosen: rounding must not make a permutation that equals the observed one smaller
 _LEAST = 1e-16  # the smallest p-value that the tail approximation gives
+_DIGITS = 4  # of a p-value by the tail, an approximation
 _PERMUTATIONS = 128  # chosen: per task
 
 
@@ -72,7 +73,7 @@ def run_identity_test(space: Space, units: Units, system: int, *, permutations: 
     tail = p_value * (permutations + 1) < 1.5
     if tail:
         least = math.exp(-min(exchange.log_count, 700.0))
-        p_value = min(p_value, max(_tail_probability(roots), least, _LEAST))
+        p_value = min(p_value, settle(max(_tail_probability(roots), least, _LEAST), _DIGITS))
     alone = {name: float(np.mean(own >= own[0] * (1.0 - _TIE))) for name, own in groups.items()}
     return IdentityTest(p_value, permutations, exchange.exact, tail, alone)
 

@@ -18,6 +18,7 @@ from mallow.theory import Array
 __all__ = ["Space", "find_space"]
 
 _LARGE = 2560  # chosen: rows per large product; fewer take more time, more take more memory
+_FEW = 2**32  # chosen: up to so many multiplications float64 costs a few tenths of a second at most
 _ORDINARY = 20  # chosen: values between 2^-20 and 2^20 are not rescaled
 _CONSTANT = 16.0  # chosen: roundings of its mean up to which the spread of a column counts as none
 _RANK = 32.0  # roundings of the largest variance up to which an axis counts as none, as in `Reduce`
@@ -43,7 +44,8 @@ class Space:
     Attributes
     ----------
     columns : array (rows, d)
-        The scaled features themselves, centred. Variances are compared here: the axes follow the samples, most of all
+        The scaled features themselves, centred, in float64 unless they are many: what processors round differently then
+        vanishes when held-out scores are rounded. Variances are compared here: the axes follow the samples, most of all
         those of large units, so that along them a side with fewer units would seem to vary more.
     places : tuple of int64 arrays
         For each set, the row of each of its samples.
@@ -121,7 +123,8 @@ def _scale_columns(sets: Sequence[Features], places: Sequence[Indices]) -> Value
     """All samples in the order of the space, each column with mean 0 and standard deviation 1; 0 where it is constant."""
     size, width = sum(len(rows) for rows in sets), sets[0].shape[1]
     dtypes = [np.result_type(np.float32, rows.dtype) for rows in sets]
-    columns = np.empty((size, width), np.result_type(*dtypes))
+    few = size * width * min(size, width) <= _FEW
+    columns = np.empty((size, width), np.float64 if few else np.result_type(*dtypes))
     for rows, own in zip(sets, places, strict=True):
         columns[own] = rows
     exponent = np.frexp(np.maximum(columns.max(axis=0), -columns.min(axis=0)))[1]

@@ -37,10 +37,11 @@ from mallow.inference._units import Units, find_units
 from mallow.samples import Samples
 from mallow.theory import Array, Masses
 
-__all__ = ["Learner", "Witness", "pooled_masses"]
+__all__ = ["STEP", "Learner", "Witness", "pooled_masses"]
 
 _STRENGTHS = (0.001, 0.01, 0.1, 1.0)  # chosen: on text and Gaussians each of them is the best somewhere
 _ASSIGNMENTS = ((8000, 16), (math.inf, 8))  # chosen: up to so many samples, so many assignments
+STEP = 2.0**-10  # of held-out scores; chosen: far above what processors round differently, far below what matters
 _NUMBERS = 2**25  # chosen: numbers held at once, 256 MB
 
 
@@ -132,13 +133,14 @@ class Learner:
         """h of every sample of the reference and of the systems, one array each; several systems count as one model.
 
         All are 0 where nothing was learned, or where a side has fewer units than there are folds. No score exceeds the
-        logarithm of the number of units: no sample is worth more than all others together.
+        logarithm of the number of units: no sample is worth more than all others together. They are rounded to
+        multiples of 2⁻¹⁰, so that they are the same on every processor.
         """
         pooled = self._pool(systems)
         total = np.zeros(len(self.space.unit))
         if min(pooled.units_of_sides) >= self.witness.folds:
             limit = math.log(sum(pooled.units_of_sides))
-            total[pooled.rows] = np.clip(self._learn(pooled), -limit, limit)
+            total[pooled.rows] = np.rint(np.clip(self._learn(pooled), -limit, limit) / STEP) * STEP
         return tuple(total[self.space.places[place]] for place in (0, *systems))
 
     def _pool(self, systems: Sequence[int]) -> Pooled:
