@@ -1,4 +1,4 @@
-"""Recorded results of public calls (calls.json) come back: to the last bit where they were recorded, nearly so elsewhere."""
+"""Recorded results of public calls (calls.json) come back: to the last bit on every machine, but for what is not exact."""
 
 import json
 import sys
@@ -10,8 +10,16 @@ sys.path.insert(0, str(Path(__file__).parent))
 import calls
 
 RECORDED = json.loads((calls.HERE / "calls.json").read_text(encoding="utf-8"))
-# k-means rounds differently on another processor, so that other clusterings are averaged.
 SAME_BITS = calls.machine() == RECORDED["machine"]
+# docs/reproducibility.md says why: other estimators, baselines and eigenvectors of kernels are rounded as the processor does.
+INEXACT = {
+    "score_by_other_measures",
+    "score_of_texts_by_a_string_kernel",
+    "baselines_of_features",
+    "baselines_of_texts",
+    "estimators",
+    "compat",
+}
 
 
 def scores(value):
@@ -32,6 +40,6 @@ def test_all_calls_are_recorded():
 @pytest.mark.parametrize("name", calls.CALLS)
 def test_recorded_results_come_back(name):
     result, recorded = calls.run(name), RECORDED["results"][name]
-    if SAME_BITS:
+    if SAME_BITS or name not in INEXACT:
         assert result == recorded
     assert scores(result) == pytest.approx(scores(recorded), abs=0.05)

@@ -24,7 +24,7 @@ from mallow.baselines._groups import (
 )
 from mallow.baselines._table import Row, Table
 from mallow.embed import AnyEmbedder, embed_all
-from mallow.engine import bar
+from mallow.engine import bar, settle
 from mallow.errors import Caveat, InputError, warn_about
 from mallow.evaluate import MAUVE_STAR, pair_points, run_repeats
 from mallow.generate import NextToken
@@ -150,7 +150,7 @@ def _run(tasks: Sequence[_Task]) -> tuple[tuple[Row, ...], dict[str, dict[str, f
             name = task.system or "reference"
             show(done, f"{name}: {task.group}")
             try:
-                measured, doubts = task.work()
+                measured, doubts = settle(task.work())
             except InputError as error:
                 raise InputError(f"{name}: {error}") from error
             caveats += [_with_system(caveat, task.system) for caveat in doubts]

@@ -52,28 +52,31 @@ def unit_rows(rows: Values) -> Doubles:
     return values
 
 
-def settle(value: Value, digits: int = 10) -> Value:
+def settle(value: Value, digits: int = 10, *, least: float = 0.0) -> Value:
     """The value without the last digits of its numbers, in which processors may differ: fractions were rounded on the way.
 
-    Numbers may be in tuples, lists, dictionaries, arrays and frozen dataclasses.
+    Numbers may be in tuples, lists, dictionaries, arrays and frozen dataclasses. Those smaller than `least` are rounding
+    errors, and become 0.
 
     Examples
     --------
     >>> settle(0.1 + 0.2), settle({"a": (2 / 3, 1)}, 4)
     (0.3, {'a': (0.6667, 1)})
     """
-    return cast(Value, _settle(value, digits))
+    return cast(Value, _settle(value, digits, least))
 
 
-def _settle(value: object, digits: int) -> object:
+def _settle(value: object, digits: int, least: float) -> object:
     if isinstance(value, float):
-        return float(f"{value:.{digits}g}")
+        return float(f"{value:.{digits}g}") if abs(value) >= least else 0.0
     if isinstance(value, np.ndarray) and value.dtype.kind == "f":
-        return np.array([float(f"{each:.{digits}g}") for each in value.ravel().tolist()]).reshape(value.shape)
+        return np.array([_settle(each, digits, least) for each in value.ravel().tolist()]).reshape(value.shape)
     if isinstance(value, dict):
-        return {key: _settle(each, digits) for key, each in value.items()}
+        return {key: _settle(each, digits, least) for key, each in value.items()}
     if isinstance(value, (tuple, list)):
-        return type(value)(_settle(each, digits) for each in value)
+        return type(value)(_settle(each, digits, least) for each in value)
     if is_dataclass(value) and not isinstance(value, type):
-        return replace(value, **{each.name: _settle(getattr(value, each.name), digits) for each in fields(value)})
+        return replace(
+            value, **{each.name: _settle(getattr(value, each.name), digits, least) for each in fields(value)}
+        )
     return value

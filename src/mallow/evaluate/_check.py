@@ -12,6 +12,7 @@ import numpy as np
 
 from mallow._checks import seed_from
 from mallow.embed import AnyEmbedder, embed_all
+from mallow.engine import settle
 from mallow.errors import Caveat, InputError, warn_about
 from mallow.evaluate._drop import estimate_drop
 from mallow.evaluate._measure import MAUVE_2021, MAUVE_STAR, Measure
@@ -177,7 +178,7 @@ def check_regression(
         drop = Estimate(0.0, 0.0, 0.0)
         caveats.append(Caveat("same samples", "the samples are those of the baseline: no new ones were checked."))
     else:
-        drop = estimate_drop(evidence_before, _evidence_of(now), measure.divergence, measure.area_scale)
+        drop = settle(estimate_drop(evidence_before, _evidence_of(now), measure.divergence, measure.area_scale))
     warn_about(caveats)
     outcome: Outcome = "cannot tell"
     if drop.high <= max_drop:

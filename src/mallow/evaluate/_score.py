@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Score", "build_score", "score", "score_embedded"]
 
+_LEAST = 1e-14  # summaries are of order 1: less is rounding
 _TITLES = {"mauve": "MAUVE", "frontier_integral": "integral", "midpoint": "mid-point"}
 
 
@@ -284,7 +285,7 @@ def build_score(
         *_doubts(measure, run, float(np.mean(values["mauve"])), itself, evidence, certificate),
     ]
     tolerance = 0.0 if evidence is None else evidence.tolerance
-    interval, debiased = settle(published_errors(measure, run, values))
+    interval, debiased = settle(published_errors(measure, run, values), least=_LEAST)
     return Score(
         **{name: settle(float(np.mean(each))) for name, each in values.items()},
         std=settle({name: float(np.std(each, ddof=1)) if len(each) > 1 else 0.0 for name, each in values.items()}),
