@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mallow.engine import quiet
 from mallow.errors import EstimateWarning
 
 if TYPE_CHECKING:
@@ -52,6 +51,8 @@ def _terminal_width() -> int | None:
 
 def be_quiet(ctx: click.Context) -> None:
     """Hide caveats, warnings and progress until the command has ended."""
+    from mallow.engine import quiet
+
     ctx.meta[_QUIET] = True
     ctx.with_resource(quiet())
     warnings.simplefilter("ignore", EstimateWarning)

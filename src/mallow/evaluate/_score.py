@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from mallow._checks import seed_from, whole
 from mallow.embed import AnyEmbedder, embed_all
-from mallow.engine import settle
+from mallow.engine import settle, single_threaded_blas, start
 from mallow.errors import Caveat, warn_about
 from mallow.evaluate._caveats import bin_caveats, unique_caveats
 from mallow.evaluate._estimate_checks import blindness_caveats, check_estimate
@@ -247,16 +248,25 @@ def score(
 def score_embedded(reference: Samples, model: Samples, *, measure: Measure, repeats: int, seed: int) -> Score:
     """The score of samples that have features; caveats are in the result, and nothing is warned about."""
     x, y = pair_points(reference, model)
-    caveats = check_samples({"model": (reference, model)})["model"]
-    held_out = hold_out(measure, {"model": (reference, model)}, seed)
-    evidence, certificate = held_out.evidence["model"], held_out.certificates["model"]
-    prepared = measure.estimator.prepare(x, y)
-    run = Run(reference, model, run_repeats(measure, prepared, repeats, seed), prepared, held_out.units)
-    itself = self_score(measure, reference, len(y), repeats=repeats, seed=seed)
-    reasons = find_reasons(reference, model, evidence)
-    return build_score(
-        measure, run, itself, seed, evidence=evidence, certificate=certificate, reasons=reasons, caveats=caveats
-    )
+    pair = {"model": (reference, model)}
+    with single_threaded_blas():  # three tasks at once, none of which keeps all processors busy
+        evidence_task = start(partial(hold_out, measure, pair, seed))
+        itself = start(partial(self_score, measure, reference, len(y), repeats=repeats, seed=seed))
+        caveats = check_samples(pair)["model"]
+        prepared = measure.estimator.prepare(x, y)
+        masses = run_repeats(measure, prepared, repeats, seed)
+        held_out = evidence_task.result()
+        evidence, certificate = held_out.evidence["model"], held_out.certificates["model"]
+        return build_score(
+            measure,
+            Run(reference, model, masses, prepared, held_out.units),
+            itself.result(),
+            seed,
+            evidence=evidence,
+            certificate=certificate,
+            reasons=find_reasons(reference, model, evidence),
+            caveats=caveats,
+        )
 
 
 def build_score(
