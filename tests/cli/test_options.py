@@ -47,7 +47,7 @@ def test_options_have_the_names_of_the_arguments(name):
         option.opts[0].lstrip("-").replace("-", "_") for option in command.params if option.param_type_name == "option"
     }
     arguments = {argument for function in functions for argument in inspect.signature(function).parameters}
-    shared = OF_READER | OF_MEASURE | OF_EMBEDDER | OF_RESULTS | {"quiet"}
+    shared = OF_READER | OF_MEASURE | OF_EMBEDDER | OF_RESULTS | {"quiet", "debug"}
     assert options - shared - own <= arguments
     keywords = {
         parameter.name

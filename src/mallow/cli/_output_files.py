@@ -7,10 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import click
-
 from mallow._files import atomic_file, write_text
 from mallow._optional import optional
+from mallow.cli._terminal import tell
 from mallow.errors import InputError
 
 __all__ = ["check_output_file", "check_picture_file", "save_picture", "save_text"]
@@ -39,7 +38,7 @@ def check_picture_file(path: str) -> Path:
 def save_text(path: Path, content: str) -> None:
     """Write a text file and say so."""
     write_text(path, content)
-    click.echo(f"{path}: written", err=True)
+    tell(f"{path}: written")
 
 
 def save_picture(path: Path, draw: Callable[[Any], object]) -> None:
@@ -51,4 +50,4 @@ def save_picture(path: Path, draw: Callable[[Any], object]) -> None:
             figure.savefig(stream, format=path.suffix[1:].lower())
     except OSError as error:
         raise InputError(f"{path}: cannot be written: {error.strerror or error}.") from error
-    click.echo(f"{path}: written", err=True)
+    tell(f"{path}: written")

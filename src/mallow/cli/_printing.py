@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mallow.engine import quiet
+from mallow._visible import one_line
+from mallow.cli._terminal import tell
 from mallow.errors import EstimateWarning
 
 if TYPE_CHECKING:
@@ -47,11 +48,15 @@ def result_text(result: Result, form: str) -> str:
 
 def _terminal_width() -> int | None:
     """The width of the terminal that results go to; None if they go to a file or to another program."""
+    if sys.stdout is None:
+        return None
     return shutil.get_terminal_size().columns if sys.stdout.isatty() or "COLUMNS" in os.environ else None
 
 
 def be_quiet(ctx: click.Context) -> None:
     """Hide caveats, warnings and progress until the command has ended."""
+    from mallow.engine import quiet
+
     ctx.meta[_QUIET] = True
     ctx.with_resource(quiet())
     warnings.simplefilter("ignore", EstimateWarning)
@@ -71,7 +76,7 @@ def show_warning(text: object) -> None:
 def _show(kind: str, text: str) -> None:
     ctx = click.get_current_context(silent=True)
     if ctx is None or not ctx.meta.get(_QUIET):
-        click.echo(f"mallow: {kind}: {text}", err=True)
+        tell(one_line(f"mallow: {kind}: {text}"))
 
 
 def call_and_hold_warnings(function: Callable[..., Result], *args: Any, **options: Any) -> Result:

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from mallow._visible import one_line
 from mallow.cli._printing import show_warning
+from mallow.cli._terminal import tell
 
 if TYPE_CHECKING:
     from mallow.samples import Samples
@@ -34,9 +36,7 @@ class SampleReader:
         if samples.skipped:
             more = f" and {len(samples.skipped) - 1} more" if len(samples.skipped) > 1 else ""
             entries = "entry" if len(samples.skipped) == 1 else "entries"
-            click.echo(
-                f"mallow: {path}: {len(samples.skipped)} bad {entries} skipped: {samples.skipped[0]}{more}", err=True
-            )
+            tell(one_line(f"mallow: {path}: {len(samples.skipped)} bad {entries} skipped: {samples.skipped[0]}{more}"))
         return samples
 
 

@@ -8,6 +8,7 @@ from importlib.metadata import version
 
 import numpy as np
 
+from mallow._visible import one_line
 from mallow.evaluate._measure import Measure
 from mallow.samples import Samples
 from mallow.theory import Masses
@@ -73,7 +74,7 @@ class Signature:
             f"repeats={self.repeats}, rng={self.rng}{generations}",
             self.libraries,
         ]
-        return " | ".join(filter(None, parts))
+        return one_line(" | ".join(filter(None, parts)))
 
 
 def make_signature(
