@@ -13,17 +13,25 @@ from typing import BinaryIO
 
 from mallow.errors import InputError
 
-__all__ = ["atomic_file", "digest", "make_folder", "sync_folder", "write_text"]
+__all__ = ["atomic_file", "create_folder", "digest", "make_folder", "sync_folder", "write_text"]
 
 
 def make_folder(path: str | os.PathLike[str]) -> Path:
     """The folder at `path`, created where it does not exist."""
     folder = Path(path).expanduser()
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        create_folder(folder)
     except OSError as error:
         raise InputError(f"{os.fspath(path)}: the folder cannot be created: {error.strerror or error}.") from error
     return folder
+
+
+def create_folder(folder: Path) -> None:
+    """Create a folder, and those above it, where they do not exist; their names are on the disk afterwards."""
+    new = [each for each in (folder, *folder.parents) if not each.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for each in new:
+        sync_folder(each.parent)
 
 
 @contextmanager

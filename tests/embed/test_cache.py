@@ -161,6 +161,17 @@ def test_files_of_earlier_versions_are_not_read(tmp_path):
         assert not old.exists()
 
 
+def test_clearing_removes_what_killed_processes_left(tmp_path):
+    cache = Cache(tmp_path)
+    cache.store(NAME, keys("a"), rows(1))
+    left = cache._home(NAME) / ".00000000000000000001-00000000.rows.12345678.tmp"
+    left.write_bytes(b"half")
+    cache.prune()
+    assert left.exists()  # another process may be writing it
+    cache.clear()
+    assert not left.exists()
+
+
 def test_a_damaged_name_is_repaired_and_hides_nothing(tmp_path):
     cache = Cache(tmp_path)
     for content in ("", "[" * 100_000, '{"name": "Embedder(two)"}', "[1]", "\xff"):

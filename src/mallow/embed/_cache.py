@@ -22,6 +22,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from mallow._files import create_folder
 from mallow.embed._cache_file import KEY_BYTES, CacheFile, DamageError, write_cache_file
 from mallow.embed._cache_folder import (
     ABOUT,
@@ -145,7 +146,7 @@ class Cache:
             return
         home = self._home(name)
         try:
-            home.mkdir(parents=True, exist_ok=True)
+            create_folder(home)
             write_name(home, name)
             write_cache_file(_new_file(home), keys, rows)
         except OSError as error:
