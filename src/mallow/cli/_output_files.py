@@ -17,7 +17,9 @@ __all__ = ["check_output_file", "check_picture_file", "save_picture", "save_text
 
 def check_output_file(path: str, *suffixes: str) -> Path:
     """The path of a file to write; refused before the work begins if it could not be written at the end."""
-    file = Path(path).expanduser()
+    if not path:
+        raise InputError("the name of the file to write must not be empty. Name a file.")
+    file = Path(os.path.expanduser(path))
     if suffixes and file.suffix.lower() not in suffixes:
         raise InputError(f"{path}: must end in one of {', '.join(suffixes)}; got {file.suffix!r}.")
     if file.is_dir():

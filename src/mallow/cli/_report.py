@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -70,7 +71,7 @@ def report_command(
 def _read_comparison(path: str) -> Comparison:
     from mallow.evaluate import Comparison
 
-    file = Path(path).expanduser()
+    file = Path(os.path.expanduser(path))
     if not file.exists():
         raise InputError(f"{path}: no such file.")
     if file.suffix != ".json":

@@ -9,12 +9,10 @@ import os
 import sys
 from typing import TextIO
 
-import click
-
 from mallow._visible import visible
 from mallow.errors import InputError
 
-__all__ = ["check_output", "finish_output", "is_broken_pipe", "prepare_streams", "say", "tell"]
+__all__ = ["check_output", "finish_output", "prepare_streams", "say", "tell"]
 
 _HANDLER = "mallow.nearest"
 # What stands for a character that the terminal's encoding lacks; above all, a number keeps its sign.
@@ -25,13 +23,17 @@ _NEAREST |= {"λ": "lambda", "χ": "chi", "’": "'", "‘": "'", "“": '"', "�
 def say(text: str) -> None:
     """Print a result to standard output; control characters in it become visible."""
     check_output()
-    click.echo(visible(text))
+    try:
+        print(visible(text), flush=True)
+    except OSError as error:
+        raise _lost_output(error) from error
 
 
 def tell(text: str) -> None:
     """Print a message to standard error. Where that is closed or full, the work goes on without it."""
     with contextlib.suppress(OSError, ValueError):
-        click.echo(visible(text), err=True)
+        if sys.stderr is not None:
+            print(visible(text), file=sys.stderr, flush=True)
 
 
 def check_output() -> None:
@@ -54,14 +56,23 @@ def prepare_streams() -> None:
 
 
 def finish_output() -> None:
-    """Write what standard output still holds; an OSError if it cannot be written."""
-    if sys.stdout is None:
-        return
+    """Write what standard output still holds."""
     try:
-        sys.stdout.flush()
-    except OSError:
-        _discard(sys.stdout)
-        raise
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError as error:
+        raise _lost_output(error) from error
+
+
+def _lost_output(error: OSError) -> Exception:
+    """What to raise where standard output cannot be written; a pipe that nobody reads is no failure of ours."""
+    _discard(sys.stdout)
+    if error.errno in (errno.EPIPE, errno.ESHUTDOWN):
+        return BrokenPipeError(error.errno, error.strerror)
+    return InputError(
+        f"standard output cannot be written: {error.strerror or error}. What was computed is lost, except what is cached: "
+        "free some space, or redirect the output to another disk."
+    )
 
 
 def _discard(stream: TextIO) -> None:
@@ -70,11 +81,6 @@ def _discard(stream: TextIO) -> None:
         place = os.open(os.devnull, os.O_WRONLY)
         os.dup2(place, stream.fileno())
         os.close(place)
-
-
-def is_broken_pipe(error: OSError) -> bool:
-    """Whether the program that reads our output has ended, such as `head`: no failure of ours."""
-    return error.errno in (errno.EPIPE, errno.ESHUTDOWN)
 
 
 def _nearest(error: UnicodeError) -> tuple[str, int]:
