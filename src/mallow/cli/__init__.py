@@ -21,7 +21,8 @@ from mallow.cli import _baselines, _embed, _evaluate, _explain, _generate, _repo
 from mallow.cli._commands import debug_option
 from mallow.cli._failures import explain_failure
 from mallow.cli._printing import show_warning
-from mallow.cli._terminal import finish_output, is_broken_pipe, prepare_streams, tell
+from mallow.cli._signals import exit_code_of, stop_on_sigterm
+from mallow.cli._terminal import finish_output, prepare_streams, tell
 from mallow.errors import EstimateWarning
 
 __all__ = ["main"]
@@ -63,7 +64,7 @@ for _module in (_evaluate, _baselines, _report, _explain, _generate, _embed):
 def main() -> NoReturn:
     """Run the command line and exit with its exit code."""
     prepare_streams()
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), stop_on_sigterm():
         warnings.simplefilter("always", EstimateWarning)
         warnings.showwarning = lambda message, *details, **options: show_warning(message)
         sys.exit(_run())
@@ -78,14 +79,12 @@ def _run() -> int:
     except click.ClickException as error:  # its exit code is 2 for wrong usage
         tell(_shown(error))
         return error.exit_code
-    except (click.Abort, KeyboardInterrupt):
+    except (click.Abort, KeyboardInterrupt) as error:
         tell("mallow: stopped")
-        return 130
-    except (SystemExit, GeneratorExit):
-        raise
+        return exit_code_of(error)
+    except (SystemExit, BrokenPipeError):  # `head` has seen enough; click makes the one of the other
+        return 1
     except BaseException as error:  # libraries written in other languages raise errors that are no Exceptions
-        if isinstance(error, OSError) and is_broken_pipe(error):
-            return 1
         if "debug" in flags:
             tell("".join(traceback.format_exception(error)).rstrip())
         tell(f"mallow: {explain_failure(error)}")

@@ -20,7 +20,7 @@ from mallow.errors import EstimateWarning
 if TYPE_CHECKING:
     from mallow.results import Result
 
-__all__ = ["FORMATS", "be_quiet", "call_and_hold_warnings", "result_text", "show_caveats", "show_warning"]
+__all__ = ["FORMATS", "be_quiet", "call_and_hold_warnings", "result_text", "show_caveats", "show_note", "show_warning"]
 
 FORMATS = ("text", "json", "markdown", "latex")
 _QUIET = "mallow.quiet"  # the key in click's context
@@ -71,6 +71,11 @@ def show_caveats(result: Result) -> None:
 def show_warning(text: object) -> None:
     """Print a warning that does not belong to a result."""
     _show("warning", str(text))
+
+
+def show_note(text: str) -> None:
+    """Print something that the user should know and that is no reason to doubt."""
+    _show("note", text)
 
 
 def _show(kind: str, text: str) -> None:
