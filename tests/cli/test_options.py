@@ -8,7 +8,7 @@ import mallow
 from mallow import baselines, cli, embed, generate
 from mallow.demo import demo
 
-OF_READER = {"field", "skip_bad", "limit"}
+OF_READER = {"field", "skip_bad", "limit", "max"}
 OF_MEASURE = {"measure", "estimator", "divergence", "bins", "scale"}
 OF_EMBEDDER = {"embedder", "embedder_option"}
 OF_RESULTS = {"format", "plot"}
