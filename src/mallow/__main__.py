@@ -1,7 +1,16 @@
 """`python -m mallow`."""
 
-from mallow.cli import main
+import contextlib
+import os
+import sys
 
 __all__: list[str] = []
+
+# Python has put the working folder first: a file in it would stand for the package of the same name.
+with contextlib.suppress(OSError):
+    if sys.path and sys.path[0] in ("", os.getcwd()):
+        del sys.path[0]
+
+from mallow.cli import main
 
 main()

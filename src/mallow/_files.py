@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import secrets
@@ -12,17 +13,25 @@ from typing import BinaryIO
 
 from mallow.errors import InputError
 
-__all__ = ["atomic_file", "digest", "make_folder", "write_text"]
+__all__ = ["atomic_file", "create_folder", "digest", "make_folder", "sync_folder", "write_text"]
 
 
 def make_folder(path: str | os.PathLike[str]) -> Path:
     """The folder at `path`, created where it does not exist."""
     folder = Path(path).expanduser()
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        create_folder(folder)
     except OSError as error:
         raise InputError(f"{os.fspath(path)}: the folder cannot be created: {error.strerror or error}.") from error
     return folder
+
+
+def create_folder(folder: Path) -> None:
+    """Create a folder, and those above it, where they do not exist; their names are on the disk afterwards."""
+    new = [each for each in (folder, *folder.parents) if not each.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for each in new:
+        sync_folder(each.parent)
 
 
 @contextmanager
@@ -30,7 +39,7 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """A stream whose bytes appear at `path` all at once when the block ends, and not at all if it raises.
 
     The bytes go to a hidden file in the same folder, which then replaces the target. A link stays a link: what it points
-    to is replaced.
+    to is replaced. When the block has ended, file and name are on the disk: a power failure does not undo them.
     """
     target = Path(os.path.realpath(os.path.expanduser(path)))
     hidden = target.with_name(f".{target.name[:100]}.{secrets.token_hex(4)}.tmp")
@@ -40,8 +49,24 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             stream.flush()
             os.fsync(stream.fileno())
         os.replace(hidden, target)
+        sync_folder(target.parent)
     finally:
         hidden.unlink(missing_ok=True)
+
+
+def sync_folder(folder: Path) -> None:
+    """Have the names of a folder's files written to the disk, where the system can do it."""
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError:  # Windows opens no folders, nor does Linux those that may be written but not read
+        return
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # some network disks have no such call
+            raise
+    finally:
+        os.close(handle)
 
 
 def write_text(path: str | os.PathLike[str], content: str) -> None:

@@ -6,11 +6,19 @@ import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from mallow._visible import one_line
+
 __all__ = ["Caveat", "EstimateWarning", "InputError", "warn_about"]
 
 
 class InputError(ValueError):
-    """An argument breaks a rule; the message names the argument, the rule, the value and the way out."""
+    """An argument breaks a rule; the message names the argument, the rule, the value and the way out.
+
+    The message is one line without control characters, whatever the values in it.
+    """
+
+    def __str__(self) -> str:
+        return one_line(super().__str__())
 
 
 class EstimateWarning(UserWarning):
@@ -39,7 +47,7 @@ class Caveat:
     values: dict[str, float] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        return self.message if self.system is None else f"{self.system}: {self.message}"
+        return one_line(self.message if self.system is None else f"{self.system}: {self.message}")
 
 
 def warn_about(caveats: Iterable[Caveat], *, stacklevel: int = 2) -> None:

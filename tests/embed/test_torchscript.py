@@ -1,5 +1,6 @@
 """Networks saved as TorchScript: the real Inception-v3 and EfficientNet-Lite0, and small ones made here."""
 
+import dataclasses
 import gzip
 import importlib.util
 import sys
@@ -115,7 +116,7 @@ def test_efficientnet_tells_photographs_apart(torch, tmp_path):
             return self.net.extract_features(x).mean(dim=(2, 3))
 
     path = scripted(torch, Pooled(), torch.zeros(1, 3, 224, 224), tmp_path / "lite0.pt")
-    embedder = TorchScript(path, Preprocess(size=224, scale=(-1, 1)), device="cpu")
+    embedder = TorchScript(path, Preprocess(size=224, scale=(-1, 1)), device="cpu", run_code=True)
     china, flower = load_sample_images().images
     features = embedder([china[:, :427], china[:, -427:], flower[:, :427], flower[:, -427:], china[:, 427::-1]])
     assert features.shape == (5, 1280)
@@ -136,14 +137,18 @@ def several(torch, tmp_path) -> Path:
 def test_an_output_is_chosen(several, pictures):
     preprocess = Preprocess(size=8)
     seen = np.stack([preprocess(picture) for picture in pictures])
-    assert TorchScript(several, preprocess, output=0)(pictures) == approx(seen.mean(axis=(2, 3)), abs=1e-6)
-    assert TorchScript(several, preprocess, output=1)(pictures) == approx(seen.max(axis=(2, 3)), abs=1e-6)
+    assert TorchScript(several, preprocess, output=0, run_code=True)(pictures) == approx(
+        seen.mean(axis=(2, 3)), abs=1e-6
+    )
+    assert TorchScript(several, preprocess, output=1, run_code=True)(pictures) == approx(
+        seen.max(axis=(2, 3)), abs=1e-6
+    )
     with pytest.raises(
         InputError, match=r"one row of features per image, shape \(8, d\); got \(8, 3, 8, 8\)\. Choose another"
     ):
-        TorchScript(several, preprocess, output=2)(pictures)
+        TorchScript(several, preprocess, output=2, run_code=True)(pictures)
     with pytest.raises(InputError, match=r"`output` must be one of 0, 1, 2; got None\."):
-        TorchScript(several, preprocess)(pictures)
+        TorchScript(several, preprocess, run_code=True)(pictures)
 
 
 def test_files_that_are_no_networks(torch, pictures, tmp_path):
@@ -154,6 +159,58 @@ def test_files_that_are_no_networks(torch, pictures, tmp_path):
         InputError,
         match=r"weights\.pt: must be a TorchScript file, .* Convert a file of torch\.save, .* with torch\.jit\.trace\.",
     ):
-        TorchScript(tmp_path / "weights.pt", Preprocess())(pictures)
+        TorchScript(tmp_path / "weights.pt", Preprocess(), run_code=True)(pictures)
     with pytest.raises(InputError, match=r"`preprocess` must be a Preprocess\(size=…, …\); got 224\."):
         TorchScript(tmp_path / "weights.pt", 224)
+
+
+# --- a script is a program
+
+
+@pytest.fixture
+def harmful(torch, tmp_path) -> Path:
+    """A network that writes a file when it runs."""
+
+    class Harmful(torch.nn.Module):
+        def __init__(self, target: str):
+            super().__init__()
+            self.target = target
+
+        def forward(self, x):
+            torch.save(x, self.target)
+            return x.mean(dim=(2, 3))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.jit.save(torch.jit.script(Harmful(str(tmp_path / "harm"))), tmp_path / "harmful.pt")
+    return tmp_path / "harmful.pt"
+
+
+def test_a_program_that_nobody_agreed_to_run_is_refused(harmful, pictures):
+    embedder = TorchScript(harmful, Preprocess(size=8), device="cpu")
+    message = (
+        r"harmful\.pt: is not a file that mallow knows by its SHA-256, and a TorchScript file is a program, which could read "
+        r"and write your files\. Export the network to ONNX instead; or, .* pass run_code=True \(-E run_code=True\)\.$"
+    )
+    with pytest.raises(InputError, match=message):
+        embedder(pictures)
+    assert not harmful.with_name("harm").exists()
+    dataclasses.replace(embedder, run_code=True)(pictures)
+    assert harmful.with_name("harm").exists()  # the danger is real
+    assert dataclasses.replace(embedder, run_code=True).name == embedder.name  # features do not depend on the agreement
+
+
+def test_inception_is_pinned(real_inception, tmp_path):
+    changed = tmp_path / "default_1.pt"
+    content = bytearray(Path(real_inception.path).read_bytes())
+    content[len(content) // 2] ^= 1
+    changed.write_bytes(content)
+    with pytest.raises(InputError, match=r"default_1\.pt: is not a file that mallow knows by its SHA-256"):
+        inception(changed)._load()
+
+
+def test_a_script_that_cannot_be_read(several):
+    embedder = TorchScript(several, Preprocess(size=8), run_code=True)
+    several.unlink()
+    with pytest.raises(InputError, match=r"several\.pt: cannot be read: No such file"):
+        embedder._load()

@@ -192,8 +192,8 @@ def test_a_pilot_without_noise_is_refused():
     with pytest.raises(InputError) as error:
         plan_samples(X, B, B, detect=0.3)
     assert str(error.value) == (
-        "`model_a` and `model_b` must be different systems; these hold the same samples, so that the pilot does not show the "
-        "noise of a difference. Pass samples of two systems."
+        "`model_a` and `model_b` must be different systems, with samples that vary; these hold the same samples, or one sample "
+        "many times, so that the pilot does not show the noise of a difference. Pass samples of two systems."
     )
     with pytest.raises(InputError) as error:
         plan_samples(X, points(0.0, 5), points(0.0, 6), detect=0.3)

@@ -20,7 +20,7 @@ BAD_ENTRIES = {
             "invalid JSON: Expecting value at column 2 (is the file a single JSON array instead of one object per line?)",
         ),
         (b'"b"', 'must be a JSON object such as {"text": "…"}; got "b"'),
-        (b"[" * 100_000, "invalid JSON: "),
+        (b"[" * 100_000, "lists and objects must be nested at most 100 deep; allow more with limits="),
         (b'{"text": ' + b"9" * 5000 + b"}", "invalid JSON: Exceeds the limit"),
         (b'{"text": null}', "the text is missing (null)"),
         (b'{"text": 3.5}', "the text must be a string; got 3.5 (float)"),

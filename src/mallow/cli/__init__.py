@@ -1,13 +1,16 @@
 """The command line: parse, call, print. Results go to standard output, everything else to standard error.
 
-Exit code 0: success; 1: failure, or `check` found a drop; 2: wrong usage. A command lives in the module named after the
+Exit code 0: success; 1: failure; 2: wrong usage; 3 and 4: `check` found a drop, or cannot tell. Every failure is one line on
+standard error; --debug shows where it happened. A command lives in the module named after the
 package whose function it calls. The modules import what they need inside their commands, so that --help is fast.
 """
 
 from __future__ import annotations
 
+import io
 import shutil
 import sys
+import traceback
 import warnings
 from typing import NoReturn
 
@@ -15,8 +18,12 @@ import click
 
 from mallow._optional import did_you_mean
 from mallow.cli import _baselines, _embed, _evaluate, _explain, _generate, _report
+from mallow.cli._commands import debug_option
+from mallow.cli._failures import explain_failure
 from mallow.cli._printing import show_warning
-from mallow.errors import EstimateWarning, InputError
+from mallow.cli._signals import exit_code_of, stop_on_sigterm
+from mallow.cli._terminal import finish_output, prepare_streams, tell
+from mallow.errors import EstimateWarning
 
 __all__ = ["main"]
 
@@ -48,6 +55,7 @@ def cli() -> None:
     """How far are a generative model's samples from the data they should match?"""
 
 
+cli.params.append(debug_option())
 for _module in (_evaluate, _baselines, _report, _explain, _generate, _embed):
     for _command in _module.COMMANDS:
         cli.add_command(_command)
@@ -55,25 +63,45 @@ for _module in (_evaluate, _baselines, _report, _explain, _generate, _embed):
 
 def main() -> NoReturn:
     """Run the command line and exit with its exit code."""
-    with warnings.catch_warnings():
+    prepare_streams()
+    with warnings.catch_warnings(), stop_on_sigterm():
         warnings.simplefilter("always", EstimateWarning)
         warnings.showwarning = lambda message, *details, **options: show_warning(message)
         sys.exit(_run())
 
 
 def _run() -> int:
+    """The exit code; whatever ended the command has been told in one line."""
+    flags: set[str] = set()
+    try:
+        code = _call(flags)
+        finish_output()
+    except click.ClickException as error:  # its exit code is 2 for wrong usage
+        tell(_shown(error))
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt) as error:
+        tell("mallow: stopped")
+        return exit_code_of(error)
+    except (SystemExit, BrokenPipeError):  # `head` has seen enough; click makes the one of the other
+        return 1
+    except BaseException as error:  # libraries written in other languages raise errors that are no Exceptions
+        if "debug" in flags:
+            tell("".join(traceback.format_exception(error)).rstrip())
+        tell(f"mallow: {explain_failure(error)}")
+        return 1
+    return code
+
+
+def _call(flags: set[str]) -> int:
     columns = shutil.get_terminal_size().columns
     narrow = {"terminal_width": columns} if columns < _NARROWEST else {}
-    try:
-        # The value is what a command passed to `exit`, if it did. If the reader of a pipe has left, click exits with 1.
-        code = cli(prog_name="mallow", standalone_mode=False, **narrow)
-    except click.ClickException as error:  # its exit code is 2 for wrong usage
-        error.show()
-        return error.exit_code
-    except (click.Abort, KeyboardInterrupt):
-        click.echo("mallow: stopped", err=True)
-        return 130
-    except InputError as error:
-        click.echo(f"mallow: {error}", err=True)
-        return 1
+    # The value is what a command passed to `exit`, if it did. If the reader of a pipe has left, click exits with 1.
+    code = cli(prog_name="mallow", standalone_mode=False, obj=flags, **narrow)
     return code if isinstance(code, int) else 0
+
+
+def _shown(error: click.ClickException) -> str:
+    """What click prints about wrong usage."""
+    text = io.StringIO()
+    error.show(file=text)
+    return text.getvalue().rstrip()

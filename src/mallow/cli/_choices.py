@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import ast
-import os
-import sys
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from mallow._optional import did_you_mean
+from mallow.cli._working_folder import allow_working_folder
 
 if TYPE_CHECKING:
     from mallow.embed import AnyEmbedder
@@ -77,11 +76,13 @@ def _find_estimator(name: str) -> Estimator:
             f"--estimator must be one of {', '.join(ESTIMATORS)} or package.module:object; got {name!r}."
             f"{did_you_mean(name, ESTIMATORS)}"
         )
-    _import_from_working_folder()
+    allow_working_folder(name)
     imported = import_object(name, "estimator")
-    if not (hasattr(imported, "prepare") and hasattr(imported, "masses")):
+    missing = [part for part in ("prepare", "masses", "scale") if not hasattr(imported, part)]
+    if missing:
         raise click.UsageError(
-            f"--estimator must name an estimator, with `prepare` and `masses`; {name} is a {type(imported).__name__}."
+            f"--estimator must name an estimator, with `prepare`, `masses` and `scale`; {name} is of type "
+            f"{type(imported).__name__} and lacks {', '.join(missing)}."
         )
     estimator: Estimator = imported
     return estimator
@@ -96,12 +97,12 @@ class EmbedderChoice:
 
     def __call__(self, kind: str) -> AnyEmbedder | None:
         """The embedder for samples of this kind; None for features."""
-        from mallow.embed import find_embedder
+        from mallow.embed import find_embedder, is_import
 
         if kind == "features" and self.name is None:
             return None
-        if self.name is not None and ":" in self.name:
-            _import_from_working_folder()
+        if self.name is not None and is_import(self.name):
+            allow_working_folder(self.name)
         fields = {}
         for option in self.options:
             key, equals, value = option.partition("=")
@@ -117,9 +118,3 @@ def _parse_value(text: str) -> Any:
         return ast.literal_eval(text)
     except (SyntaxError, ValueError):
         return text
-
-
-def _import_from_working_folder() -> None:
-    """Let package.module:object be a file in the working folder."""
-    if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())

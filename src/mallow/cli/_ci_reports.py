@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
+from mallow._visible import one_line, visible
 from mallow.errors import InputError
+from mallow.results import escape_markdown
 
 if TYPE_CHECKING:
     from mallow.evaluate import Check
@@ -47,20 +49,26 @@ def junit_xml(check: Check, name: str, *, strict: bool) -> str:
 
 def _clean(text: str) -> str:
     """The text without characters that XML does not allow."""
-    return _NOT_IN_XML.sub("\ufffd", text)
+    return _NOT_IN_XML.sub("\ufffd", visible(text))
 
 
 def github_markdown(check: Check, name: str) -> str:
     """The check as Markdown: the verdict, a table, the caveats."""
-    lines = [f"### mallow check: {_TITLES[check.outcome]}", "", _escape(name), "", _escape(check.message), ""]
+    lines = [
+        f"### mallow check: {_TITLES[check.outcome]}",
+        "",
+        _markdown_line(name),
+        "",
+        _markdown_line(check.message),
+        "",
+    ]
     lines += [check.table("markdown"), ""]
-    caveats = [f"- {_escape(line)}" for line in check.caveat_lines()]
+    caveats = [f"- {_markdown_line(line)}" for line in check.caveat_lines()]
     return "\n".join([*lines, "Caveats:", "", *caveats, ""] if caveats else lines) + "\n"
 
 
-def _escape(text: str) -> str:
-    """Text in which Markdown and HTML see no markup."""
-    return re.sub(r"([\\`*_{}\[\]<>|#])", r"\\\1", " ".join(text.split()))
+def _markdown_line(text: str) -> str:
+    return escape_markdown(one_line(text))
 
 
 def find_summary_file() -> Path:

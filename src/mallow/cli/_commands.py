@@ -1,4 +1,4 @@
-"""What makes a function a command: --quiet and an example for all; --plot, --format and printing for results."""
+"""What makes a function a command: --quiet, --debug and an example for all; --plot, --format and printing for results."""
 
 from __future__ import annotations
 
@@ -10,20 +10,21 @@ import click
 
 from mallow.cli._output_files import check_picture_file, save_picture
 from mallow.cli._printing import FORMATS, be_quiet, call_and_hold_warnings, result_text, show_caveats
+from mallow.cli._terminal import check_output, say
 
 if TYPE_CHECKING:
     from mallow.results import Result
 
-__all__ = ["command", "result_command"]
+__all__ = ["command", "debug_option", "result_command"]
 
 
 def command(name: str, summary: str, *, example: str) -> Callable[[Callable[..., Any]], click.Command]:
-    """A command with --quiet, a summary for the list of commands, and an example at the end of its help."""
+    """A command with --debug and --quiet, a summary for the list of commands, and an example at the end of its help."""
     epilog = "\b\nExample:\n" + "\n".join(f"  {line}" for line in example.splitlines())
 
     def decorate(function: Callable[..., Any]) -> click.Command:
         made: click.Command = click.command(name, short_help=summary, epilog=epilog)(function)
-        made.params.append(_quiet_option())
+        made.params += [debug_option(), _quiet_option()]
         return made
 
     return decorate
@@ -40,17 +41,18 @@ def result_command(
     def decorate(function: Callable[..., Result]) -> click.Command:
         @functools.wraps(function)
         def print_result(*args: Any, form: str, picture: str | None = None, **options: Any) -> None:
+            check_output()
             target = None if picture is None else check_picture_file(picture)
             result = call_and_hold_warnings(function, *args, **options)
             if target is not None:
                 save_picture(target, result.plot)  # type: ignore[attr-defined]
-            click.echo(result_text(result, form))
+            say(result_text(result, form))
             show_caveats(result)
             if exit_code is not None:
                 click.get_current_context().exit(exit_code(result))
 
         made = command(name, summary, example=example)(print_result)
-        made.params[-1:-1] = [*([] if plot is None else [_plot_option(plot)]), _format_option()]
+        made.params[-2:-2] = [*([] if plot is None else [_plot_option(plot)]), _format_option()]
         return made
 
     return decorate
@@ -63,6 +65,17 @@ def _quiet_option() -> click.Option:
 
     help_text = "Show no progress, warnings or caveats on standard error."
     return click.Option(["--quiet", "-q"], is_flag=True, expose_value=False, callback=on_quiet, help=help_text)
+
+
+def debug_option() -> click.Option:
+    """--debug: the traceback of whatever ends the command, besides the line that explains it."""
+
+    def on_debug(ctx: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
+        if wanted:
+            ctx.ensure_object(set).add("debug")
+
+    help_text = "Show the traceback of an error, besides its message."
+    return click.Option(["--debug"], is_flag=True, expose_value=False, callback=on_debug, help=help_text)
 
 
 def _plot_option(subject: str) -> click.Option:

@@ -12,6 +12,7 @@ from mallow.cli._commands import command
 from mallow.cli._options import embedder_options, reader_options
 from mallow.cli._output_files import check_output_file
 from mallow.cli._samples import SampleReader
+from mallow.cli._terminal import say, tell
 from mallow.errors import InputError
 
 if TYPE_CHECKING:
@@ -42,18 +43,18 @@ def embed_command(source: str, out: str, embedder: EmbedderChoice, read: SampleR
     embedded = embed_samples(samples, chosen)
     write(embedded, out)
     n, width = embedded.require_features().shape
-    click.echo(f"{out}: {n} x {width}, {embedded.embedder}", err=True)
+    tell(f"{out}: {n} x {width}, {embedded.embedder}")
 
 
 @click.group(
     "cache",
-    short_help="Show, prune or clear the features on disk.",
+    short_help="Show, verify, prune or clear the features on disk.",
     invoke_without_command=True,
     epilog="\b\nExample:\n  mallow cache prune --unused-days 30",
 )
 @click.pass_context
 def cache_group(ctx: click.Context) -> None:
-    """Show, prune or clear the features on disk.
+    """Show, verify, prune or clear the features on disk.
 
     MALLOW_CACHE names the folder; MALLOW_CACHE=off disables the cache.
     """
@@ -66,10 +67,27 @@ def cache_show() -> None:
     """List the contents, one embedder per line."""
     cache = _require_cache()
     entries = cache.entries()
-    click.echo(f"{cache.folder}: {_megabytes(sum(entry.size for entry in entries))}")
+    say(f"{cache.folder}: {_megabytes(sum(entry.size for entry in entries))}")
     for entry in entries:
         day = time.strftime("%Y-%m-%d", time.localtime(entry.used))
-        click.echo(f"{_megabytes(entry.size):>9} {entry.rows:>9} rows  used {day}  {entry.name}")
+        say(f"{_megabytes(entry.size):>9} {entry.rows:>9} rows  used {day}  {entry.name}")
+
+
+@cache_group.command("verify")
+@click.option("--repair", is_flag=True, help="Remove damaged files and keep their intact rows.")
+@click.pass_context
+def cache_verify(ctx: click.Context, repair: bool) -> None:
+    """Compare all features with their digests; exit with 1 if some are damaged.
+
+    Reading does the same with what it reads: damaged features are embedded again, never used.
+    """
+    cache = _require_cache()
+    outcome = cache.verify(repair=repair)
+    for damage in outcome.damaged:
+        say(f"{damage.path}: {damage.reason}")
+    verdict = f"{len(outcome.damaged)} damaged" if outcome.damaged else "all intact"
+    say(f"{cache.folder}: {outcome.files} files, {outcome.rows} rows, {_megabytes(outcome.size)}: {verdict}")
+    ctx.exit(1 if outcome.damaged else 0)
 
 
 @cache_group.command("prune")
@@ -88,13 +106,13 @@ def cache_show() -> None:
 def cache_prune(unused_days: float | None, keep_mb: float | None) -> None:
     """Remove old features, and files that killed processes left behind."""
     keep = None if keep_mb is None else int(keep_mb * 1e6)
-    click.echo(f"removed {_megabytes(_require_cache().prune(unused_days=unused_days, keep_bytes=keep))}")
+    say(f"removed {_megabytes(_require_cache().prune(unused_days=unused_days, keep_bytes=keep))}")
 
 
 @cache_group.command("clear")
 def cache_clear() -> None:
     """Remove all features."""
-    click.echo(f"removed {_megabytes(_require_cache().clear())}")
+    say(f"removed {_megabytes(_require_cache().clear())}")
 
 
 def _require_cache() -> Cache:

@@ -10,6 +10,7 @@ from mallow.cli._choices import EmbedderChoice
 from mallow.cli._commands import result_command
 from mallow.cli._options import embedder_options, measure_options, reader_options, repeats_option, rng_option
 from mallow.cli._samples import SampleReader, read_arguments, read_systems
+from mallow.cli._terminal import tell
 
 if TYPE_CHECKING:
     from mallow.cli._plain_results import Confounds
@@ -72,7 +73,7 @@ def diagnose_command(
     folder = None if grids is None else make_folder(grids)
     diagnosis = diagnose(x, y, embedder=embedder(x.kind), measure=measure, regions=regions, examples=examples, rng=rng)
     if folder is not None:
-        click.echo(f"{folder}: {len(diagnosis.draw_images(folder))} pictures written", err=True)
+        tell(f"{folder}: {len(diagnosis.draw_images(folder))} pictures written")
     return diagnosis
 
 

@@ -20,6 +20,7 @@ from mallow.cli._options import (
 )
 from mallow.cli._printing import show_warning
 from mallow.cli._samples import SampleReader
+from mallow.cli._terminal import tell
 
 if TYPE_CHECKING:
     from mallow.evaluate import Measure, Sweep
@@ -186,7 +187,7 @@ def generate_command(
     plan = replace(plan, with_prompt=with_prompt)
     added = generate_file(loaded, beginnings, chosen, out, plan, batch=batch, overwrite=overwrite)
     total = len(beginnings) * plan.n
-    click.echo(f"{out}: {total} texts, {added} of them new; {loaded.name}, {chosen.name}", err=True)
+    tell(f"{out}: {total} texts, {added} of them new; {loaded.name}, {chosen.name}")
 
 
 @result_command(

@@ -63,6 +63,14 @@ _reader_options = bundle(
             metavar="N",
             help="Read only the first N samples of each file; samples with the same id or prompt count as one.",
         ),
+        "limits": click.option(
+            "--max",
+            "limits",
+            multiple=True,
+            metavar="NAME=VALUE",
+            help="Read larger files than usual: line-mb=64, expansion=100 (of compressed files), depth=100 (of JSON), "
+            "pixels=89478485, wait=10 (seconds for a pipe). May be repeated.",
+        ),
     },
     SampleReader,
 )

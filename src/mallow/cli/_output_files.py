@@ -7,10 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import click
-
 from mallow._files import atomic_file, write_text
 from mallow._optional import optional
+from mallow.cli._terminal import tell
 from mallow.errors import InputError
 
 __all__ = ["check_output_file", "check_picture_file", "save_picture", "save_text"]
@@ -18,7 +17,9 @@ __all__ = ["check_output_file", "check_picture_file", "save_picture", "save_text
 
 def check_output_file(path: str, *suffixes: str) -> Path:
     """The path of a file to write; refused before the work begins if it could not be written at the end."""
-    file = Path(path).expanduser()
+    if not path:
+        raise InputError("the name of the file to write must not be empty. Name a file.")
+    file = Path(os.path.expanduser(path))
     if suffixes and file.suffix.lower() not in suffixes:
         raise InputError(f"{path}: must end in one of {', '.join(suffixes)}; got {file.suffix!r}.")
     if file.is_dir():
@@ -39,7 +40,7 @@ def check_picture_file(path: str) -> Path:
 def save_text(path: Path, content: str) -> None:
     """Write a text file and say so."""
     write_text(path, content)
-    click.echo(f"{path}: written", err=True)
+    tell(f"{path}: written")
 
 
 def save_picture(path: Path, draw: Callable[[Any], object]) -> None:
@@ -51,4 +52,4 @@ def save_picture(path: Path, draw: Callable[[Any], object]) -> None:
             figure.savefig(stream, format=path.suffix[1:].lower())
     except OSError as error:
         raise InputError(f"{path}: cannot be written: {error.strerror or error}.") from error
-    click.echo(f"{path}: written", err=True)
+    tell(f"{path}: written")

@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from mallow._visible import one_line
+from mallow.cli._terminal import tell
 from mallow.errors import EstimateWarning
 
 if TYPE_CHECKING:
     from mallow.results import Result
 
-__all__ = ["FORMATS", "be_quiet", "call_and_hold_warnings", "result_text", "show_caveats", "show_warning"]
+__all__ = ["FORMATS", "be_quiet", "call_and_hold_warnings", "result_text", "show_caveats", "show_note", "show_warning"]
 
 FORMATS = ("text", "json", "markdown", "latex")
 _QUIET = "mallow.quiet"  # the key in click's context
@@ -46,6 +48,8 @@ def result_text(result: Result, form: str) -> str:
 
 def _terminal_width() -> int | None:
     """The width of the terminal that results go to; None if they go to a file or to another program."""
+    if sys.stdout is None:
+        return None
     return shutil.get_terminal_size().columns if sys.stdout.isatty() or "COLUMNS" in os.environ else None
 
 
@@ -69,10 +73,15 @@ def show_warning(text: object) -> None:
     _show("warning", str(text))
 
 
+def show_note(text: str) -> None:
+    """Print something that the user should know and that is no reason to doubt."""
+    _show("note", text)
+
+
 def _show(kind: str, text: str) -> None:
     ctx = click.get_current_context(silent=True)
     if ctx is None or not ctx.meta.get(_QUIET):
-        click.echo(f"mallow: {kind}: {text}", err=True)
+        tell(one_line(f"mallow: {kind}: {text}"))
 
 
 def call_and_hold_warnings(function: Callable[..., Result], *args: Any, **options: Any) -> Result:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +14,7 @@ from mallow.cli._commands import command, result_command
 from mallow.cli._options import embedder_options, measure_options, reader_options, repeats_option, rng_option
 from mallow.cli._output_files import check_output_file
 from mallow.cli._samples import SampleReader, read_systems
+from mallow.cli._terminal import say, tell
 from mallow.errors import InputError
 
 if TYPE_CHECKING:
@@ -62,14 +64,14 @@ def report_command(
     else:
         comparison, diagnoses = _read_comparison(reference), {}
     report.write(page, comparison, diagnoses=diagnoses, title=title)
-    click.echo(f"{page}: written", err=True)
+    tell(f"{page}: written")
     return replace(comparison, caveats=report.collect_caveats(comparison, diagnoses))
 
 
 def _read_comparison(path: str) -> Comparison:
     from mallow.evaluate import Comparison
 
-    file = Path(path).expanduser()
+    file = Path(os.path.expanduser(path))
     if not file.exists():
         raise InputError(f"{path}: no such file.")
     if file.suffix != ".json":
@@ -95,7 +97,7 @@ def demo_command(out: str, rng: int) -> None:
     from mallow.demo import demo
 
     for part in demo(out, rng=rng):
-        click.echo(part)
+        say(part)
 
 
 COMMANDS = (report_command, demo_command)

@@ -10,12 +10,20 @@ from typing import TYPE_CHECKING
 
 import click
 
+from mallow._checks import whole
+from mallow._optional import did_you_mean, optional
+from mallow._visible import one_line
 from mallow.cli._printing import show_warning
+from mallow.cli._terminal import tell
 
 if TYPE_CHECKING:
-    from mallow.samples import Samples
+    from mallow.samples import Limits, Samples
 
-__all__ = ["SampleReader", "read_arguments", "read_systems"]
+__all__ = ["LIMITS", "SampleReader", "parse_limits", "read_arguments", "read_systems"]
+
+
+LIMITS = ("line-mb", "expansion", "depth", "pixels", "wait")
+"""The names that --max knows."""
 
 
 @dataclass(frozen=True)
@@ -25,19 +33,41 @@ class SampleReader:
     field: str | None
     skip_bad: bool
     limit: int | None
+    limits: tuple[str, ...] = ()
 
     def __call__(self, path: str) -> Samples:
         """The samples at a path; skipped entries are counted on standard error."""
         from mallow.samples import read
 
-        samples = read(path, field=self.field, skip_bad=self.skip_bad, limit=self.limit)
+        limits = parse_limits(self.limits)
+        samples = read(path, field=self.field, skip_bad=self.skip_bad, limit=self.limit, limits=limits)
         if samples.skipped:
             more = f" and {len(samples.skipped) - 1} more" if len(samples.skipped) > 1 else ""
             entries = "entry" if len(samples.skipped) == 1 else "entries"
-            click.echo(
-                f"mallow: {path}: {len(samples.skipped)} bad {entries} skipped: {samples.skipped[0]}{more}", err=True
-            )
+            tell(one_line(f"mallow: {path}: {len(samples.skipped)} bad {entries} skipped: {samples.skipped[0]}{more}"))
         return samples
+
+
+def parse_limits(settings: Sequence[str]) -> Limits:
+    """The limits that --max sets; that of pixels is Pillow's own, and is set there."""
+    from mallow.samples import Limits
+
+    values: dict[str, float] = {}
+    for setting in settings:
+        name, equals, text = setting.partition("=")
+        if name not in LIMITS or not equals:
+            raise click.UsageError(
+                f"--max takes NAME=VALUE, where NAME is one of {', '.join(LIMITS)}; got {setting!r}."
+                f"{did_you_mean(name, LIMITS)}"
+            )
+        try:
+            values[name.replace("-", "_")] = int(text) if name in ("depth", "pixels") else float(text)
+        except ValueError:
+            raise click.UsageError(f"--max {name} must be a number; got {text!r}.") from None
+    pixels = values.pop("pixels", None)
+    if pixels is not None:
+        optional("PIL.Image", extra="images").MAX_IMAGE_PIXELS = whole("pixels", int(pixels), least=1)
+    return Limits(**values)  # type: ignore[arg-type]
 
 
 def read_arguments(read: SampleReader, **paths: str) -> list[Samples]:

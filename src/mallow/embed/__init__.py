@@ -11,7 +11,7 @@ function from a list of samples to such an array is an embedder too. The string 
 from mallow.embed._cache import Cache, default_cache
 from mallow.embed._embed import embed_all, embed_samples, embedder_name, read_all, resolve_embedder
 from mallow.embed._language_model import LanguageModel
-from mallow.embed._names import find_embedder, import_object
+from mallow.embed._names import find_embedder, import_object, is_import
 from mallow.embed._ngram_kernel import NGramKernel
 from mallow.embed._onnx_images import OnnxImages
 from mallow.embed._onnx_text import OnnxText, minilm
@@ -47,6 +47,7 @@ __all__ = [
     "glove",
     "import_object",
     "inception",
+    "is_import",
     "minilm",
     "read_all",
     "resolve_embedder",

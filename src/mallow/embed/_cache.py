@@ -1,35 +1,47 @@
 """Features on disk, identified by the sample and by the name of the embedder.
 
-Each embedder has a folder with files of (key, row) pairs. A file is written under a hidden name, renamed when it is
-complete, and never changed afterwards. So several processes can add files at the same time, and a process that is killed
-leaves at most a hidden file, which is never read. Several files may hold the same key; their rows are equal.
+Each embedder has a folder with files of rows and their keys (`_cache_file.py`). A file is written under a hidden name,
+renamed when it is complete, and never changed afterwards. So several processes can add files at the same time, and a process
+that is killed leaves at most a hidden file, which is never read. Several files may hold the same key; their rows are equal.
+
+Every row has a digest that is checked when the row is read. What was damaged on the disk is dropped and embedded again.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import secrets
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
-from mallow._files import atomic_file
+from mallow._files import create_folder
+from mallow.embed._cache_file import KEY_BYTES, CacheFile, DamageError, write_cache_file
+from mallow.embed._cache_folder import (
+    ABOUT,
+    DATA_FILES,
+    OLD_FILES,
+    age,
+    count_rows,
+    data_files,
+    folder_name,
+    read_name,
+    remove,
+    statuses,
+    write_name,
+)
 from mallow.embed._protocol import Points
 from mallow.errors import EstimateWarning, InputError
 
-__all__ = ["Cache", "Entry", "default_cache", "sample_key"]
+__all__ = ["Cache", "Damage", "Entry", "Verification", "default_cache", "sample_key"]
 
-_KEY = 16  # bytes; chosen: two of a trillion samples share a key with probability 1e-15
-_ABOUT = "embedder.json"
 _STALE = 3600.0  # seconds; chosen: no process takes that long to write a file, so an older hidden file was abandoned
 
 
@@ -57,12 +69,39 @@ class Entry:
 
 
 @dataclass(frozen=True)
+class Damage:
+    """A file of the cache that is not as it was written, and the reason."""
+
+    path: Path
+    reason: str
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What a check of the whole cache found.
+
+    Attributes
+    ----------
+    files, rows, size : int
+        How many files, rows and bytes were checked.
+    damaged : tuple of Damage
+        The files that are not as they were written.
+    """
+
+    files: int
+    rows: int
+    size: int
+    damaged: tuple[Damage, ...]
+
+
+@dataclass(frozen=True)
 class Cache:
     """A folder of features; it need not exist yet.
 
     Examples
     --------
     >>> import tempfile
+    >>> import numpy as np
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     cache, keys = Cache(Path(folder)), [sample_key("one"), sample_key("two")]
     ...     cache.store("my embedder", keys[:1], np.array([[1.0, 2.0]], np.float32))
@@ -73,21 +112,32 @@ class Cache:
     folder: Path
 
     def load(self, name: str, keys: Sequence[bytes]) -> dict[bytes, NDArray[Any]]:
-        """The rows of those keys that the cache holds for the embedder of this name."""
-        wanted, rows = set(keys), {}
-        for file in self._files(self._home(name)):
-            shard = _open_shard(file)
-            if shard is None:
+        """The rows of those keys that the cache holds for the embedder of this name, each as it was stored.
+
+        Damaged files are removed, and a single warning tells of them; their intact rows stay in the cache.
+        """
+        wanted, rows, damaged = set(keys), dict[bytes, NDArray[Any]](), list[Damage]()
+        for file in data_files(self._home(name)):
+            try:
+                selected = CacheFile.open(file).select(wanted)
+            except FileNotFoundError:  # another process has pruned it
                 continue
-            places = [(key, place) for place, key in enumerate(shard["key"].tolist()) if key in wanted]
-            if places:
+            except OSError as error:
+                damaged.append(Damage(file, f"it cannot be read: {error.strerror or error}"))
+                continue
+            except DamageError as error:
+                damaged.append(Damage(file, str(error)))
+                intact = _rescue(file)
+                selected = {key: intact[key] for key in wanted & intact.keys()}
+            if selected:
                 with suppress(OSError):
                     os.utime(file)  # pruning removes what was not read for long
-            # Copied, so that no file stays mapped.
-            rows.update({key: np.array(shard["row"][place]) for key, place in places})
+            rows.update(selected)
             wanted.difference_update(rows)
             if not wanted:
                 break
+        if damaged:
+            warnings.warn(_describe_damage(damaged), EstimateWarning, stacklevel=3)
         return rows
 
     def store(self, name: str, keys: Sequence[bytes], rows: Points) -> None:
@@ -95,16 +145,10 @@ class Cache:
         if len(keys) == 0:
             return
         home = self._home(name)
-        table = np.empty(len(keys), [("key", f"V{_KEY}"), ("row", rows.dtype, (rows.shape[1],))])
-        table["key"], table["row"] = np.frombuffer(b"".join(keys), f"V{_KEY}"), rows
         try:
-            home.mkdir(parents=True, exist_ok=True)
-            about = home / _ABOUT
-            if not about.exists():
-                with atomic_file(about) as stream:
-                    stream.write(json.dumps({"name": name}).encode())
-            with atomic_file(home / f"{time.time_ns():020d}-{secrets.token_hex(4)}.npy") as stream:
-                np.lib.format.write_array(stream, table, allow_pickle=False)
+            create_folder(home)
+            write_name(home, name)
+            write_cache_file(_new_file(home), keys, rows)
         except OSError as error:
             raise InputError(
                 f"The cache {self.folder} cannot be written: {error.strerror or error}. "
@@ -114,24 +158,53 @@ class Cache:
     def entries(self) -> list[Entry]:
         """What the cache holds, one entry per embedder, the largest first."""
         entries = []
-        for about in sorted(self.folder.glob(f"features/*/{_ABOUT}")):
-            files = self._files(about.parent)
-            shards = [(file.stat(), _open_shard(file)) for file in files]
-            entries.append(
-                Entry(
-                    name=json.loads(about.read_text(encoding="utf-8"))["name"],
-                    rows=sum(len(shard) for _, shard in shards if shard is not None),
-                    size=sum(status.st_size for status, _ in shards),
-                    used=max((status.st_mtime for status, _ in shards), default=about.stat().st_mtime),
-                    folder=about.parent,
+        for home in self._homes():
+            files = statuses(data_files(home))
+            if files:
+                entries.append(
+                    Entry(
+                        name=read_name(home) or f"unknown: {home.name}/{ABOUT} is damaged",
+                        rows=sum(map(count_rows, files)),
+                        size=sum(status.st_size for status in files.values()),
+                        used=max(status.st_mtime for status in files.values()),
+                        folder=home,
+                    )
                 )
-            )
         return sorted(entries, key=lambda entry: (-entry.size, entry.name))
+
+    def verify(self, *, repair: bool = False) -> Verification:
+        """Read every file and compare every row with its digest.
+
+        Parameters
+        ----------
+        repair : bool
+            Remove damaged files and keep their intact rows, as reading them would.
+        """
+        rows = size = files = 0
+        damaged: list[Damage] = []
+        for home in self._homes():
+            if read_name(home) is None:
+                damaged.append(Damage(home / ABOUT, "it is missing, or does not name the embedder of its folder"))
+            for file, status in statuses(data_files(home)).items():
+                files, size = files + 1, size + status.st_size
+                try:
+                    content = CacheFile.open(file)
+                    rows += content.rows
+                    lost = content.rows - len(content.intact()[0])
+                    if lost:
+                        raise DamageError(f"{lost} of {content.rows} rows have another digest")
+                except FileNotFoundError:
+                    continue
+                except (DamageError, OSError) as error:
+                    damaged.append(Damage(file, str(getattr(error, "strerror", None) or error)))
+                    if repair and isinstance(error, DamageError):
+                        _rescue(file)
+        return Verification(files, rows, size, tuple(damaged))
 
     def prune(self, *, unused_days: float | None = None, keep_bytes: int | None = None) -> int:
         """Remove features and return the number of bytes removed.
 
-        Files that killed processes left behind are always removed.
+        Files that killed processes left behind, and those of earlier versions, are always removed.
 
         Parameters
         ----------
@@ -140,38 +213,38 @@ class Cache:
         keep_bytes : int or None
             Then remove the least recently used files until at most this many bytes are left.
         """
-        removed = sum(_remove(file) for file in self.folder.glob("features/*/.*.tmp") if _age(file) > _STALE)
-        files = sorted((file for home in self._homes() for file in self._files(home)), key=_age, reverse=True)
-        total = sum(file.stat().st_size for file in files)
+        removed = sum(remove(file) for file in self.folder.glob("features/*/.*.tmp") if age(file) > _STALE)
+        removed += sum(remove(file) for file in self.folder.glob(f"features/*/{OLD_FILES}"))
+        known = statuses(file for home in self._homes() for file in data_files(home))
+        files = sorted(known, key=age, reverse=True)
+        total = sum(status.st_size for status in known.values())
         for file in files:
-            old = unused_days is not None and _age(file) > unused_days * 86400
+            old = unused_days is not None and age(file) > unused_days * 86400
             if old or (keep_bytes is not None and total > keep_bytes):
-                size = _remove(file)
+                size = remove(file)
                 total, removed = total - size, removed + size
         self._drop_empty()
         return removed
 
     def clear(self) -> int:
         """Remove all features and return the number of bytes removed. Other files in the folder stay."""
-        files = [file for home in self._homes() for pattern in ("*.npy", ".*.tmp") for file in home.glob(pattern)]
-        removed = sum(_remove(file) for file in files)
+        patterns = (DATA_FILES, OLD_FILES, ".*.tmp")
+        files = [file for home in self._homes() for pattern in patterns for file in home.glob(pattern)]
+        removed = sum(remove(file) for file in files)
         self._drop_empty()
         return removed
 
     def _home(self, name: str) -> Path:
-        return self.folder / "features" / hashlib.sha256(name.encode()).hexdigest()[:24]
+        return self.folder / "features" / folder_name(name)
 
-    def _homes(self) -> Iterator[Path]:
-        return (about.parent for about in self.folder.glob(f"features/*/{_ABOUT}"))
-
-    def _files(self, home: Path) -> list[Path]:
-        return sorted(home.glob("[0-9]*.npy"))
+    def _homes(self) -> list[Path]:
+        return sorted(folder for folder in self.folder.glob("features/*") if folder.is_dir())
 
     def _drop_empty(self) -> None:
-        for home in list(self._homes()):
-            if not any(home.glob("*.npy")):
-                with suppress(OSError):
-                    (home / _ABOUT).unlink()
+        for home in self._homes():
+            with suppress(OSError):
+                if not any(file.name != ABOUT for file in home.iterdir()):
+                    (home / ABOUT).unlink(missing_ok=True)
                     home.rmdir()
 
 
@@ -190,45 +263,34 @@ def default_cache() -> Cache | None:
 def sample_key(sample: str | os.PathLike[str]) -> bytes:
     """A hash of a text, or of the content of an image file."""
     if isinstance(sample, str):
-        return hashlib.blake2b(sample.encode("utf-8", "surrogatepass"), digest_size=_KEY, person=b"text").digest()
+        return hashlib.blake2b(sample.encode("utf-8", "surrogatepass"), digest_size=KEY_BYTES, person=b"text").digest()
     try:
         content = Path(sample).read_bytes()
     except OSError as error:
         raise InputError(f"{os.fspath(sample)}: cannot be read: {error.strerror or error}.") from error
-    return hashlib.blake2b(content, digest_size=_KEY, person=b"image").digest()
+    return hashlib.blake2b(content, digest_size=KEY_BYTES, person=b"image").digest()
 
 
-def _open_shard(file: Path) -> NDArray[Any] | None:
-    """The (key, row) pairs of a file; a damaged file is removed, because its rows can be computed again."""
+def _new_file(home: Path) -> Path:
+    return home / f"{time.time_ns():020d}-{secrets.token_hex(4)}.rows"
+
+
+def _rescue(file: Path) -> dict[bytes, NDArray[Any]]:
+    """Replace a damaged file by one with its intact rows, which are returned."""
     try:
-        shard: NDArray[Any] = np.load(file, mmap_mode="r")
-        if shard.dtype.names != ("key", "row"):
-            raise ValueError("no keys")
-    except FileNotFoundError:  # another process has pruned it
-        return None
-    except (EOFError, OSError, ValueError):
-        warnings.warn(
-            f"The cache file {file} was damaged, so it was removed. Its samples are embedded again.",
-            EstimateWarning,
-            stacklevel=4,
-        )
-        _remove(file)
-        return None
-    return shard
+        keys, rows = CacheFile.open(file).intact()
+    except (DamageError, OSError):
+        remove(file)
+        return {}
+    with suppress(OSError):  # if the disk is full or read-only, the file stays, and is told of again
+        if keys:
+            write_cache_file(_new_file(file.parent), keys, rows)
+        remove(file)
+    return dict(zip(keys, rows, strict=True))
 
 
-def _age(file: Path) -> float:
-    try:
-        return time.time() - file.stat().st_mtime
-    except FileNotFoundError:
-        return 0.0
-
-
-def _remove(file: Path) -> int:
-    """Remove a file and return its size; 0 if it cannot be removed."""
-    try:
-        size = file.stat().st_size
-        file.unlink()
-    except OSError:
-        return 0
-    return size
+def _describe_damage(damaged: Sequence[Damage]) -> str:
+    first, fate = damaged[0], "What was damaged is embedded again; intact rows are kept."
+    if len(damaged) == 1:
+        return f"The cache file {first.path} was damaged: {first.reason}. {fate}"
+    return f"{len(damaged)} cache files were damaged, the first of them {first.path}: {first.reason}. {fate}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from mallow.embed._preprocess import Preprocess
 from mallow.embed._protocol import AnyEmbedder
 from mallow.errors import InputError
 
-__all__ = ["DEFAULT", "find_embedder", "import_object"]
+__all__ = ["DEFAULT", "find_embedder", "import_object", "is_import"]
 
 DEFAULT = {"text": "minilm", "image": "inception"}
 """The default embedder for each kind of sample; docs/choosing.md has the evidence."""
@@ -73,6 +74,22 @@ def find_embedder(spec: str | None, *, kind: str, options: Mapping[str, Any] | N
     return embedder
 
 
+def is_import(spec: str) -> bool:
+    """Whether a name is of the form package.module:object, so that finding it runs the code of a module.
+
+    Examples
+    --------
+    >>> is_import("mine:embed"), is_import("sentence:all-MiniLM-L6-v2"), is_import("minilm")
+    (True, False, False)
+    """
+    return ":" in spec and not spec.startswith("sentence:") and not _is_path(spec)
+
+
+def _is_path(spec: str) -> bool:
+    path = Path(os.path.expanduser(spec))
+    return path.exists() or path.suffix in {**_SUFFIXES["text"], **_SUFFIXES["image"]}
+
+
 def import_object(spec: str, argument: str) -> Any:
     """The object that package.module:object names; a class is called without arguments.
 
@@ -83,11 +100,12 @@ def import_object(spec: str, argument: str) -> Any:
         imported: Any = importlib.import_module(module)
         for part in name.split("."):
             imported = getattr(imported, part)
-    except (ImportError, AttributeError, ValueError) as error:
+        return imported() if isinstance(imported, type) else imported
+    except (Exception, SystemExit) as error:  # a module runs when it is imported, and may raise anything
+        reason = str(error) if isinstance(error, ImportError | AttributeError) else f"{type(error).__name__}: {error}"
         raise InputError(
-            f"`{argument}` must name something that can be imported, as package.module:object; {spec!r} cannot: {error}."
+            f"`{argument}` must name something that can be imported, as package.module:object; {spec!r} cannot: {reason}."
         ) from error
-    return imported() if isinstance(imported, type) else imported
 
 
 def _resolve(spec: str, kind: str, options: dict[str, Any]) -> AnyEmbedder:
@@ -98,10 +116,11 @@ def _resolve(spec: str, kind: str, options: dict[str, Any]) -> AnyEmbedder:
     if spec.startswith("sentence:"):
         model, revised = _split_revision(spec.removeprefix("sentence:"), options)
         return _replace_fields(_load("mallow.embed._sentence_model:SentenceModel")(model), revised, spec)
-    path = Path(spec).expanduser()
-    if path.exists() or path.suffix in {**_SUFFIXES["text"], **_SUFFIXES["image"]}:
-        return _resolve_path(path, kind, options, spec)
-    if ":" in spec:
+    if not spec:
+        raise InputError("`embedder` must not be empty. Leave it out for the default, or name one such as minilm.")
+    if _is_path(spec):
+        return _resolve_path(Path(os.path.expanduser(spec)), kind, options, spec)
+    if is_import(spec):
         imported = import_object(spec, "embedder")
         if not (callable(imported) or hasattr(imported, "points")):
             raise InputError(f"`embedder` must be callable; {spec} is a {type(imported).__name__}.")

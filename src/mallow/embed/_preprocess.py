@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from mallow._checks import whole
 from mallow._optional import optional
-from mallow.embed._decode import decode_image
 from mallow.errors import InputError
 from mallow.models import one_of
+from mallow.samples import decode_image
 
 __all__ = ["Image", "Preprocess", "Resample"]
 

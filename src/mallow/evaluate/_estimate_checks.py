@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mallow.errors import Caveat
-from mallow.estimate import Codebook, Quantize
 from mallow.evaluate._caveats import bin_caveats
 from mallow.evaluate._measure import Measure
+from mallow.evaluate._no_answer import ignores_lengths
 from mallow.results import at_most
 from mallow.samples import Samples
 from mallow.theory import Array, Masses, Partition
@@ -103,7 +103,7 @@ def _normalisation_caveats(measure: Measure, reference: Samples, model: Samples,
     MAUVE of any function of the samples is at least MAUVE of the samples (the data-processing inequality). Where the
     lengths of the rows alone score lower than the directions do, the score misses what the lengths show.
     """
-    if not _ignores_lengths(measure):
+    if not ignores_lengths(measure):
         return
     x, y = reference.require_features(), model.require_features()
     remedy = "pass measure=Measure(Quantize(reduce=Reduce(normalise=False)))"
@@ -130,15 +130,6 @@ def _normalisation_caveats(measure: Measure, reference: Samples, model: Samples,
             "certificate and p-value use the rows as they are.",
             values={"length": own, "length_reference": other, "mauve_of_lengths": alone, "mauve": mauve},
         )
-
-
-def _ignores_lengths(measure: Measure) -> bool:
-    estimator = measure.estimator
-    if not isinstance(estimator, Quantize):
-        return False
-    if isinstance(estimator.codebook, Codebook):
-        return estimator.codebook.projection is not None and estimator.codebook.projection.normalise
-    return estimator.reduce is not None and estimator.reduce.normalise
 
 
 def _independent(samples: Samples) -> int:

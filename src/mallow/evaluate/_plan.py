@@ -200,8 +200,8 @@ def _show_pilot(held_out: HeldOut, n: int) -> dict[str, float]:
     error = max(one.value["mauve"] - low, high - one.value["mauve"]) / NORMAL  # one end may be that of the range
     if error < _NO_NOISE:
         raise InputError(
-            "`model_a` and `model_b` must be different systems; these hold the same samples, so that the pilot does not show "
-            "the noise of a difference. Pass samples of two systems."
+            "`model_a` and `model_b` must be different systems, with samples that vary; these hold the same samples, or one "
+            "sample many times, so that the pilot does not show the noise of a difference. Pass samples of two systems."
         )
     return {"difference": one.value["mauve"], "low": low, "high": high, "standard error": error, "n": n}
 

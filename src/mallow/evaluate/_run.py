@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mallow.errors import InputError
 from mallow.estimate import as_features, same_width
 from mallow.evaluate._measure import SUMMARIES, Measure
 from mallow.inference import Units
@@ -64,7 +65,13 @@ def run_repeats(measure: Measure, prepared: Any, repeats: int, seed: int) -> lis
     """The masses of every repeat. Estimators without randomness run once."""
     estimator = measure.estimator
     count = 1 if getattr(estimator, "deterministic", False) else repeats
-    return [estimator.masses(prepared, child) for child in generator_for(seed, "clustering").spawn(count)]
+    runs = [estimator.masses(prepared, child) for child in generator_for(seed, "clustering").spawn(count)]
+    for masses in runs:
+        if not isinstance(masses, Masses):
+            raise InputError(
+                f"`estimator` must return Masses; {type(estimator).__name__}.masses returned {type(masses).__name__}."
+            )
+    return runs
 
 
 def summary_values(measure: Measure, runs: Sequence[Masses]) -> dict[str, tuple[float, ...]]:

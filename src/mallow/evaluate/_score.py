@@ -17,6 +17,7 @@ from mallow.evaluate._caveats import bin_caveats, unique_caveats
 from mallow.evaluate._estimate_checks import blindness_caveats, check_estimate
 from mallow.evaluate._held_out import evidence_caveats, hold_out
 from mallow.evaluate._measure import MAUVE_STAR, SUMMARIES, Measure
+from mallow.evaluate._no_answer import refuse_without_answer
 from mallow.evaluate._run import Run, mean_frontier, pair_points, run_repeats, summary_values
 from mallow.evaluate._sample_checks import check_samples
 from mallow.evaluate._self_score import self_score
@@ -248,6 +249,7 @@ def score(
 def score_embedded(reference: Samples, model: Samples, *, measure: Measure, repeats: int, seed: int) -> Score:
     """The score of samples that have features; caveats are in the result, and nothing is warned about."""
     x, y = pair_points(reference, model)
+    refuse_without_answer(measure, (x, y))
     pair = {"model": (reference, model)}
     with single_threaded_blas():  # three tasks at once, none of which keeps all processors busy
         evidence_task = start(partial(hold_out, measure, pair, seed))

@@ -9,6 +9,7 @@ from importlib.metadata import version
 
 import numpy as np
 
+from mallow._visible import one_line
 from mallow.evaluate._measure import Measure
 from mallow.samples import Samples
 from mallow.theory import Masses
@@ -79,7 +80,7 @@ class Signature:
             f"held-out scores ±{self.tolerance:.0e}" if self.tolerance else "",
             self.libraries,
         ]
-        return " | ".join(filter(None, parts))
+        return one_line(" | ".join(filter(None, parts)))
 
 
 def make_signature(

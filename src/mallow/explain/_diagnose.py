@@ -21,6 +21,7 @@ from mallow.evaluate import (
     hold_out,
     make_signature,
     pair_points,
+    refuse_without_answer,
 )
 from mallow.explain._bins import BinTable, bin_caveats, tabulate_bins
 from mallow.explain._diagnosis import Diagnosis
@@ -116,6 +117,7 @@ def diagnose_embedded(
     sides = reference, model
     x, y = pair_points(*sides)
     quantize = _check_estimator(measure)
+    refuse_without_answer(measure, (x, y))
     if evidence is None:
         evidence = hold_out(measure, {"model": sides}, seed).evidence["model"]
     if quantize.bins == "auto" and not isinstance(quantize.codebook, Codebook):

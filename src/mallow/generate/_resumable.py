@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from mallow._files import write_text
+from mallow._files import sync_folder, write_text
 from mallow.errors import InputError
 
 __all__ = ["ResumableFile", "check_output_path", "open_resumable"]
@@ -85,6 +85,7 @@ def open_resumable(
             if size < os.fstat(file).st_size:
                 os.ftruncate(file, size)
         os.lseek(file, size, os.SEEK_SET)
+        sync_folder(path.parent)  # the file may be new
         yield ResumableFile(path, file, count, size)
     finally:
         os.close(file)

@@ -5,6 +5,7 @@ from mallow.models._inputs import Attention, Tokens, context_length, tokenise
 from mallow.models._load_errors import first_line
 from mallow.models._memory import halve_on_memory_error, ran_out_of_memory
 from mallow.models._options import Precision, choose_device, move_network, one_of
+from mallow.models._own_code import refuse_foreign_modules
 from mallow.models._source import Source
 from mallow.models._word_tokenizer import words
 
@@ -20,6 +21,7 @@ __all__ = [
     "move_network",
     "one_of",
     "ran_out_of_memory",
+    "refuse_foreign_modules",
     "tokenise",
     "within_memory",
     "words",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["Request", "explain_hub_error", "first_line"]
+__all__ = ["Request", "asks_to_run_code", "class_names", "explain_hub_error", "first_line"]
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class Request:
 
 def explain_hub_error(error: BaseException, request: Request) -> str:
     """One sentence for an error while loading a model from the hub."""
-    kinds = _class_names(error)
+    kinds = class_names(error)
     model, instead = request.model, f"Or pass {request.alternatives}."
     if "GatedRepoError" in kinds:
         return (
@@ -46,7 +46,12 @@ def first_line(error: BaseException) -> str:
     return line if line.endswith((".", "?", "!")) else line + "."
 
 
-def _class_names(error: BaseException) -> set[str]:
+def asks_to_run_code(error: BaseException) -> bool:
+    """Whether an error says that the model cannot be loaded without running program code that it brings along."""
+    return "trust_remote_code" in str(error)
+
+
+def class_names(error: BaseException) -> set[str]:
     """Names of all classes of an error and of the errors that caused it."""
     chain: list[BaseException] = []
     link: BaseException | None = error

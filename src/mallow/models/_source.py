@@ -1,6 +1,7 @@
 """Finding and loading a pretrained model: which files, which commit, on which device and in which precision.
 
 A `Source` names a model and loads its parts. Whatever can be wrong with it is reported here, in one sentence with the way out.
+Program code that a model brings along is never run.
 """
 
 from __future__ import annotations
@@ -20,9 +21,11 @@ from mallow._files import digest
 from mallow._optional import optional
 from mallow.errors import InputError
 from mallow.models._gguf import gguf_adds_bos, gguf_architecture
+from mallow.models._hub import hub_is_unreachable
 from mallow.models._inputs import Attention, attention_of
-from mallow.models._load_errors import Request, explain_hub_error, first_line
+from mallow.models._load_errors import Request, asks_to_run_code, explain_hub_error, first_line
 from mallow.models._options import Precision, choose_device, choose_precision, one_of
+from mallow.models._own_code import code_refusal, refuse_downloaded_kernels
 
 __all__ = ["Source"]
 
@@ -109,12 +112,17 @@ class Source:
         errors = optional("huggingface_hub.errors", extra=self.extra)
         with self._explained_errors(name):
             try:
-                return Path(hub.hf_hub_download(self.model, name, revision=self.revision))
+                return Path(hub.hf_hub_download(self.model, name, revision=self.revision, **self.local_only))
             except errors.EntryNotFoundError as error:
                 # Without a network connection the same error means that the file is not in the cache.
                 if isinstance(error, errors.LocalEntryNotFoundError):
                     raise
                 return None
+
+    @cached_property
+    def local_only(self) -> dict[str, bool]:
+        """Options that keep the hub's client from trying for long where there is no connection: {} if there is one."""
+        return {"local_files_only": True} if not self.is_local and hub_is_unreachable(extra=self.extra) else {}
 
     @cached_property
     def attention(self) -> Attention:
@@ -142,9 +150,12 @@ class Source:
                 )
             folder, options["gguf_file"] = os.path.split(os.path.abspath(self.model))
         elif not self.is_local:
-            options["revision"] = self.commit  # the one in the label, even if the branch has moved since
+            # The commit is the one in the label, even if the branch has moved since.
+            options |= {"revision": self.commit, **self.local_only}
+        refuse_downloaded_kernels(self.model, self.config_file)
         with self.loading({"AutoConfig": "configuration", "AutoTokenizer": "tokenizer"}.get(auto, "weights")):
-            return getattr(transformers, auto).from_pretrained(folder, **options)
+            # Otherwise transformers would ask on standard input, and run the code of the model if the answer is "y".
+            return getattr(transformers, auto).from_pretrained(folder, trust_remote_code=False, **options)
 
     def load_network(self, auto: str, **options: Any) -> tuple[Any, list[str]]:
         """The model with its weights, in its precision, on the CPU; and the weights that its files lack."""
@@ -198,6 +209,8 @@ class Source:
                 damaged or isinstance(error, (OSError, ValueError, ImportError, KeyError, TypeError, RuntimeError))
             ):
                 raise
+            if asks_to_run_code(error):
+                raise InputError(code_refusal(self.model)) from error
             if self.is_local:
                 package = "sentence-transformers" if self.extra == "sentence" else "transformers"
                 raise InputError(

@@ -98,7 +98,7 @@ def write(
     comparison, diagnoses, title :
         As in `html`.
     """
-    target = Path(path).expanduser()
+    target = Path(os.path.expanduser(path))
     if os.path.isdir(target):  # unlike Path.is_dir, False where access is denied
         raise InputError(f"{os.fspath(path)}: is a folder, not a file. Name a file in it.")
     if not os.path.isdir(target.parent):

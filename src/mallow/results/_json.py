@@ -5,15 +5,20 @@ from __future__ import annotations
 import base64
 import types
 import typing
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from os import PathLike, fspath
 from typing import Any, Literal, TypeVar, Union
 
 import numpy as np
 
+from mallow.errors import InputError
+
 __all__ = ["from_plain", "to_plain"]
 
 _SHORT = 1000  # entries of an array that is still written as a list; chosen: a page of numbers can be read by people
+
+_NAMES = {list: "a list", dict: "an object with named fields", float: "a number", int: "a whole number"}
+_NAMES |= {str: "a text", bool: "true or false"}
 
 T = TypeVar("T")
 
@@ -33,33 +38,80 @@ def to_plain(value: Any) -> Any:
     return fspath(value) if isinstance(value, PathLike) else value
 
 
-def from_plain(hint: Any, data: Any) -> Any:
-    """The value of a type that `to_plain` wrote; keys that are no fields are ignored, missing ones take their default."""
+def from_plain(hint: Any, data: Any, field: str = "") -> Any:
+    """The value of a type that `to_plain` wrote; keys that are no fields are ignored, missing ones take their default.
+
+    What does not fit is an InputError that names the field, such as ``scores.small.n[1]``.
+    """
     origin, parts = typing.get_origin(hint), typing.get_args(hint)
     if origin in (Union, types.UnionType):
         if data is None and type(None) in parts:
             return None
         (inner,) = [part for part in parts if part is not type(None)]
-        return from_plain(inner, data)
+        return from_plain(inner, data, field)
     if origin is tuple:
-        if len(parts) == 2 and parts[1] is Ellipsis:
-            return tuple(from_plain(parts[0], entry) for entry in data)
-        return tuple(from_plain(part, entry) for part, entry in zip(parts, data, strict=True))
+        return _tuple(parts, _of_type(list, data, field), field)
     if origin is dict:
-        return {key: from_plain(parts[1], entry) for key, entry in data.items()}
+        entries = _of_type(dict, data, field)
+        return {key: from_plain(parts[1], entry, _inside(field, key)) for key, entry in entries.items()}
     if origin is np.ndarray or hint is np.ndarray:
-        return _unpacked(data)
-    if origin is Literal or hint in (Any, object) or (hint is float and isinstance(data, int)):
-        return data  # a whole number where any number may stand is still one after the round trip
+        return _unpacked(_of_type(dict, data, field), field)
+    if origin is Literal:
+        if data not in parts:
+            raise _misfit(field, f"one of {', '.join(map(repr, parts))}", data)
+        return data
+    if hint in (Any, object):
+        return data
     if is_dataclass(hint):
-        return _dataclass(typing.cast("type[Any]", hint), data)
-    return hint(data)  # float, int, str, bool, Path
+        return _dataclass(typing.cast("type[Any]", hint), _of_type(dict, data, field), field)
+    if hint is float:  # a whole number where any number may stand is still one after the round trip
+        return _of_type((int, float), data, field)
+    return _of_type(hint, data, field) if hint in (bool, int, str) else hint(_of_type(str, data, field))  # Path
 
 
-def _dataclass(cls: type[T], data: dict[str, Any]) -> T:
+def _tuple(parts: tuple[Any, ...], entries: list[Any], field: str) -> tuple[Any, ...]:
+    hints = parts[:1] * len(entries) if len(parts) == 2 and parts[1] is Ellipsis else parts
+    if len(hints) != len(entries):
+        raise _misfit(field, f"a list of {len(hints)} entries", entries)
+    pairs = enumerate(zip(hints, entries, strict=True))
+    return tuple(from_plain(hint, entry, f"{field}[{place}]") for place, (hint, entry) in pairs)
+
+
+def _dataclass(cls: type[T], data: dict[str, Any], field: str) -> T:
     hints = typing.get_type_hints(cls)
-    names = [field.name for field in fields(cls) if field.init and field.name in data]  # type: ignore[arg-type]
-    return cls(**{name: from_plain(hints[name], data[name]) for name in names})
+    own = [one for one in fields(cls) if one.init]  # type: ignore[arg-type]
+    for one in own:
+        if one.name not in data and one.default is MISSING and one.default_factory is MISSING:
+            raise InputError(f"the field `{_inside(field, one.name)}` is missing.")
+    values = {
+        one.name: from_plain(hints[one.name], data[one.name], _inside(field, one.name))
+        for one in own
+        if one.name in data
+    }
+    try:
+        return cls(**values)
+    except (ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError) as error:  # its own checks
+        raise InputError(f"{_called(field)} does not make a {cls.__name__}: {error}") from error
+
+
+def _of_type(kinds: Any, data: Any, field: str) -> Any:
+    wanted = kinds if isinstance(kinds, tuple) else (kinds,)
+    if not isinstance(data, wanted) or (isinstance(data, bool) and bool not in wanted):
+        raise _misfit(field, _NAMES[wanted[-1]], data)
+    return data
+
+
+def _misfit(field: str, rule: str, data: Any) -> InputError:
+    shown = repr(data)
+    return InputError(f"{_called(field)} must be {rule}; got {shown if len(shown) <= 60 else shown[:60] + '…'}.")
+
+
+def _inside(field: str, name: str) -> str:
+    return f"{field}.{name}" if field else str(name)
+
+
+def _called(field: str) -> str:
+    return f"the field `{field}`" if field else "the content"
 
 
 def _packed(array: np.ndarray[Any, Any]) -> dict[str, Any]:
@@ -69,8 +121,14 @@ def _packed(array: np.ndarray[Any, Any]) -> dict[str, Any]:
     return entry | {"base64": base64.b64encode(np.ascontiguousarray(array).tobytes()).decode("ascii")}
 
 
-def _unpacked(entry: dict[str, Any]) -> np.ndarray[Any, Any]:
-    dtype, shape = np.dtype(entry["dtype"]), entry["shape"]
-    if "values" in entry:
-        return np.array(entry["values"], dtype).reshape(shape)
-    return np.frombuffer(base64.b64decode(entry["base64"]), dtype).reshape(shape).copy()
+def _unpacked(entry: dict[str, Any], field: str) -> np.ndarray[Any, Any]:
+    """An array of numbers; nothing else is made, whatever the file says."""
+    try:
+        dtype, shape = np.dtype(entry["dtype"]), tuple(map(int, entry["shape"]))
+        if dtype.kind not in "biuf":
+            raise ValueError(f"numbers are needed, not {dtype}")
+        if "values" in entry:
+            return np.array(entry["values"], dtype).reshape(shape)
+        return np.frombuffer(base64.b64decode(entry["base64"], validate=True), dtype).reshape(shape).copy()
+    except (KeyError, OverflowError, TypeError, ValueError) as error:  # binascii's error is a ValueError
+        raise InputError(f"{_called(field)} must be an array of numbers; it is damaged: {error}.") from None

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import html
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Self
 
 from mallow._optional import optional
+from mallow._visible import one_line, visible
 from mallow.errors import Caveat, InputError
 from mallow.results._json import from_plain, to_plain
 from mallow.results._table import TableData, render
@@ -25,6 +27,11 @@ class Result:
 
     KIND: ClassVar[str]
 
+    def __init_subclass__(cls) -> None:
+        """Whatever names of systems and files a result holds, its text has no control characters."""
+        if "__str__" in cls.__dict__:
+            cls.__str__ = _made_visible(cls.__str__)  # type: ignore[method-assign]
+
     def to_dict(self) -> dict[str, Any]:
         """The whole result as numbers, strings, lists and dicts; `from_dict` restores it."""
         return {"kind": f"mallow {self.KIND}", **to_plain(self), **self._also()}
@@ -37,20 +44,26 @@ class Result:
             raise InputError(f"`data` must be what {cls.__name__}.to_dict wrote; its kind is {kind!r}.")
         try:
             return from_plain(cls, data)  # type: ignore[no-any-return]
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
+        except InputError as error:
             raise InputError(
-                f"`data` must be what {cls.__name__}.to_dict wrote; it is damaged, or was written by another version: {error!r}."
+                f"`data` must be what {cls.__name__}.to_dict wrote; it is damaged, or was written by another version: {error}"
             ) from error
 
     def to_json(self) -> str:
         """`to_dict` as JSON."""
-        return json.dumps(self.to_dict(), indent=1)
+        return json.dumps(self.to_dict(), indent=1).replace(
+            "\x7f", "\\u007f"
+        )  # the one control that JSON leaves as it is
 
     @classmethod
     def from_json(cls, text: str) -> Self:
         """The result that `to_json` wrote."""
         try:
             data = json.loads(text)
+        except TypeError:
+            raise InputError(f"`text` must be JSON as text; got {type(text).__name__}.") from None
+        except RecursionError:
+            raise InputError(f"`text` must be JSON, as {cls.__name__}.to_json wrote it; it is nested too deeply.") from None
         except ValueError as error:
             raise InputError(f"`text` must be JSON, as {cls.__name__}.to_json wrote it; {error}.") from None
         return cls.from_dict(data)
@@ -111,7 +124,7 @@ def merge_caveats(caveats: Sequence[Caveat], systems: Sequence[str] = ()) -> lis
         names = owners.setdefault(caveat.message, [])
         if caveat.system not in names:
             names.append(caveat.system)
-    lines = []
+    lines: list[str] = []
     for message, names in owners.items():
         named = [name for name in names if name is not None]
         if len(named) > 2 and set(systems) <= set(named) and systems:
@@ -121,7 +134,15 @@ def merge_caveats(caveats: Sequence[Caveat], systems: Sequence[str] = ()) -> lis
             lines.append(f"{join_names(named)}: {message}")
         else:
             lines.append(message)
-    return lines
+    return list(map(one_line, lines))
+
+
+def _made_visible(text_of: Callable[[Any], str]) -> Callable[[Any], str]:
+    @functools.wraps(text_of)
+    def visible_text(self: Any) -> str:
+        return visible(text_of(self))
+
+    return visible_text
 
 
 def join_names(names: Sequence[str]) -> str:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from mallow._visible import visible
 from mallow.errors import InputError
 
-__all__ = ["FORMS", "TableData", "render"]
+__all__ = ["FORMS", "TableData", "escape_markdown", "render"]
 
 Row = Sequence[str]
 
@@ -18,12 +19,34 @@ _LATEX = {
     **{letter: "\\" + letter for letter in "&%$#_{}"},
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
+    "`": r"\textasciigrave{}",
+    "<": r"\textless{}",  # these three are other characters in LaTeX's oldest fonts
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    "[": "{[}",
+    "*": "{*}",
+    "-": "-{}",  # where another one follows: two hyphens, not a dash
     "χ²": r"$\chi^2$",
     "²": r"$^2$",
     "±": r"$\pm$",
+    "−": "$-$",
+    "×": r"$\times$",
     "≤": r"$\le$",
+    "≥": r"$\ge$",
+    "…": r"\ldots{}",
     "–": "--",
 }
+# A bracket or star at the beginning of a row would belong to the command that ends the row before.
+_LATEX_MARKS = re.compile(
+    "|".join(["-(?=-)", "χ²", r"^[\[*]", *(re.escape(mark) for mark in _LATEX if mark not in ("-", "χ²", "[", "*"))])
+)
+# HTML entities are understood by every kind of Markdown, backslashes before these characters are not.
+_MARKDOWN = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
+# Only where they can mean something: what begins an entity or a tag, stars that can begin emphasis, underscores that are
+# not inside a word. "p < 0.05" and "MAUVE*" stay as they are.
+_MARKDOWN_MARKS = re.compile(
+    r"[\\`{}\[\]|#~$>]|&(?=[#A-Za-z])|<(?=[A-Za-z/!?])|\*(?=\S)|(?<![0-9A-Za-z])_|_(?![0-9A-Za-z])"
+)
 
 
 @dataclass(frozen=True)
@@ -65,6 +88,7 @@ def render(form: str, table: TableData, *, width: int | None = None) -> str:
     """
     if form not in FORMS:
         raise InputError(f"`form` must be one of {', '.join(FORMS)}; got {form!r}.")
+    table = replace(table, head=list(map(visible, table.head)), rows=[list(map(_cell, row)) for row in table.rows])
     text = FORMS[form](table)
     if form != "text" or width is None or max(map(len, text.splitlines())) <= width:
         return text
@@ -100,10 +124,19 @@ def _text(table: TableData) -> str:
 def _markdown(table: TableData) -> str:
     """For a README; Markdown has no groups of rows."""
     aligns = ["---" if place in table.left else "---:" for place in range(len(table.head))]
-    lines = [[_piped(cell) for cell in table.head], aligns]
+    lines = [[escape_markdown(cell) for cell in table.head], aligns]
     for i, row in enumerate(table.rows):
-        lines.append([f"**{_piped(cell)}**" if (i, j) in table.marked else _piped(cell) for j, cell in enumerate(row)])
+        lines.append(
+            [
+                _bold(escape_markdown(cell)) if (i, j) in table.marked else escape_markdown(cell)
+                for j, cell in enumerate(row)
+            ]
+        )
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _bold(markdown: str) -> str:
+    return f"**{markdown[:-1]}\\***" if markdown.endswith("*") else f"**{markdown}**"
 
 
 def _latex(table: TableData) -> str:
@@ -140,11 +173,22 @@ def _one_line(head: Row) -> list[str]:
     return [title.replace("\n", " ") for title in head]
 
 
-def _piped(cell: str) -> str:
-    return cell.replace("|", r"\|").replace("\n", " ")
+def _cell(text: str) -> str:
+    """A cell of plain text in one line; whatever name it holds cannot move the cursor, or begin another row."""
+    return visible(text, lines=False)
+
+
+def escape_markdown(text: str) -> str:
+    r"""Text in which neither Markdown nor HTML sees markup, for a cell of a table or a line of its own.
+
+    Examples
+    --------
+    >>> print(escape_markdown(r"a\|b <i> top_p *"))
+    a\\\|b &lt;i&gt; top_p *
+    """
+    return _MARKDOWN_MARKS.sub(lambda mark: _MARKDOWN.get(mark[0], f"\\{mark[0]}"), " ".join(text.split("\n")))
 
 
 def _escaped(text: str) -> str:
     """Text that LaTeX prints as it is."""
-    parts = re.split(f"({'|'.join(map(re.escape, _LATEX))})", text)
-    return "".join(_LATEX.get(part, part) for part in parts)
+    return _LATEX_MARKS.sub(lambda mark: _LATEX[mark[0]], text)

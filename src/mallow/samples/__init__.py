@@ -7,8 +7,10 @@ Nothing is skipped silently. A bad entry is an error that names its place; with 
 listed in `Samples.skipped`.
 """
 
+from mallow.samples._decode import decode_image
+from mallow.samples._limits import Limits
 from mallow.samples._read import read
 from mallow.samples._samples import Samples
 from mallow.samples._write import write
 
-__all__ = ["Samples", "read", "write"]
+__all__ = ["Limits", "Samples", "decode_image", "read", "write"]

@@ -13,6 +13,7 @@ import numpy as np
 
 from mallow.errors import InputError
 from mallow.samples._items import is_missing
+from mallow.samples._limits import DEFAULT_LIMITS, Limits
 from mallow.samples._samples import Samples
 
 __all__ = [
@@ -39,6 +40,7 @@ class Options:
     field: str | None
     skip_bad: bool
     limit: int | None
+    limits: Limits = DEFAULT_LIMITS
 
     @property
     def text_field(self) -> str:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import gzip
 import io
 import json
+import math
 import zipfile
-import zlib
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +15,12 @@ from numpy.typing import NDArray
 from mallow.errors import InputError
 from mallow.samples._entries import Options, Skips, list_names, message_of
 from mallow.samples._finite import feature_array, finite_rows
+from mallow.samples._limits import check_expansion
 from mallow.samples._samples import Samples, first_places
-from mallow.samples._streams import open_file
+from mallow.samples._streams import decompress, is_gzip
 
 __all__ = ["read_features", "read_numpy"]
 
-_DAMAGED = (EOFError, OSError, ValueError, zipfile.BadZipFile, zlib.error)
 _COMPANIONS = ("ids", "prompts", "provenance")  # arrays of a .npz file that accompany the features
 
 
@@ -33,20 +32,26 @@ def read_features(values: object, name: str, options: Options) -> Samples:
 def read_numpy(path: Path, name: str, options: Options) -> Samples:
     """Samples from a .npy file, which is mapped and not loaded, or from a .npz file with its ids, prompts and provenance."""
     try:
-        with open_file(path, name) as stream:
-            zipped = isinstance(stream, gzip.GzipFile)
-            file: Any = io.BytesIO(stream.read()) if zipped else stream
+        with path.open("rb") as raw:
+            zipped = is_gzip(raw)
+            file: Any = io.BytesIO(decompress(raw, name, options.limits).read()) if zipped else raw
             start = file.read(2)
             file.seek(0)
             if start != b"PK":  # not a zip archive, which a .npz file is
-                return read_features(np.load(file) if zipped else np.load(path, mmap_mode="r"), name, options)
+                if not zipped:
+                    return read_features(np.load(path, mmap_mode="r"), name, options)
+                _check_header(file, len(file.getbuffer()))
+                return read_features(np.load(file), name, options)
             with np.load(file) as arrays:
                 chosen = _choose_array(arrays.files, name, options)
-                values = arrays[chosen]
-                companions = {label: arrays[label] for label in _COMPANIONS if label in arrays and label != chosen}
+                wanted = [chosen, *(label for label in _COMPANIONS if label in arrays and label != chosen)]
+                _check_members(arrays.zip, wanted, name, options)
+                values, companions = arrays[chosen], {label: arrays[label] for label in wanted[1:]}
     except InputError:
         raise
-    except _DAMAGED as error:
+    except OSError as error:
+        raise InputError(f"{name}: cannot be read: {error.strerror or message_of(error)}. Is it complete?") from error
+    except Exception as error:  # numpy and zipfile may raise anything on a damaged header
         objects = "pickle" in str(error) or "Python objects" in str(error)
         reason = "it contains something other than plain arrays" if objects else message_of(error)
         way_out = "Write it again with np.save or np.savez; pickles are never loaded"
@@ -55,6 +60,34 @@ def read_numpy(path: Path, name: str, options: Options) -> Samples:
     ids, prompts = (_labels(label, companions.get(label), len(rows), name) for label in ("ids", "prompts"))
     provenance = _provenance(companions.get("provenance"), name)
     return _keep_finite(rows, name, options, ids=ids, prompts=prompts, provenance=provenance)
+
+
+def _check_members(archive: zipfile.ZipFile, arrays: list[str], name: str, options: Options) -> None:
+    """Refuse arrays that expand too far, or whose header promises more than there is, before memory is set aside."""
+    entries = [archive.getinfo(array if array in archive.namelist() else f"{array}.npy") for array in arrays]
+    check_expansion(
+        name, sum(one.file_size for one in entries), sum(one.compress_size for one in entries), options.limits
+    )
+    for entry in entries:
+        with archive.open(entry) as stream:
+            _check_header(stream, entry.file_size)
+
+
+def _check_header(stream: Any, size: int) -> None:
+    """Raise a ValueError if an array of the .npy format is larger than `size`, that of its file."""
+    version = np.lib.format.read_magic(stream)
+    read_header = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}.get(
+        version
+    )
+    if read_header is None:
+        raise ValueError(f"its format {version} is for arrays with named fields, not for features")
+    shape, _, dtype = read_header(stream)
+    if dtype.hasobject:
+        raise ValueError("it contains Python objects")
+    if math.prod(map(int, shape)) * dtype.itemsize > size:
+        raise ValueError(f"its header promises shape {shape}, more than there is")
+    if stream.seekable():
+        stream.seek(0)
 
 
 def _choose_array(names: list[str], name: str, options: Options) -> str:
@@ -94,7 +127,7 @@ def _provenance(stored: NDArray[Any] | None, name: str) -> dict[str, object] | N
 def _parse_json(text: str, kind: type, rule: str) -> Any:
     try:
         value = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{rule}; got {text[:40]!r}: {error}.") from None
     if not isinstance(value, kind):
         raise InputError(f"{rule}; got {text[:40]!r}.")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import cast
 
 from mallow.errors import InputError
+from mallow.samples._decode import decode_image
 from mallow.samples._entries import Options, Skips
 from mallow.samples._samples import Samples
 
@@ -19,6 +20,9 @@ __all__ = ["IMAGE_SUFFIXES", "read_folder", "read_images"]
 IMAGE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff"})
 # Image formats that are not supported: in a folder of images they are bad entries, while other files are ignored.
 _OTHER_IMAGES = frozenset({".avif", ".heic", ".heif", ".jfif", ".jp2", ".jxl", ".pgm", ".ppm", ".svg", ".tga"})
+
+
+_MORE_PIXELS = "if you trust the file, raise PIL.Image.MAX_IMAGE_PIXELS (--max pixels=…)"
 
 
 def read_folder(folder: Path, name: str, options: Options) -> Samples:
@@ -55,7 +59,7 @@ def read_images(images: Iterable[tuple[str, object]], name: str, options: Option
     paths: list[Path] = []
     skips = Skips(options)
     for id_, entry in images:
-        fault = _image_fault(entry)
+        fault = _image_fault(entry, decode=options.skip_bad)
         if fault is not None:
             skips.add(str(entry), fault)
             continue
@@ -68,8 +72,11 @@ def read_images(images: Iterable[tuple[str, object]], name: str, options: Option
     return Samples.trusted(images=tuple(paths), ids=tuple(ids), source=name, skipped=tuple(skips))
 
 
-def _image_fault(entry: object) -> str | None:
-    """What is wrong with an image as far as its name and header show, or None. The file is opened at most once."""
+def _image_fault(entry: object, *, decode: bool) -> str | None:
+    """What is wrong with an image as far as its name and header show, or None. The file is opened once.
+
+    With `decode` it is opened again and all of its pixels are read as well: an image that is skipped must not end the work later.
+    """
     if not isinstance(entry, str | os.PathLike):
         return f"must be the path of an image; got {repr(entry)[:40]}"
     path = Path(entry)
@@ -84,8 +91,17 @@ def _image_fault(entry: object) -> str | None:
     pillow = importlib.import_module("PIL.Image")
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # very large images are allowed
-            pillow.open(path).close()
+            warnings.simplefilter("ignore")  # whatever is odd about an image that can be used
+            with pillow.open(path) as image:
+                pixels, most = image.width * image.height, pillow.MAX_IMAGE_PIXELS
+            if most is not None and pixels > most:
+                return f"the image has {pixels:,} pixels, more than the {most:,} that are allowed; {_MORE_PIXELS}"
+            if decode:
+                decode_image(path, label="image")
+    except pillow.DecompressionBombError:
+        return f"the image has far more pixels than the {pillow.MAX_IMAGE_PIXELS:,} that are allowed; {_MORE_PIXELS}"
+    except InputError as error:  # of the decoder
+        return str(error).removeprefix("image: ").rstrip(".")
     except Exception as error:  # a decoder may raise anything on a corrupt header
         known = isinstance(error, pillow.UnidentifiedImageError)
         return "cannot be opened as an image" + ("" if known else f": {error}")

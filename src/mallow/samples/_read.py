@@ -21,6 +21,7 @@ from mallow.samples._entries import Options, Row, at_index, at_line, gather_text
 from mallow.samples._features import read_features, read_numpy
 from mallow.samples._images import IMAGE_SUFFIXES, read_folder, read_images
 from mallow.samples._items import is_missing
+from mallow.samples._limits import DEFAULT_LIMITS, Limits
 from mallow.samples._samples import Samples
 from mallow.samples._streams import decode_lines, decompress, file_format, open_file
 from mallow.samples._tables import column_values, read_table
@@ -29,7 +30,14 @@ from mallow.samples._text_files import line_rows, parquet_rows
 __all__ = ["read"]
 
 
-def read(source: object, *, field: str | None = None, skip_bad: bool = False, limit: int | None = None) -> Samples:
+def read(
+    source: object,
+    *,
+    field: str | None = None,
+    skip_bad: bool = False,
+    limit: int | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+) -> Samples:
     """The samples in a file, a folder, standard input, a table, a list or an array.
 
     Parameters
@@ -53,7 +61,7 @@ def read(source: object, *, field: str | None = None, skip_bad: bool = False, li
         arrays ``ids``, ``prompts`` and ``provenance`` of a .npz file are read as well.
     skip_bad : bool
         Skip bad entries and list them in `Samples.skipped`, instead of refusing the source. An entry is bad if it is not
-        valid JSON, not UTF-8, not a string, or empty; if it lacks the field; if it is an image that cannot be opened; or
+        valid JSON, not UTF-8, not a string, or empty; if it lacks the field; if it is an image that cannot be decoded; or
         if its features are not finite. White space alone does not count as empty: models do generate it.
     limit : int or None
         Read only the first `limit` prompts with all of their samples, and nothing after them; None means all. Samples
@@ -61,11 +69,14 @@ def read(source: object, *, field: str | None = None, skip_bad: bool = False, li
         another: reading ends where the next prompt begins. Without ids and prompts, or if all samples have the same
         one, valid samples are counted.
 
+    limits : Limits
+        How large a line, a file and its expansion may be: reading ends with an error instead of filling the memory.
+
     Notes
     -----
     Files are read as streams: apart from the samples, only one line (one batch of a parquet file) is in memory at a
-    time. A .npy file is mapped, not loaded. Only the header of an image is read, and only if Pillow is installed. Pickles
-    are never loaded.
+    time. A .npy file is mapped, not loaded. Only the header of an image is read (with `skip_bad` all of it), and only if
+    Pillow is installed. Pickles are never loaded.
 
     Examples
     --------
@@ -80,7 +91,9 @@ def read(source: object, *, field: str | None = None, skip_bad: bool = False, li
     >>> samples.texts, samples.ids
     (('One.', 'Two.'), ('7', '7'))
     """
-    options = Options(field, skip_bad, None if limit is None else whole("limit", limit, least=1))
+    if not isinstance(limits, Limits):
+        raise InputError(f"`limits` must be Limits(…); got {type(limits).__name__}.")
+    options = Options(field, skip_bad, None if limit is None else whole("limit", limit, least=1), limits)
     if isinstance(source, Samples):
         return source.first(options.limit)
     if isinstance(source, str | os.PathLike):
@@ -109,17 +122,17 @@ def read(source: object, *, field: str | None = None, skip_bad: bool = False, li
 def _read_standard_input(options: Options) -> Samples:
     raw = sys.stdin.buffer
     if hasattr(raw, "peek"):
-        return _read_stream(decompress(raw), "standard input", options)
+        return _read_stream(decompress(raw, "standard input", options.limits), "standard input", options)
     buffered = io.BufferedReader(cast("io.RawIOBase", raw))
     try:
-        return _read_stream(decompress(buffered), "standard input", options)
+        return _read_stream(decompress(buffered, "standard input", options.limits), "standard input", options)
     finally:
         buffered.detach()  # otherwise it would close standard input when it is collected
 
 
 def _read_stream(stream: BinaryIO, name: str, options: Options) -> Samples:
     """Texts from a stream without a suffix: jsonl if they begin with a brace, otherwise one text per line."""
-    lines = decode_lines(stream, name)
+    lines = decode_lines(stream, name, options.limits)
     head: list[Row] = []
     for line in lines:
         head.append(line)
@@ -132,6 +145,10 @@ def _read_stream(stream: BinaryIO, name: str, options: Options) -> Samples:
 
 
 def _read_path(name: str, options: Options) -> Samples:
+    if not name:
+        raise InputError(
+            "`source` must not be an empty path. Pass the path of a file or folder, or - for standard input."
+        )
     path = Path(os.path.expanduser(name))
     if os.path.isdir(path):
         return read_folder(path, name, options)
@@ -140,20 +157,23 @@ def _read_path(name: str, options: Options) -> Samples:
     if path.suffix.lower() in IMAGE_SUFFIXES:
         return read_images([(name, path)], name, options)
     if not path.is_file():  # a pipe, such as /dev/fd/63
-        with open_file(path, name) as stream:
+        with open_file(path, name, options.limits) as stream:
             return _read_stream(stream, name, options)
     form, zipped = file_format(path, name)
     if form in ("npy", "npz"):
         return read_numpy(path, name, options)
-    with open_file(path, name) as stream:
+    with open_file(path, name, options.limits) as stream:
         if form == "parquet":
             rows = parquet_rows(io.BytesIO(stream.read()) if zipped else stream, name, options)
             return gather_texts(rows, at_index(name), name, options)
-        return gather_texts(line_rows(form, decode_lines(stream, name), name, options), at_line(name), name, options)
+        lines = decode_lines(stream, name, options.limits)
+        return gather_texts(line_rows(form, lines, name, options), at_line(name), name, options)
 
 
 def _no_such_file(path: Path, name: str) -> InputError:
     shown = name if len(name) <= 200 else f"{name[:200]}…"
+    if os.path.islink(path):
+        return InputError(f"{shown}: is a link that leads to no file, or back to itself. Check where it points.")
     folder, way_out = path.parent, "To pass texts themselves, put them into a list."
     if not os.path.isdir(folder):
         return InputError(f"{shown}: no such file; the folder {str(folder)[:200]} does not exist. {way_out}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, BinaryIO
@@ -10,9 +11,12 @@ from typing import Any, BinaryIO
 from mallow._optional import optional
 from mallow.errors import InputError
 from mallow.samples._entries import BadEntryError, Options, Row, Skips, message_of
+from mallow.samples._limits import Limits, check_expansion, nesting_depth
 from mallow.samples._tables import choose_columns
 
 __all__ = ["line_rows", "parquet_rows"]
+
+_BATCH = 256  # rows of a parquet file in memory at a time; chosen: more are no faster
 
 
 def line_rows(form: str, lines: Iterable[Row], name: str, options: Options) -> Iterator[Row]:
@@ -23,15 +27,24 @@ def line_rows(form: str, lines: Iterable[Row], name: str, options: Options) -> I
 def parquet_rows(stream: BinaryIO, name: str, options: Options) -> Iterator[Row]:
     """The rows of a parquet file, numbered from 0."""
     parquet = optional("pyarrow.parquet", extra="tables")
+    stored = stream.seek(0, io.SEEK_END)
+    stream.seek(0)
     try:
         file = parquet.ParquetFile(stream)
-    except (OSError, ValueError) as error:
+        names = file.schema_arrow.names
+    except Exception as error:  # the parser may raise anything on a damaged header
         raise InputError(f"{name}: not a readable parquet file: {message_of(error)}. Is the file complete?") from error
-    columns = choose_columns(file.schema_arrow.names, name, options)
-    batches = file.iter_batches(columns=columns, batch_size=1024)
+    columns = choose_columns(names, name, options)
+    size = place = 0
     try:
-        yield from enumerate(row for batch in batches for row in batch.to_pylist())
-    except (OSError, ValueError) as error:
+        for batch in file.iter_batches(columns=columns, batch_size=_BATCH):
+            size += batch.nbytes  # a value that is stored once may stand in many rows
+            check_expansion(name, size, stored, options.limits)
+            yield from enumerate(batch.to_pylist(), start=place)
+            place += len(batch)
+    except (InputError, MemoryError, GeneratorExit):
+        raise
+    except Exception as error:
         raise InputError(f"{name}: cannot be read to the end: {message_of(error)}. Is the file complete?") from error
 
 
@@ -40,10 +53,15 @@ def _jsonl_rows(lines: Iterable[Row], name: str, options: Options) -> Iterator[R
         if not isinstance(line, str):
             yield number, line
         elif not line.isspace():
-            yield number, _json_object(line)
+            yield number, _json_object(line, options.limits)
 
 
-def _json_object(line: str) -> object:
+def _json_object(line: str, limits: Limits) -> object:
+    if line.count("[") + line.count("{") > limits.depth and nesting_depth(line) > limits.depth:
+        return BadEntryError(
+            f"lists and objects must be nested at most {limits.depth} deep; allow more with limits=Limits(depth=…) "
+            "(--max depth=…)"
+        )
     try:
         value = json.loads(line.rstrip())  # with its line end, the column of an early end would be in the next line
     except json.JSONDecodeError as error:
@@ -51,7 +69,7 @@ def _json_object(line: str) -> object:
         hint = " (is the file a single JSON array instead of one object per line?)" if array else ""
         return BadEntryError(f"invalid JSON: {error.msg} at column {error.colno}{hint}")
     except (ValueError, RecursionError) as error:  # numbers with thousands of digits, very deep nesting
-        return BadEntryError(f"invalid JSON: {error}")
+        return BadEntryError(f"invalid JSON: {message_of(error)}")
     if not isinstance(value, dict):
         return BadEntryError(f'must be a JSON object such as {{"text": "…"}}; got {line.strip()[:40]}')
     return value
@@ -73,17 +91,23 @@ def _csv_rows(lines: Iterable[Row], name: str, options: Options) -> Iterator[Row
             else:
                 yield str(line)
 
-    limit = csv.field_size_limit((1 << 31) - 1)
+    # Strict: otherwise a quotation mark that is never closed would swallow the rest of the file silently.
+    yield from _csv_entries(csv.reader(decoded(), strict=True), name, options)
+
+
+def _next_cells(reader: Any, options: Options) -> list[str] | None:
+    """The cells of the next entry; None at the end."""
+    former = csv.field_size_limit(min(options.limits.line_bytes, (1 << 31) - 1))  # of the whole process
     try:
-        # Strict: otherwise a quotation mark that is never closed would swallow the rest of the file silently.
-        yield from _csv_entries(csv.reader(decoded(), strict=True), name, options)
+        cells: list[str] | None = next(reader, None)
+        return cells
     finally:
-        csv.field_size_limit(limit)
+        csv.field_size_limit(former)
 
 
 def _csv_entries(reader: Any, name: str, options: Options) -> Iterator[Row]:
     try:
-        header = next(reader, None)
+        header = _next_cells(reader, options)
     except csv.Error as error:
         raise InputError(f"{name}:1: invalid CSV in the header: {error}. Is it a CSV file?") from error
     if not header:
@@ -92,12 +116,13 @@ def _csv_entries(reader: Any, name: str, options: Options) -> Iterator[Row]:
     while True:
         first = reader.line_num + 1
         try:
-            cells = next(reader)
-        except StopIteration:
-            return
+            cells = _next_cells(reader, options)
         except csv.Error as error:
-            yield first, BadEntryError(f"invalid CSV: {error} (lines {first} to {reader.line_num})")
+            hint = "; allow more with limits=Limits(line_mb=…) (--max line-mb=…)" if "field limit" in str(error) else ""
+            yield first, BadEntryError(f"invalid CSV: {error} (lines {first} to {reader.line_num}){hint}")
             continue
+        if cells is None:
+            return
         if not cells and len(header) == 1:
             cells = [""]  # in a file with one column, a blank line is an empty text
         if len(cells) == len(header):

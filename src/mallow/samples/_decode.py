@@ -59,7 +59,7 @@ def _reason(error: Exception) -> str:
 def _decode_file(pillow: Any, path: str | os.PathLike[str]) -> list[Any]:
     too_large = (
         f"it has more pixels than Pillow considers safe ({pillow.MAX_IMAGE_PIXELS}); if you trust the file, raise "
-        "PIL.Image.MAX_IMAGE_PIXELS"
+        "PIL.Image.MAX_IMAGE_PIXELS (--max pixels=…)"
     )
     try:
         with pillow.open(path) as image:

@@ -1,0 +1,78 @@
+"""Whatever goes wrong becomes one line: the file or the place, the reason, the way out."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+import sysconfig
+import traceback
+from pathlib import Path
+
+from mallow._visible import one_line
+from mallow.errors import InputError
+
+__all__ = ["explain_failure"]
+
+_WAYS_OUT = {
+    errno.ENOSPC: "Free some space, or write to another disk.",
+    errno.EDQUOT: "Free some space, or write to another disk.",
+    errno.EACCES: "Check its permissions.",
+    errno.EPERM: "Check its permissions.",
+    errno.EROFS: "Write to another folder.",
+    errno.ENOENT: "Check the path.",
+    errno.EISDIR: "Name a file in it.",
+    errno.ENOTDIR: "Check the path.",
+    errno.ELOOP: "It is a link that leads back to itself. Check the path.",
+    errno.ENAMETOOLONG: "Choose a shorter name.",
+    errno.EMFILE: "Close other files, or raise the limit with `ulimit -n`.",
+    errno.ENFILE: "Close other programs.",
+    errno.EIO: "The disk may be damaged: copy the file elsewhere and try again.",
+}
+_DEFECT = "Run the command again with --debug to see where, and report it if mallow is to blame."
+
+
+def explain_failure(error: BaseException) -> str:
+    """One line for any exception that ends a command.
+
+    Examples
+    --------
+    >>> explain_failure(OSError(errno.ENOSPC, "No space left on device", "points.npz"))
+    'points.npz: No space left on device. Free some space, or write to another disk.'
+    >>> explain_failure(RecursionError("maximum recursion depth exceeded"))
+    'something in the input is nested too deeply. Flatten it, or remove what is not needed.'
+    """
+    if isinstance(error, InputError):
+        return str(error)
+    if isinstance(error, MemoryError):
+        return f"out of memory{_details(error)}. Read fewer samples with --limit, or use a machine with more memory."
+    if isinstance(error, RecursionError):
+        return "something in the input is nested too deeply. Flatten it, or remove what is not needed."
+    if isinstance(error, OSError) and error.strerror:
+        return f"{_file_of(error)}: {error.strerror}. {_WAYS_OUT.get(error.errno or 0, _DEFECT)}"
+    reason = one_line(f"{type(error).__name__}{_details(error)}")
+    if (place := _place_in_code_of_the_user(error)) is not None:
+        return f"{place}: {reason}. The error is in code that mallow was asked to run; --debug shows all of it."
+    return f"unexpected error: {reason}. {_DEFECT}"
+
+
+def _details(error: BaseException) -> str:
+    text = one_line(str(error)).rstrip(".")
+    return f": {text[:500]}" if text else ""
+
+
+def _file_of(error: OSError) -> str:
+    names = [name if isinstance(name, str) else repr(name) for name in (error.filename, error.filename2) if name]
+    return one_line(" → ".join(map(str, names))) if names else "a file or stream"
+
+
+def _place_in_code_of_the_user(error: BaseException) -> str | None:
+    """The innermost line that is neither mallow's, nor Python's, nor an installed package's; None if there is none."""
+    foreign = [Path(__file__).resolve().parents[1], *(Path(sysconfig.get_path(name)) for name in ("stdlib", "purelib"))]
+    foreign += [Path(sys.prefix), Path(sys.base_prefix)]
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        path = Path(os.path.realpath(frame.filename))
+        if frame.filename.startswith("<") or any(path.is_relative_to(os.path.realpath(folder)) for folder in foreign):
+            continue
+        return f"{path.name}, line {frame.lineno}"
+    return None

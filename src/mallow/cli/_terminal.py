@@ -1,0 +1,91 @@
+"""Standard output and standard error: nothing raw from a file reaches them, and nothing that was computed is lost in them."""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import errno
+import os
+import sys
+from typing import TextIO
+
+from mallow._visible import visible
+from mallow.errors import InputError
+
+__all__ = ["check_output", "finish_output", "prepare_streams", "say", "tell"]
+
+_HANDLER = "mallow.nearest"
+# What stands for a character that the terminal's encoding lacks; above all, a number keeps its sign.
+_NEAREST = {"−": "-", "–": "-", "—": "-", "±": "+/-", "×": "x", "≤": "<=", "≥": ">=", "…": "...", "²": "2", "→": "->"}
+_NEAREST |= {"λ": "lambda", "χ": "chi", "’": "'", "‘": "'", "“": '"', "”": '"', "√": "sqrt", "é": "e"}
+
+
+def say(text: str) -> None:
+    """Print a result to standard output; control characters in it become visible."""
+    check_output()
+    try:
+        print(visible(text), flush=True)
+    except OSError as error:
+        raise _lost_output(error) from error
+
+
+def tell(text: str) -> None:
+    """Print a message to standard error. Where that is closed or full, the work goes on without it."""
+    with contextlib.suppress(OSError, ValueError):
+        if sys.stderr is not None:
+            print(visible(text), file=sys.stderr, flush=True)
+
+
+def check_output() -> None:
+    """Refuse to begin work whose result nobody could read."""
+    if sys.stdout is None:
+        raise InputError("standard output is closed, so that no result can be printed. Redirect it to a file.")
+
+
+def prepare_streams() -> None:
+    """Make both streams take any text, and see that no file takes the place of a stream that is closed."""
+    codecs.register_error(_HANDLER, _nearest)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors=_HANDLER)
+    while True:  # otherwise the first file that is opened would be what other programs take for standard output
+        place = os.open(os.devnull, os.O_RDWR)
+        if place > 2:
+            os.close(place)
+            return
+
+
+def finish_output() -> None:
+    """Write what standard output still holds."""
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError as error:
+        raise _lost_output(error) from error
+
+
+def _lost_output(error: OSError) -> Exception:
+    """What to raise where standard output cannot be written; a pipe that nobody reads is no failure of ours."""
+    _discard(sys.stdout)
+    if error.errno in (errno.EPIPE, errno.ESHUTDOWN):
+        return BrokenPipeError(error.errno, error.strerror)
+    return InputError(
+        f"standard output cannot be written: {error.strerror or error}. What was computed is lost, except what is cached: "
+        "free some space, or redirect the output to another disk."
+    )
+
+
+def _discard(stream: TextIO) -> None:
+    """Let the stream end nowhere: otherwise Python would try to write the rest of it once more when it ends."""
+    with contextlib.suppress(OSError, ValueError):
+        place = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(place, stream.fileno())
+        os.close(place)
+
+
+def _nearest(error: UnicodeError) -> tuple[str, int]:
+    """The error handler of both streams: a similar character, or a question mark."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    lost = error.object[error.start : error.end]
+    return "".join(_NEAREST.get(letter, "?") for letter in lost), error.end

@@ -1,0 +1,90 @@
+"""How large a line, a file and an image may become before reading ends: each limit has a name."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from mallow._checks import positive, whole
+from mallow.errors import InputError
+
+__all__ = ["ALWAYS_ALLOWED", "DEFAULT_LIMITS", "Limits", "check_expansion", "nesting_depth"]
+
+ALWAYS_ALLOWED = 64_000_000
+"""Bytes that any compressed file may expand to; chosen: a few seconds of work on any machine."""
+
+_BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What `mallow.read` refuses instead of filling the memory or waiting for ever.
+
+    Parameters
+    ----------
+    line_mb : float
+        Megabytes of one line, or of one entry of a csv file.
+    expansion : float
+        How many times its own size a compressed file (.gz, .npz, .parquet) may expand to. The first 64 MB are always
+        allowed. Texts expand by a factor of 3 to 10, features by less.
+    depth : int
+        How deeply the objects and lists of a jsonl line may be nested.
+    wait : float
+        Seconds to wait for a program that writes to a named pipe.
+
+    Notes
+    -----
+    How many pixels an image may have is Pillow's own setting, ``PIL.Image.MAX_IMAGE_PIXELS``. On the command line all of
+    them are set by ``--max NAME=VALUE``.
+
+    Examples
+    --------
+    >>> Limits(line_mb=500).line_mb
+    500
+    """
+
+    line_mb: float = 64
+    expansion: float = 100
+    depth: int = 100
+    wait: float = 10
+
+    def __post_init__(self) -> None:
+        for name in ("line_mb", "expansion", "wait"):
+            positive(name, getattr(self, name))
+        whole("depth", self.depth, least=1)
+
+    @property
+    def line_bytes(self) -> int:
+        """Bytes of the longest line."""
+        return int(self.line_mb * 1e6)
+
+
+DEFAULT_LIMITS = Limits()
+
+
+def check_expansion(name: str, size: int, stored: int, limits: Limits) -> None:
+    """Raise an InputError if `stored` bytes of a file expand to more than is allowed."""
+    if size > ALWAYS_ALLOWED and size > limits.expansion * stored:
+        raise InputError(
+            f"{name}: expands to more than {limits.expansion:g} times its size, {size / 1e6:,.0f} MB or more from "
+            f"{stored / 1e6:,.2f} MB. If you trust the file, allow more with limits=Limits(expansion=…) "
+            "(--max expansion=…)."
+        )
+
+
+def nesting_depth(line: str) -> int:
+    """How deeply the lists and objects of a JSON text are nested; brackets inside of strings do not count.
+
+    Examples
+    --------
+    >>> nesting_depth('{"a": [[1], "[[["]}')
+    3
+    """
+    depth = deepest = 0
+    for mark in _BRACKETS.finditer(line):
+        if mark[0] in "[{":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif mark[0] in "]}":
+            depth -= 1
+    return deepest

@@ -1,0 +1,111 @@
+"""A damaged file of a result is refused with the name of the field, or still says what is read: never a crash."""
+
+import copy
+import json
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import mallow
+from mallow.errors import InputError
+
+VALUES = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-3, 3),
+    st.floats(allow_nan=True, allow_infinity=True),
+    st.text(max_size=4),
+    st.lists(st.integers(0, 2), max_size=3),
+    st.dictionaries(st.sampled_from(["dtype", "shape", "values", "base64", "a"]), st.integers(0, 3), max_size=3),
+    st.just({"dtype": "|O", "shape": [1], "values": [1]}),
+    st.just({"dtype": "<f8", "shape": [1 << 40], "values": []}),
+    st.just({"dtype": "<U999999999", "shape": [1], "values": ["a"]}),
+    st.just({"dtype": "<f8", "shape": [1], "base64": "AAAA"}),
+)
+
+
+@pytest.fixture(scope="module")
+def comparison():
+    rng = np.random.default_rng(0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", mallow.EstimateWarning)
+        systems = {"near": rng.normal(size=(150, 3)), "far": rng.normal(1, 1, size=(150, 3))}
+        return mallow.compare(rng.normal(size=(150, 3)), systems, repeats=2).to_dict()
+
+
+def places(data, path=()):
+    """The path to every value in a structure of dicts and lists; of lists only the first two entries."""
+    entries = data.items() if isinstance(data, dict) else enumerate(data[:2]) if isinstance(data, list) else ()
+    for key, value in entries:
+        yield (*path, key)
+        yield from places(value, (*path, key))
+
+
+def refusal(data):
+    """The message of the error; None if the data are read."""
+    try:
+        mallow.Comparison.from_dict(data)
+    except InputError as error:
+        return str(error)
+    return None
+
+
+@given(data=st.data())
+def test_one_changed_value_is_named_or_harmless(comparison, data):
+    damaged = copy.deepcopy(comparison)
+    path = data.draw(st.sampled_from([path for path in places(comparison) if path[0] != "kind"]))
+    inner = damaged
+    for key in path[:-1]:
+        inner = inner[key]
+    if isinstance(inner, dict) and data.draw(st.booleans()):
+        del inner[path[-1]]
+    else:
+        inner[path[-1]] = data.draw(VALUES)
+    message = refusal(damaged)
+    assert message is None or f"the field `{path[0]}" in message or "the content does not make" in message
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        (
+            ("scores", "near", "signature", "n"),
+            "many",
+            r"`scores\.near\.signature\.n` must be a whole number; got 'many'",
+        ),
+        (("scores", "near", "n"), [1], r"`scores\.near\.n` must be a list of 2 entries; got \[1\]"),
+        (
+            ("scores", "near", "frontier", "lam"),
+            {"dtype": "|O", "shape": [1], "values": [1]},
+            r"frontier\.lam` must be an",
+        ),
+        (("scores", "near"), None, r"`scores\.near` must be an object with named fields; got None"),
+        (("caveats",), 5, r"`caveats` must be a list; got 5"),
+    ],
+)
+def test_the_message_names_the_field(comparison, path, value, message):
+    damaged = copy.deepcopy(comparison)
+    inner = damaged
+    for key in path[:-1]:
+        inner = inner[key]
+    inner[path[-1]] = value
+    with pytest.raises(InputError, match=message):
+        mallow.Comparison.from_json(json.dumps(damaged))
+    del inner[path[-1]]
+    if path[-1] != "near":  # systems are keys, not fields
+        with pytest.raises(InputError, match=r"the field `" + r"\.".join(path) + "` is missing"):
+            mallow.Comparison.from_json(json.dumps(damaged))
+
+
+def test_what_is_no_json_at_all_is_refused(comparison):
+    for text, message in (
+        ("[" * 100_000, "nested too deeply|must be JSON"),
+        (json.dumps(comparison)[:-50], "must be JSON, as Comparison.to_json wrote it"),
+        (5, "must be JSON as text; got int"),
+        ("[]", "its kind is 'list'"),
+    ):
+        with pytest.raises(InputError, match=message):
+            mallow.Comparison.from_json(text)
