@@ -103,8 +103,8 @@ class Votes:
     Attributes
     ----------
     votes : tuple of Vote
-    dropped : dict
-        Reason → how many votes were left out for it.
+    left_out : dict
+        Question → reason → how many votes were left out for it; "" is for all questions.
     source : str
         Where they come from, for messages.
 
@@ -116,7 +116,7 @@ class Votes:
     """
 
     votes: tuple[Vote, ...]
-    dropped: dict[str, int] = field(default_factory=dict)
+    left_out: dict[str, dict[str, int]] = field(default_factory=dict)
     source: str = "the votes"
 
     def __len__(self) -> int:
@@ -124,6 +124,14 @@ class Votes:
 
     def __iter__(self) -> Iterator[Vote]:
         return iter(self.votes)
+
+    @property
+    def dropped(self) -> dict[str, int]:
+        """Reason → how many votes were left out for it."""
+        total: Counter[str] = Counter()
+        for reasons in self.left_out.values():
+            total.update(reasons)
+        return dict(total)
 
     @property
     def systems(self) -> tuple[str, ...]:
@@ -153,11 +161,12 @@ class Votes:
                     f"`question` must name one of the questions of {self.source}: {', '.join(self.questions)}."
                 )
             return self
-        if question not in self.questions:
+        if question not in self.questions and question not in self.left_out:
             known = ", ".join(self.questions) or "none"
             hint = did_you_mean(question, self.questions)
             raise InputError(f"`question` must be one of {known}; got {question!r}.{hint}")
-        return replace(self, votes=tuple(vote for vote in self.votes if vote.question == question))
+        chosen = tuple(vote for vote in self.votes if vote.question == question)
+        return replace(self, votes=chosen, left_out={q: self.left_out[q] for q in ("", question) if q in self.left_out})
 
     def without(self, annotators: Collection[str]) -> Votes:
         """The votes of all other annotators; those of these are counted as dropped."""
@@ -169,10 +178,13 @@ class Votes:
     def drop(self, reason: str, which: Iterable[bool]) -> Votes:
         """The votes that are not marked; the others are counted as dropped for this reason."""
         marks = list(which)
+        counts = {question: dict(reasons) for question, reasons in self.left_out.items()}
+        for vote, out in zip(self.votes, marks, strict=True):
+            if out:
+                own = counts.setdefault(vote.question, {})
+                own[reason] = own.get(reason, 0) + 1
         kept = tuple(vote for vote, out in zip(self.votes, marks, strict=True) if not out)
-        counts = Counter(self.dropped)
-        counts[reason] += len(self.votes) - len(kept)
-        return replace(self, votes=kept, dropped={name: count for name, count in counts.items() if count})
+        return replace(self, votes=kept, left_out=counts)
 
     def people(self) -> Votes:
         """The votes of people on tasks: without judges, gold pairs and repeats, which are counted as dropped."""
