@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from mallow.annotate._guard import FormError, read_form_fields, same_origin
+from mallow.annotate._settings import Limits
 from mallow.annotate._store import Annotator, Store
 
 __all__ = ["Visitors", "crowd_identity"]
@@ -62,6 +65,23 @@ class Visitors:
         """The annotator who sent a request; None if it is somebody else, or if the database is a new one."""
         id_ = self.annotator_id(request)
         return None if id_ is None else await run_in_threadpool(self._store.annotator, id_)
+
+    async def known(self, request: Request) -> Annotator:
+        """The annotator who sent a request; others are told to come in first."""
+        annotator = await self.annotator(request)
+        if annotator is None:
+            raise HTTPException(403, "Please open the address of the study, or your personal link, again.")
+        return annotator
+
+    async def posted(self, request: Request, limits: Limits) -> tuple[Annotator, dict[str, str]]:
+        """Who sent a form, and its fields, if it came from our own page."""
+        fields = await read_form_fields(request, limits)
+        annotator = await self.known(request)
+        if not same_origin(request) or not self.csrf_matches(annotator.id, fields.get("csrf", "")):
+            raise FormError(
+                403, "The form did not come from this page, or the page is too old. Please load the page again."
+            )
+        return annotator, fields
 
     def rate_key(self, request: Request) -> str | None:
         """What requests are counted by: the annotator, or the person of a personal link; None: the address."""

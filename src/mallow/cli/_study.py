@@ -1,20 +1,20 @@
-"""The commands of studies with people: study (with `study plan`) and annotate."""
+"""The command `study`, which designs a study with people, and `study plan`, which says how many votes it needs."""
 
 from __future__ import annotations
 
-import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
 import click
 
-from mallow.cli._commands import command, result_command
+from mallow.cli._commands import result_command
 from mallow.cli._options import bundle, reader_options, rng_option
-from mallow.cli._output_files import check_output_file, save_text
-from mallow.cli._samples import SampleReader, read_systems
+from mallow.cli._output_files import check_output_file
+from mallow.cli._samples import SampleReader, read_lines, read_systems
 from mallow.errors import InputError
 
 if TYPE_CHECKING:
-    from mallow.human import PairScheme, PromptFilter, QualityChecks, Study, TextWindow
+    from mallow.human import PairScheme, PromptFilter, QualityChecks, Study, TextWindow, VotePlan
 
 __all__ = ["COMMANDS"]
 
@@ -73,18 +73,7 @@ def _make_filter(prompts: str | None, all_prompts: bool) -> PromptFilter | None:
         return None if all_prompts else PromptFilter()
     if all_prompts:
         raise click.UsageError("--prompts and --all-prompts exclude each other.")
-    return PromptFilter(keep=frozenset(_read_lines(prompts)))
-
-
-def _read_lines(path: str) -> list[str]:
-    from pathlib import Path
-
-    try:
-        lines = Path(path).expanduser().read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise InputError(f"{path}: cannot be read: {reason}.") from error
-    return [line.strip() for line in lines if line.strip()]
+    return PromptFilter(keep=frozenset(read_lines(prompts)))
 
 
 def _make_checks(gold: int, gold_every: int, repeat_every: int) -> QualityChecks:
@@ -230,91 +219,68 @@ def design_command(
     return study
 
 
-@command(
-    "annotate", "Show a study to annotators in the browser.", example="mallow annotate study.json --people names.txt"
+@result_command(
+    "plan",
+    "How many votes tell systems apart, and what they cost.",
+    example="mallow study plan human=50 small=-30 large=10 --goal ranking",
+    plot="the probability of reaching the goal against the votes",
 )
-@click.argument("study")
+@click.argument("scores", nargs=-1, required=True, metavar="NAME=SCORE... | RANKING.json")
 @click.option(
-    "--database",
-    metavar="FILE|URL",
-    help="Where answers are kept: an SQLite file or postgresql://….  [default: beside STUDY]",
-)
-@click.option(
-    "--host", default="127.0.0.1", show_default=True, help="What to listen on; 0.0.0.0 opens it to the network."
-)
-@click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="0: any that is free.")
-@click.option(
-    "--url", metavar="URL", help="How people reach the page, if by another address: https://study.example.org."
-)
-@click.option("--people", metavar="FILE", help="Names, one per line: each gets a personal link, printed as CSV.")
-@click.option(
-    "--days",
-    type=click.FloatRange(min=0, min_open=True),
-    default=60.0,
+    "--goal",
+    type=click.Choice(["apart", "ranking"]),
+    default="apart",
     show_default=True,
-    help="How long personal links are valid.",
+    help="Tell two systems apart, or have all of them in the right order.",
 )
-@click.option("--invited-only", is_flag=True, help="No open link: only personal links, Prolific and MTurk.")
+@click.option("--between", nargs=2, metavar="A B", help="Which two systems to tell apart.  [default: the closest two]")
+@click.option("--power", type=float, default=0.8, show_default=True, help="The probability of reaching the goal.")
+@click.option("--level", type=float, default=0.05, show_default=True, help="The level of significance, two-sided.")
+@click.option("--pairs", type=click.Choice(["all", "star"]), default="all", show_default=True, help="Pairs to compare.")
 @click.option(
-    "--lease",
-    type=click.FloatRange(min=0, min_open=True),
-    default=30.0,
-    show_default=True,
-    metavar="MINUTES",
-    help="After so long, a pair without an answer goes to somebody else.",
+    "--ties", type=float, default=0.0, show_default=True, help="The share of ties, if the scores leave them out."
 )
-@click.option(
-    "--completion-code", metavar="CODE", help="One code for all, as Prolific wants it.  [default: one per annotator]"
-)
-@click.option("--export", metavar="FILE", help="Write the votes so far (.jsonl) and end, without a server.")
-@click.option("--accept-edits", is_flag=True, help="Take a study file as it is, although it was edited by hand.")
-def annotate_command(
-    study: str,
-    database: str | None,
-    host: str,
-    port: int,
-    url: str | None,
-    people: str | None,
-    days: float,
-    invited_only: bool,
-    lease: float,
-    completion_code: str | None,
-    export: str | None,
-    accept_edits: bool,
-) -> None:
-    """Show the study in the file STUDY to annotators, until Ctrl-C.
+@click.option("--seconds", type=float, default=47.0, show_default=True, help="Time for one pair with all questions.")
+@click.option("--wage", type=float, default=16.0, show_default=True, help="Pay per hour.")
+@rng_option
+def plan_command(
+    scores: tuple[str, ...],
+    goal: Literal["apart", "ranking"],
+    between: tuple[str, str] | None,
+    power: float,
+    level: float,
+    pairs: Literal["all", "star"],
+    ties: float,
+    seconds: float,
+    wage: float,
+    rng: int,
+) -> VotePlan:
+    """How many votes tell systems apart, or bring them into the right order, and what they cost.
 
-    The links are printed on standard output. Every answer is on disk before it is acknowledged; the page may be stopped
-    and started again at any time. It listens on this machine only, unless --host says otherwise.
+    Studies are simulated from Bradley–Terry scores that you expect, or that `mallow rank --format json` found in a pilot. A
+    difference of 40 means that the better system wins 60 % of the votes, 85 means 70 %, 139 means 80 %.
     """
-    from mallow import annotate
+    from mallow.human import VoteCosts, VoteGoal, plan_votes
 
-    target = None if export is None else check_output_file(export, ".jsonl")
-    names = [] if people is None else _read_lines(people)
-    address = annotate.Address(host, port, url)
-    store = annotate.open_study(study, database, lease=60.0 * lease, accept_edits=accept_edits)
+    if between and goal == "ranking":
+        raise click.UsageError("--between is for --goal apart.")
+    expected = _read_ranking(scores[0]) if len(scores) == 1 and scores[0].endswith(".json") else _read_scores(scores)
+    costs = VoteCosts(seconds, wage)
+    return plan_votes(
+        expected, goal=VoteGoal(goal, between or None, power, level), pairs=pairs, ties=ties, costs=costs, rng=rng
+    )
+
+
+def _read_ranking(path: str) -> dict[str, float]:
+    """The scores of a ranking that `mallow rank --format json` printed."""
+    from mallow.human import Ranking
+
     try:
-        if target is not None:
-            save_text(target, annotate.votes_text(annotate.export_votes(store)))
-            return
-        if not address.is_local and not address.is_secure:
-            click.echo(
-                "mallow: warning: anyone in the network can read along: put a proxy with https before it.", err=True
-            )
-
-        def show_links(base: str, stop: Any) -> None:
-            links = annotate.make_links(store, base, names, days=days)
-            click.echo(f"study: {links.study}{'  (by invitation)' if invited_only else ''}")
-            click.echo(f"owner: {links.owner}")
-            if names:
-                click.echo(links.to_csv(), nl=False)
-            sys.stdout.flush()
-
-        settings = annotate.Settings(open_link=not invited_only, completion_code=completion_code)
-        annotate.serve(store, study, address, settings, ready=show_links)
-    finally:
-        store.close()
+        return dict(Ranking.from_json(Path(path).expanduser().read_text(encoding="utf-8")).scores)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: is not a ranking: {error} Save one with: mallow rank ... --format json") from error
 
 
 study_group.add_command(design_command)
-COMMANDS = (study_group, annotate_command)
+study_group.add_command(plan_command)
+COMMANDS = (study_group,)
