@@ -14,7 +14,7 @@ from typing import NoReturn
 import click
 
 from mallow._optional import did_you_mean
-from mallow.cli import _annotate, _baselines, _embed, _evaluate, _explain, _generate, _report, _study
+from mallow.cli import _annotate, _baselines, _embed, _evaluate, _explain, _generate, _human, _report, _study
 from mallow.cli._printing import show_warning
 from mallow.errors import EstimateWarning, InputError
 
@@ -48,7 +48,7 @@ def cli() -> None:
     """How far are a generative model's samples from the data they should match?"""
 
 
-for _module in (_evaluate, _baselines, _report, _explain, _generate, _embed, _study, _annotate):
+for _module in (_evaluate, _baselines, _report, _explain, _generate, _embed, _study, _annotate, _human):
     for _command in _module.COMMANDS:
         cli.add_command(_command)
 

@@ -4,6 +4,8 @@ from mallow.human._agreement import krippendorff_alpha
 from mallow.human._annotator_table import Annotator, Annotators
 from mallow.human._annotators import check_annotators
 from mallow.human._bradley_terry import bradley_terry
+from mallow.human._correlate import correlate
+from mallow.human._correlations import Correlation, Correlations
 from mallow.human._judged_ranking import JudgedRanking
 from mallow.human._judges import rank_with_judges
 from mallow.human._rank import EFFECTS, TIES, rank, rank_all
@@ -29,6 +31,8 @@ __all__ = [
     "AllPairs",
     "Annotator",
     "Annotators",
+    "Correlation",
+    "Correlations",
     "DOptimal",
     "Example",
     "Form",
@@ -53,6 +57,7 @@ __all__ = [
     "Votes",
     "bradley_terry",
     "check_annotators",
+    "correlate",
     "design_study",
     "krippendorff_alpha",
     "picture_folder",

@@ -87,7 +87,9 @@ def _gap(measured: Measured, reference: str) -> Measured:
     ideal = measured.values[reference]
     systems = tuple(name for name in measured.values if name != reference)
     values, covariance = measured.take(systems)
-    return Measured({name: -abs(float(v) - ideal) for name, v in zip(systems, values, strict=True)}, covariance)
+    # Ten digits: 0.003 − 0.002 and 0.001 are one distance.
+    gaps = {name: float(f"{-abs(float(v) - ideal):.10g}") for name, v in zip(systems, values, strict=True)}
+    return Measured(gaps, covariance)
 
 
 def _from_comparison(comparison: Comparison) -> dict[str, Measured]:
