@@ -86,8 +86,13 @@ async def _on_form_error(request: Request, error: FormError) -> Response:
 
 
 async def _on_storage_error(request: Request, error: StorageError) -> Response:
-    text = "The answers cannot be reached at the moment. Nothing is lost: please load the page again in a minute."
-    answer = page("message.html", 503, form=None, heading="One moment, please", text=text)
+    """The database is locked, full or away: a form goes back to the annotator, who can send it again."""
+    fields = getattr(request.state, "fields", None)
+    if fields is None:
+        text = "The answers cannot be reached at the moment. Nothing is lost: please load the page again in a minute."
+        answer = page("message.html", 503, form=None, heading="One moment, please", text=text)
+    else:
+        answer = page("again.html", 503, form=None, action=request.url.path, fields=fields)
     answer.headers["Retry-After"] = "10"
     return answer
 

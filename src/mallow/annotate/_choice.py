@@ -50,15 +50,15 @@ def choose(study: Study, annotator: str, history: Sequence[Given], full: Collect
         return None
     judged = sum(given.state in ("done", "late") for given in history)
     number = judged + 1  # of the pair to come
-    if study.gold and _is_turn(number, study.checks.gold_every, f"gold {annotator}"):
-        seen = {given.task for given in history if given.kind == "gold"}
+    seen = {given.task for given in history if given.kind == "gold"}
+    if len(seen) < _turns(number, study.checks.gold_every, f"gold {annotator}"):
         order = sorted((task.id for task in study.gold), key=lambda id_: _hash(f"{annotator} {id_}"))
         unseen = [id_ for id_ in order if id_ not in seen]
         if unseen:
             return Choice(unseen[0], "gold", swapped=False)
-    if _is_turn(number, study.checks.repeat_every, f"repeat {annotator}"):
+    again = {given.task for given in history if given.kind == "repeat"}
+    if len(again) < _turns(number, study.checks.repeat_every, f"repeat {annotator}"):
         done = [given.task for given in history if given.kind == "task" and given.state == "done"]
-        again = {given.task for given in history if given.kind == "repeat"}
         old = [id_ for id_ in done[: max(0, len(done) - _APART)] if id_ not in again]
         if old:
             return Choice(old[_hash(f"{annotator} {number}") % len(old)], "repeat", swapped=True)
@@ -81,11 +81,12 @@ def _regular(study: Study, history: Sequence[Given], full: Collection[str]) -> T
     return best
 
 
-def _is_turn(number: int, every: int, salt: str) -> bool:
-    """Whether a check comes at this number: once in `every`, at a place of its own for each annotator."""
-    if every <= 1:
-        return every == 1
-    return number % every == 1 + _hash(salt) % (every - 1)
+def _turns(number: int, every: int, salt: str) -> int:
+    """How many checks are due up to the pair with this number: one in `every`, at places of each annotator's own."""
+    if not every:
+        return 0
+    first = 1 + _hash(salt) % every
+    return 0 if number < first else (number - first) // every + 1
 
 
 def _hash(text: str) -> int:

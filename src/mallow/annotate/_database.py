@@ -49,8 +49,11 @@ class Execute(Protocol):
 class Database(Protocol):
     """A database in which each transaction sees all earlier ones."""
 
-    def transaction(self) -> Any:
-        """A context that yields an `Execute`; it is committed at the end, and undone if the block raises."""
+    def transaction(self, *, write: bool = True) -> Any:
+        """A context that yields an `Execute`; it is committed at the end, and undone if the block raises.
+
+        One that writes waits for all others; one that only reads does not.
+        """
 
     def close(self) -> None:
         """Close the connection."""
@@ -97,11 +100,11 @@ class _SQLite:
         self._lock = threading.Lock()
 
     @contextmanager
-    def transaction(self) -> Iterator[Execute]:
+    def transaction(self, *, write: bool = True) -> Iterator[Execute]:
         """See `Database`."""
         with self._lock:
             try:
-                self._connection.execute("BEGIN IMMEDIATE")
+                self._connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
                 yield lambda statement, values=(): self._connection.execute(statement, values).fetchall()
                 self._connection.execute("COMMIT")
             except sqlite3.OperationalError as error:
@@ -128,13 +131,14 @@ class _Postgres:
         self._lock = threading.Lock()
 
     @contextmanager
-    def transaction(self) -> Iterator[Execute]:
+    def transaction(self, *, write: bool = True) -> Iterator[Execute]:
         """See `Database`."""
         with self._lock:
             try:
                 with self._connect().transaction():
                     cursor = self._connection.cursor()
-                    cursor.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+                    if write:
+                        cursor.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
 
                     def execute(statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
                         cursor.execute(statement.replace("?", "%s"), values)

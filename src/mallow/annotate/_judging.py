@@ -14,7 +14,7 @@ from starlette.responses import FileResponse, RedirectResponse, Response
 from mallow.annotate._guard import FormError
 from mallow.annotate._pages import page
 from mallow.annotate._settings import Settings
-from mallow.annotate._store import Annotator, Assignment, Finished, StorageError, Store
+from mallow.annotate._store import Annotator, Assignment, Finished, Store
 from mallow.annotate._visitors import Visitors
 from mallow.human import Task
 
@@ -58,10 +58,7 @@ class Judging:
             return await self._show(annotator, assignment, answers, status=422, missing=missing)
         seconds = _visible_seconds(fields.get("seconds", ""), time.time() - shown)
         submit = self._store.submit
-        try:
-            state = await run_in_threadpool(submit, annotator.id, place, fields["page"], answers, seconds, time.time())
-        except StorageError:
-            return await self._not_saved(request, fields)
+        state = await run_in_threadpool(submit, annotator.id, place, fields["page"], answers, seconds, time.time())
         if state is None:
             raise HTTPException(404, "This pair is not one of yours.")
         return RedirectResponse("/", 303)
@@ -74,12 +71,7 @@ class Judging:
             raise FormError(422, "Please choose a reason for skipping the pair. Nothing was changed.")
         note = " ".join(fields.get("note", "").split())[:_LONGEST_REASON]
         text = f"{reason}: {note}" if note else reason
-        try:
-            state = await run_in_threadpool(
-                self._store.skip, annotator.id, request.path_params["place"], text, time.time()
-            )
-        except StorageError:
-            return await self._not_saved(request, fields)
+        state = await run_in_threadpool(self._store.skip, annotator.id, request.path_params["place"], text, time.time())
         if state is None:
             raise HTTPException(404, "This pair is not one of yours.")
         return RedirectResponse("/", 303)
@@ -138,13 +130,6 @@ class Judging:
             reasons=_SKIP_REASONS,
             longest_reason=_LONGEST_REASON,
         )
-
-    async def _not_saved(self, request: Request, fields: dict[str, str]) -> Response:
-        """The database is locked or full: the answers go back to the annotator, who can send them again."""
-        kept = {name: value for name, value in fields.items() if len(value) <= _LONGEST_REASON}
-        answer = page("again.html", 503, form=self._study.form, action=request.url.path, fields=kept)
-        answer.headers["Retry-After"] = "10"
-        return answer
 
     async def _assignment(self, annotator: Annotator, request: Request) -> Assignment | None:
         place = request.path_params["place"]

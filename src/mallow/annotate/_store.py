@@ -107,7 +107,7 @@ class Store:
 
     def is_open(self) -> bool:
         """Whether pairs are given out."""
-        with self._database.transaction() as execute:
+        with self._database.transaction(write=False) as execute:
             return _is_open(execute)
 
     def set_open(self, wanted: bool) -> None:
@@ -136,7 +136,7 @@ class Store:
 
     def annotator(self, id_: str) -> Annotator | None:
         """An annotator by id."""
-        with self._database.transaction() as execute:
+        with self._database.transaction(write=False) as execute:
             rows = execute("SELECT id, name, source, ready FROM annotators WHERE id = ?", (id_,))
         if not rows:
             return None
@@ -232,14 +232,14 @@ class Store:
 
     def progress(self, annotator: str) -> tuple[int, int]:
         """How many pairs the annotator has judged, and of how many at most."""
-        with self._database.transaction() as execute:
+        with self._database.transaction(write=False) as execute:
             states = "SELECT COUNT(*) FROM assignments WHERE annotator = ? AND state IN ('done', 'late')"
             judged = execute(states, (annotator,))[0][0]
         return int(judged), self.study.per_annotator or len(self.study.tasks)
 
     def last_place(self, annotator: str) -> int | None:
         """The annotator's latest pair that can be looked at again."""
-        with self._database.transaction() as execute:
+        with self._database.transaction(write=False) as execute:
             query = "SELECT MAX(place) FROM assignments WHERE annotator = ? AND state IN ('done', 'late', 'skipped')"
             place = execute(query, (annotator,))[0][0]
         return None if place is None else int(place)
@@ -251,7 +251,7 @@ class Store:
             "assignments": ("annotator, place, task, kind, swapped, state, expires, reason", "annotator, place"),
             "submissions": ("annotator, place, number, page, answers, seconds, received", "annotator, place, number"),
         }
-        with self._database.transaction() as execute:
+        with self._database.transaction(write=False) as execute:
             return {
                 table: [
                     dict(zip(columns.split(", "), row, strict=True))
@@ -261,6 +261,8 @@ class Store:
             }
 
     def _find(self, execute: Execute, annotator: str, place: int) -> tuple[Any, ...] | None:
+        if not 0 < place < 1 << 31:  # what a column holds
+            return None
         columns = "task, kind, swapped, state, expires"
         rows = execute(f"SELECT {columns} FROM assignments WHERE annotator = ? AND place = ?", (annotator, place))
         return rows[0] if rows and rows[0][0] in self._tasks else None

@@ -76,6 +76,7 @@ class Visitors:
     async def posted(self, request: Request, limits: Limits) -> tuple[Annotator, dict[str, str]]:
         """Who sent a form, and its fields, if it came from our own page."""
         fields = await read_form_fields(request, limits)
+        request.state.fields = fields  # sent back if they cannot be saved
         annotator = await self.known(request)
         if not same_origin(request) or not self.csrf_matches(annotator.id, fields.get("csrf", "")):
             raise FormError(
