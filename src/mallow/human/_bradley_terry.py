@@ -104,15 +104,15 @@ def connection_caveats(wins: Floats, names: Sequence[str], what: str) -> tuple[C
     strong = components(wins, strong=True)
     if len(strong) == 1:
         return ()
-    text = []
+    never_lost, never_won = [], []
     for part in strong:
         rest = [i for i in range(len(names)) if i not in part]
         if not wins[np.ix_(rest, part)].any():
-            text.append(f"{_some(names, part)} never lost to the other systems")
+            never_lost.append(f"{_some(names, part)} never lost to the other systems")
         elif not wins[np.ix_(part, rest)].any() and len(strong) > 2:
-            text.append(f"{_some(names, part)} never won against the other systems")
+            never_won.append(f"{_some(names, part)} never won against the other systems")
     message = (
-        f"{'; '.join(text)}: the votes set no limit to these differences. A weak penalty (a normal prior with a standard "
+        f"{'; '.join([*never_lost, *never_won])}: the votes set no limit to these differences. A weak penalty (a normal prior with a standard "
         f"deviation of {SCALE / _RIDGE**0.5:.0f} points) keeps the scores finite; they and their intervals depend on it. "
         "Collect more votes."
     )

@@ -17,7 +17,7 @@ __all__ = ["worst_case_spearman"]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-_EQUAL = 1e-9  # ends this close, as a share of the range of all ends, are one value: printed decimals are not exact in binary
+_EQUAL = 1e-12  # ends this close, as a share of the largest one, are one value: decimals are not exact in binary
 _DEEP = 14  # chosen: with more open choices than this at one place, one of them is tried both ways
 
 
@@ -88,7 +88,7 @@ def _places(low: Floats, high: Floats) -> tuple[Ints, Ints]:
     ends = np.concatenate([low, high])
     order = np.argsort(ends, kind="stable")
     gaps = np.diff(ends[order], prepend=ends[order[0]])
-    steps = np.cumsum(gaps > _EQUAL * max(float(np.ptp(ends)), 1e-300))
+    steps = np.cumsum(gaps > _EQUAL * float(np.abs(ends).max()))
     places = np.empty(len(ends), dtype=np.int64)
     places[order] = steps
     return places[: len(low)], places[len(low) :]
