@@ -92,18 +92,20 @@ def test_every_help_has_an_example(mallow):
 
 
 def test_examples_run(mallow, home):
-    """The example in the help of each command, with our files; that of `demo` takes a minute and has its own test."""
+    """The example in the help of each command, with our files; `demo` and `annotate` run for long and have their own tests."""
     names = {"small": "near", "large": "far", "model": "far", "new": "far", "result": "before"}
     _, before, _ = mallow(f"score human.jsonl near.jsonl {EMBED} -q --format json")
     (home / "before.json").write_text(before)
     for name in cli.cli.commands:
-        if name == "demo":
+        if name in ("demo", "annotate"):
             continue
         _, out, _ = mallow(name, "--help")
         example = re.search(rf"Example:\n +mallow ({name}.*(\n +.*)*)", out)[1]
         for old, new in names.items() if name != "generate" else ():
             example = re.sub(rf"\b{old}\.(jsonl|json)\b", rf"{new}.\1", example)
-        more = {"cache": "", "generate": "-q"}.get(name, "-q -e letters:letters")
+        more = {"cache": "", "generate": "-q", "study": "-q --per-pair 9 --length 8-20"}.get(
+            name, "-q -e letters:letters"
+        )
         code, _, err = mallow(f"{example} {more}")
         assert code == (3 if name == "check" else 0), (example, err)  # the model of `check` is worse
 

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mallow
+from mallow import human
 from mallow.errors import Caveat, InputError, warn_about
 from mallow.generate import GenerationPlan, NGram
 from mallow.results import (
@@ -59,13 +60,20 @@ def make(kind, folder):
         return mallow.audit_embedder(texts(200, 1), letters, repeats=1)
     if kind == "baselines":
         return mallow.baselines.table(x, {"a": a, "b": b}, repeats=1)
+    if kind == "study":
+        prompts = [f"This is the beginning of story number {i}, in which" for i in range(20)]
+        samples = [mallow.Samples(texts=texts(20, seed), prompts=prompts) for seed in (1, 2, 3)]
+        design = human.StudyDesign(human.AllPairs(5), human.TextWindow(3, 9))
+        return human.design_study(samples[0], {"a": samples[1], "b <i>": samples[2]}, design)
+    if kind == "vote plan":
+        return human.plan_votes({"a": 60.0, "b <i>": 0.0})
     model = NGram.fit(texts(100, 1), order=2)
     decoders = ["nucleus:0.5,0.9"]
     plan = GenerationPlan(max_new=4)
     return mallow.sweep(texts(100, 2), model, decoders, folder, plan, tokens=2, embedder=letters, repeats=1)
 
 
-KINDS = ["score", "comparison", "check", "plan", "diagnosis", "audit", "baselines", "sweep"]
+KINDS = ["score", "comparison", "check", "plan", "diagnosis", "audit", "baselines", "study", "vote plan", "sweep"]
 
 
 @pytest.fixture(scope="module", params=KINDS)

@@ -145,14 +145,14 @@ _check_options = bundle(
     "study",
     cls=_StudyGroup,
     short_help="Design a study with people; `study plan`: how many votes it needs.",
-    subcommand_metavar="REFERENCE NAME=PATH... | plan ...",
+    subcommand_metavar="REFERENCE NAME=PATH... | plan NAME=SCORE...",
+    epilog="\b\nExample:\n  mallow study human.jsonl small=small.jsonl large=large.jsonl --out study.json",
 )
 def study_group() -> None:
     """Design a study in which people compare systems with the reference and with each other.
 
-    \b
-    mallow study REFERENCE NAME=PATH...   writes a study for `mallow annotate` (mallow study design --help)
-    mallow study plan NAME=SCORE...       says how many votes it needs (mallow study plan --help)
+    `mallow study REFERENCE NAME=PATH...` is `mallow study design REFERENCE NAME=PATH...`: it writes a study for
+    `mallow annotate`. `mallow study plan` says how many votes it needs. Each has its own --help.
     """
 
 
