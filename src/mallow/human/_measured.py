@@ -101,9 +101,18 @@ def _from_comparison(comparison: Comparison) -> dict[str, Measured]:
         published[name] = (score.mauve, spread)
         if "mauve" in score.certified:
             one = score.certified["mauve"]
-            certified[name] = (one.value, (one.high - one.value) / 1.645)
+            certified[name] = (one.value, (one.high - one.value) / 1.645, one.high >= 1.0)
     made = {"published MAUVE": Measured.independent(published)}
-    return made | ({"certified MAUVE": Measured.independent(certified)} if len(certified) == len(published) else {})
+    return made | ({"certified MAUVE": _from_limits(certified)} if len(certified) == len(published) else {})
+
+
+def _from_limits(certified: Mapping[str, tuple[float, float, bool]]) -> Measured:
+    """Values with errors from their limits. A limit cut off at 1 hides the error: that of the other systems takes its place."""
+    whole = [std for _, std, cut in certified.values() if not cut]
+    usual = float(np.mean(whole)) if whole else 0.0
+    return Measured.independent(
+        {name: (value, max(std, usual) if cut else std) for name, (value, std, cut) in certified.items()}
+    )
 
 
 def _from_baselines(table: Table) -> dict[str, Measured]:

@@ -134,7 +134,7 @@ class Ranking(Result):
         return f"Ranking({scores}; {self.votes:g} votes)"
 
     def __str__(self) -> str:
-        lines = [self.verdict, self.summary, "", self.table()]
+        lines = [self._headline(), self.summary, "", self.table()]
         lines += [*([""] if self.effects else []), *self.effect_lines(), "", self.fit_sentence]
         return "\n".join([*lines, *(f"caveat: {line}" for line in self.caveat_lines())])
 
@@ -154,16 +154,15 @@ class Ranking(Result):
     @property
     def verdict(self) -> str:
         """What can be said about the order, in one sentence."""
-        asked = f" ({self.question})" if self.question else ""
         significant = sum(one.significant for one in self.differences)
         told = f"{significant} of {len(self.differences)} pairs of systems can be told apart."
         if self.winner is not None:
-            return f"People prefer {self.winner} to every other system{asked}; {told}"
+            return f"People prefer {self.winner} to every other system; {told}"
         if len(self.best) == len(self.scores):
-            return f"No system is significantly better than all others{asked}; {told}"
+            return f"No system is significantly better than all others; {told}"
         if len(self.best) > 4:
-            return f"{len(self.best)} systems share the first place{asked}; {told}"
-        return f"{join_names(self.best)} share the first place{asked}; {told}"
+            return f"{len(self.best)} systems share the first place; {told}"
+        return f"{join_names(self.best)} share the first place; {told}"
 
     @property
     def summary(self) -> str:
@@ -180,6 +179,8 @@ class Ranking(Result):
         if self.misfit is None:
             return "The fit cannot be checked: there are no more pairs of systems than scores."
         worst = [one for one in self.checks if one.adjusted < _LEVEL]
+        if not worst and self.misfit < _LEVEL:
+            return f"The scores do not explain the votes as a whole ({p_text(self.misfit)}), but no single pair deviates significantly."
         if not worst:
             return (
                 f"The scores explain the pairs ({p_text(self.misfit)} for the whole; no pair deviates significantly)."
@@ -211,7 +212,7 @@ class Ranking(Result):
         return {"winner": self.winner, "verdict": self.verdict}
 
     def _headline(self) -> str:
-        return self.verdict
+        return f"{self.question}: {self.verdict}" if self.question else self.verdict
 
     def _table(self) -> TableData:
         letters = {
