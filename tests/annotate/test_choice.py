@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from annotation_page import make_study
-from mallow.annotate._choice import Choice, Given, choose
+from mallow.annotate._choice import Choice, Given, Queue
 from mallow.human import QualityChecks
 
 PLAIN = make_study(per_pair=6, systems=3)
@@ -16,9 +16,9 @@ CHECKED = make_study(per_pair=20, systems=1, checks=QualityChecks(5, 4, 5))
 
 def judge(study, annotator, count, full=()):
     """What an annotator gets who answers everything."""
-    history, choices = [], []
+    history, choices, queue = [], [], Queue(study)
     for _ in range(count):
-        choice = choose(study, annotator, history, full)
+        choice = queue.choose(annotator, history, full.__contains__)
         if choice is None:
             break
         choices.append(choice)
@@ -70,8 +70,8 @@ def test_checks_do_not_come_at_the_same_places_for_all():
 
 
 def test_a_skipped_pair_is_not_given_again():
-    first = choose(PLAIN, "ann", [], ())
-    again = choose(PLAIN, "ann", [Given(first.task, "task", "skipped")], ())
+    first = Queue(PLAIN).choose("ann", [], ().__contains__)
+    again = Queue(PLAIN).choose("ann", [Given(first.task, "task", "skipped")], ().__contains__)
     assert again.task != first.task
     assert isinstance(again, Choice)
 
@@ -82,3 +82,19 @@ def test_checks_all_the_time(every):
     kinds = [choice.kind for choice in judge(study, "ann", 50)]
     assert kinds.count("task") == 3  # it ends
     assert kinds.count("gold") <= 2
+
+
+@given(st.lists(st.sampled_from([task.id for task in PLAIN.tasks]), unique=True))
+def test_tasks_that_are_finished_are_not_looked_at_again(finished):
+    queue, asked = Queue(PLAIN), []
+    for task in finished:
+        queue.finish(task)
+
+    def is_full(task):
+        asked.append(task)
+        return False
+
+    choice = queue.choose("ann", [], is_full)
+    assert set(asked).isdisjoint(finished)
+    rest = [task.id for task in PLAIN.tasks if task.id not in finished]
+    assert choice == (Choice(rest[0], "task", False) if rest else None)

@@ -9,13 +9,14 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
+from mallow.annotate._database import StorageError
 from mallow.annotate._entrance import Entrance
 from mallow.annotate._guard import FormError, Guard
 from mallow.annotate._judging import Judging
 from mallow.annotate._owner import owner_routes
 from mallow.annotate._pages import asset, page
 from mallow.annotate._settings import Settings
-from mallow.annotate._store import StorageError, Store
+from mallow.annotate._store import Store
 from mallow.annotate._visitors import Visitors
 
 __all__ = ["make_app"]

@@ -28,6 +28,7 @@ _SCHEMA = (
         swapped INTEGER NOT NULL, state TEXT NOT NULL, expires DOUBLE PRECISION NOT NULL, reason TEXT,
         PRIMARY KEY (annotator, place), UNIQUE (annotator, task, kind))""",
     "CREATE INDEX IF NOT EXISTS assignments_by_task ON assignments (task, kind, state, expires)",
+    "CREATE INDEX IF NOT EXISTS assignments_by_state ON assignments (state, expires)",
     """CREATE TABLE IF NOT EXISTS submissions (
         annotator TEXT NOT NULL, place INTEGER NOT NULL, number INTEGER NOT NULL, page TEXT NOT NULL, answers TEXT NOT NULL,
         seconds DOUBLE PRECISION NOT NULL, received DOUBLE PRECISION NOT NULL, PRIMARY KEY (annotator, place, number),

@@ -11,8 +11,9 @@ from starlette.responses import RedirectResponse, Response
 
 from mallow.annotate._guard import read_form_fields, same_origin
 from mallow.annotate._pages import page
+from mallow.annotate._people import Annotator, Finished
 from mallow.annotate._settings import Settings
-from mallow.annotate._store import Annotator, Finished, Store
+from mallow.annotate._store import Store
 from mallow.annotate._visitors import Visitors, crowd_identity
 
 __all__ = ["Entrance"]

@@ -13,8 +13,9 @@ from starlette.responses import FileResponse, RedirectResponse, Response
 
 from mallow.annotate._guard import FormError
 from mallow.annotate._pages import page
+from mallow.annotate._people import Annotator, Assignment, Finished
 from mallow.annotate._settings import Settings
-from mallow.annotate._store import Annotator, Assignment, Finished, Store
+from mallow.annotate._store import Store
 from mallow.annotate._visitors import Visitors
 from mallow.human import Task
 

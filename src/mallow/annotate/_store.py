@@ -4,64 +4,17 @@ from __future__ import annotations
 
 import json
 import secrets
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any
 
-from mallow.annotate._choice import Given, choose
-from mallow.annotate._database import Database, Execute, StorageError, open_database
+from mallow.annotate._choice import Given, Queue
+from mallow.annotate._database import Database, Execute, open_database
+from mallow.annotate._people import Annotator, Assignment, Finished
 from mallow.annotate._tokens import Signer, new_secret
 from mallow.errors import InputError
 from mallow.human import Study
 
-__all__ = ["Annotator", "Assignment", "Finished", "StorageError", "Store", "open_store"]
-
-
-@dataclass(frozen=True)
-class Annotator:
-    """A person who takes part. `id` is random and goes into exports; `name` is for the owner's eyes."""
-
-    id: str
-    name: str
-    source: str
-    ready: bool
-
-
-@dataclass(frozen=True)
-class Assignment:
-    """A pair in the hands of an annotator.
-
-    Attributes
-    ----------
-    place : int
-        1 for the annotator's first pair.
-    task : str
-    kind : str
-        "task", "gold" or "repeat".
-    swapped : bool
-        Whether the sides are exchanged.
-    state : str
-        "open", "done", "skipped", "late" (answered after the time-out, when the quota was full) or "lost" (not answered, and
-        given to somebody else).
-    answers : dict
-        The latest answers by question; empty if there are none.
-    back : int or None
-        The place before it.
-    """
-
-    place: int
-    task: str
-    kind: str
-    swapped: bool
-    state: str
-    answers: dict[str, int]
-    back: int | None
-
-
-@dataclass(frozen=True)
-class Finished:
-    """There is no pair for the annotator: "limit", "all done", "waiting" (others have the rest) or "closed"."""
-
-    reason: str
+__all__ = ["Store", "open_store"]
 
 
 def open_store(url: str, study: Study, *, lease: float = 1800.0) -> Store:
@@ -94,7 +47,8 @@ class Store:
     def __init__(self, database: Database, study: Study, signer: Signer, lease: float) -> None:
         self.study, self.signer, self.lease = study, signer, lease
         self._database = database
-        self._tasks = {task.id: task for task in (*study.tasks, *study.gold)}
+        self._tasks = {task.id for task in (*study.tasks, *study.gold)}
+        self._queue = Queue(study)
 
     @property
     def owner_token(self) -> str:
@@ -156,7 +110,7 @@ class Store:
             for place, task, kind, state, expires in rows:
                 if state != "open":
                     continue
-                if kind == "task" and expires <= now and task in self._full(execute, now):
+                if kind == "task" and expires <= now and self._held(execute, task, now, annotator) >= self.study.votes:
                     self._set_state(execute, annotator, place, "lost")
                     continue
                 self._renew(execute, annotator, place, expires, now)
@@ -167,7 +121,7 @@ class Store:
                 return Finished("closed")
             if self.study.per_annotator is not None and judged >= self.study.per_annotator:
                 return Finished("limit")
-            choice = choose(self.study, annotator, history, self._full(execute, now))
+            choice = self._queue.choose(annotator, history, self._fullness(execute, now))
             if choice is None:
                 others = execute("SELECT 1 FROM assignments WHERE state = 'open' AND expires > ? LIMIT 1", (now,))
                 return Finished("waiting" if others else "all done")
@@ -184,7 +138,11 @@ class Store:
             if row is None or row[3] == "lost":
                 return None
             if row[3] == "open":
-                if row[1] == "task" and row[4] <= now and row[0] in self._full(execute, now):
+                if (
+                    row[1] == "task"
+                    and row[4] <= now
+                    and self._held(execute, row[0], now, annotator) >= self.study.votes
+                ):
                     self._set_state(execute, annotator, place, "lost")
                     return None
                 self._renew(execute, annotator, place, row[4], now)
@@ -214,7 +172,7 @@ class Store:
                 columns = "annotator, place, number, page, answers, seconds, received"
                 execute(f"INSERT INTO submissions ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?)", values)
             if state not in ("done", "late"):
-                held = self._held(execute, task, now, besides=annotator)
+                held = self._held(execute, task, now, annotator)
                 state = "done" if kind != "task" or held < self.study.votes else "late"
                 self._set_state(execute, annotator, place, state)
             return str(state)
@@ -267,13 +225,24 @@ class Store:
         rows = execute(f"SELECT {columns} FROM assignments WHERE annotator = ? AND place = ?", (annotator, place))
         return rows[0] if rows and rows[0][0] in self._tasks else None
 
-    def _full(self, execute: Execute, now: float) -> set[str]:
-        """Tasks whose votes are all given or in the hands of annotators."""
-        counted = """SELECT task FROM assignments WHERE kind = 'task' AND (state = 'done' OR (state = 'open' AND expires > ?))
-            GROUP BY task HAVING COUNT(*) >= ?"""
-        return {row[0] for row in execute(counted, (now, self.study.votes))}
+    def _fullness(self, execute: Execute, now: float) -> Callable[[str], bool]:
+        """Tells whether the votes of a task are all given or in the hands of annotators."""
+        lent = """SELECT task, COUNT(*) FROM assignments WHERE state = 'open' AND expires > ? AND kind = 'task' GROUP BY task"""
+        held = dict(execute(lent, (now,)))
+        given = "SELECT COUNT(*) FROM assignments WHERE task = ? AND kind = 'task' AND state = 'done'"
 
-    def _held(self, execute: Execute, task: str, now: float, *, besides: str) -> int:
+        def is_full(task: str) -> bool:
+            if held.get(task, 0) >= self.study.votes:
+                return True
+            done = execute(given, (task,))[0][0]
+            if done >= self.study.votes:
+                self._queue.finish(task)
+            return bool(done + held.get(task, 0) >= self.study.votes)
+
+        return is_full
+
+    def _held(self, execute: Execute, task: str, now: float, besides: str) -> int:
+        """How many others have judged a task, or have it in hand."""
         counted = """SELECT COUNT(*) FROM assignments WHERE task = ? AND kind = 'task' AND annotator <> ?
             AND (state = 'done' OR (state = 'open' AND expires > ?))"""
         return int(execute(counted, (task, besides, now))[0][0])

@@ -10,8 +10,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from mallow.annotate._guard import FormError, read_form_fields, same_origin
+from mallow.annotate._people import Annotator
 from mallow.annotate._settings import Limits
-from mallow.annotate._store import Annotator, Store
+from mallow.annotate._store import Store
 
 __all__ = ["Visitors", "crowd_identity"]
 
