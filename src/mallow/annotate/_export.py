@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from mallow.annotate._store import Store
-from mallow.human import Study, Task, Vote
+from mallow.human import Study, Task, Vote, krippendorff_alpha
 
 __all__ = ["Overview", "annotator_table", "export_votes", "overview", "votes_text"]
 
@@ -69,7 +69,8 @@ class Overview:
         For each annotator: id, name, source, judged, skipped, late, seconds (median), gold, gold_right, repeats, repeats_same.
     agreement : list of dict
         For each question: among annotators who judged the same pair, the share of pairs of answers that prefer the same side
-        (None without such pairs), and how many there are; the same for repeats and for gold pairs.
+        (None without such pairs), how many there are, and Krippendorff's α of the five options; the same share for repeats
+        and for gold pairs.
     seconds : tuple of float or None
         Lower quartile, median and upper quartile of the time per pair.
     skips : list of (reason, count)
@@ -205,6 +206,9 @@ def _agreement(question: str, votes: tuple[Vote, ...]) -> dict[str, Any]:
         "question": question,
         "share": agreeing / pairs if pairs else None,
         "pairs": pairs,
+        "alpha": krippendorff_alpha([[vote.answer for vote in group] for group in groups.values()], "ordinal")
+        if pairs
+        else None,
         "repeats": len(same),
         "repeats_same": sum(same),
         "gold": len(gold),

@@ -161,6 +161,25 @@ TEXT_FORM = Form(
 )
 """The form of the published study of texts."""
 
+# Described in words: a form travels without pictures.
+_PICTURE_EXAMPLES = (
+    Example(
+        context="",
+        left="A street in the rain. The letters on the shop signs can be read, and all reflections lie below their lamps.",
+        right="A street in the rain. The letters on the signs belong to no alphabet, and one lamp post ends in mid-air.",
+        answers={"real": -2, "appealing": -1},
+        why="Letters that cannot be read and things that end in mid-air give B away. Both are nice to look at; A a little more.",
+    ),
+    Example(
+        context="",
+        left="A blurred snapshot of a dog that turns its head, badly lit.",
+        right="A brilliant portrait of a dog in evening light. It has five legs.",
+        answers={"real": -2, "appealing": 1},
+        why="A is a bad photograph, but a photograph; no dog has five legs. B is still the more beautiful picture: the questions "
+        "may have different answers.",
+    ),
+)
+
 IMAGE_FORM = Form(
     title="Which picture is better?",
     task="You see two pictures, A and B. One or both of them were made by a computer program. Choose which of the two is more "
@@ -174,5 +193,6 @@ IMAGE_FORM = Form(
         Question("real", "Which picture is more likely to be real?"),
         Question("appealing", "Which picture do you like better?", gold=False),
     ),
+    examples=_PICTURE_EXAMPLES,
 )
 """A form for pictures; the paper has no study of them."""
