@@ -176,6 +176,14 @@ def test_comparisons_and_baselines_are_metrics(tmp_path):
     assert all(value <= 0 for own in values.values() for value, _ in own.values())
 
 
+def test_all_three_correlations_are_printed(paper):
+    one = paper.of("MAUVE*", "Sensible")
+    line = next(line for line in str(paper).splitlines() if line.startswith("MAUVE*") and "Sensible" in line)
+    assert f"{one.kendall.value:.3f}" in line
+    assert f"{one.pearson.value:.3f}" in line
+    assert paper.other_table("markdown").startswith("|  |  | Kendall | 95 % | Pearson |")
+
+
 def test_the_picture_of_all(paper):
     figure = paper.figure()
     assert len(figure.axes) == 18

@@ -85,14 +85,15 @@ def rank_command(
 
     target = None if out is None else check_output_file(out, ".json")
     renamed = _columns(columns)
-    everything = read_votes(votes, min_seconds=0.0, columns=renamed)
-    if annotators:
+    if annotators:  # fast answers must be there to be seen
+        everything = read_votes(votes, min_seconds=0.0, columns=renamed)
         return _saved(target, check_annotators(_asked(everything, question), min_seconds=min_seconds))
     given = read_votes(votes, min_seconds=min_seconds, columns=renamed)
     if judges:
         return _saved(target, rank_with_judges(given, question=question, rng=rng))
     left_out = set(exclude)
     if exclude_flagged:
+        everything = read_votes(votes, min_seconds=0.0, columns=renamed)
         flagged = set(check_annotators(everything, min_seconds=min_seconds).flagged)
         left_out |= flagged & {vote.annotator for vote in given}
     if question is None and len(given.questions) > 1:

@@ -9,13 +9,15 @@ import numpy as np
 
 from mallow._optional import optional
 from mallow.errors import Caveat, InputError
-from mallow.results import Estimate, Result, TableData, draw
+from mallow.results import Estimate, Result, TableData, draw, p_number, render
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 __all__ = ["Correlation", "Correlations"]
+
+_MOST_ROWS = 24  # chosen: more do not fit a screen; they are in the JSON and in the data frame
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,27 @@ class Correlations(Result):
         lines.append(
             "95 %: of the correlation of the true values of these systems. Worst: metric ± one standard deviation."
         )
-        return "\n".join([*lines, *(f"caveat: {line}" for line in self.caveat_lines())])
+        if len(self.correlations) <= _MOST_ROWS:
+            lines += ["", self.other_table(), ""]
+        return "\n".join([*lines, *(f"caveat: {line}" for line in self.caveat_lines())]).rstrip()
+
+    def other_table(self, form: str = "text") -> str:
+        """Kendall's τ and Pearson's correlation with their 95 % intervals, and the p-value of no association."""
+        rows = [
+            [
+                one.metric,
+                one.criterion,
+                *(
+                    cell
+                    for each in (one.kendall, one.pearson)
+                    for cell in (f"{each.value:.3f}", f"{each.low:.2f} to {each.high:.2f}")
+                ),
+                p_number(one.p_value),
+            ]
+            for one in self.correlations
+        ]
+        head = ["", "", "Kendall", "95 %", "Pearson", "95 %", "p of no association"]
+        return render(form, TableData(head, rows, left=(0, 1)))
 
     def of(self, metric: str, criterion: str) -> Correlation:
         """The correlation of one metric with one criterion."""
