@@ -19,7 +19,8 @@ from mallow.human._study_form import IMAGE_FORM, TEXT_FORM, Example, Form, Quest
 from mallow.human._study_pairs import AllPairs, DOptimal, PairScheme, Star
 from mallow.human._study_prompts import PromptFilter
 from mallow.human._study_texts import TextWindow
-from mallow.human._vote_plan import VoteCosts, VoteGoal, VotePlan, plan_votes
+from mallow.human._vote_goal import VoteCosts, VoteGoal
+from mallow.human._vote_plan import VotePlan, plan_votes
 from mallow.human._votes import Vote, Votes
 from mallow.human._worst_case import worst_case_spearman
 

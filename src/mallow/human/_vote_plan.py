@@ -10,91 +10,24 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mallow._checks import open_unit, positive, seed_from
+from mallow._checks import seed_from
 from mallow.errors import Caveat, InputError, warn_about
 from mallow.human._study_pairs import SCALE, AllPairs, PairScheme, Star
+from mallow.human._vote_goal import VoteCosts, VoteGoal
 from mallow.human._vote_simulation import share_reached
 from mallow.results import Result, TableData, draw
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["VoteCosts", "VoteGoal", "VotePlan", "plan_votes"]
+__all__ = ["VotePlan", "plan_votes"]
 
 _RUNS = 4000  # simulated studies per number of votes; chosen: the power is known to within 0.01
+_PUBLISHED = 90  # votes per pair (paper: sec:a:human-eval:datasheet)
 _MOST = 1_000_000  # votes per pair of systems, beyond which a plan is of no use
 _MANY_HOURS = 1000.0
 
 Array = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class VoteGoal:
-    """What the votes are for.
-
-    Attributes
-    ----------
-    kind : str
-        "apart": the difference between two systems is significant, in the right direction. "ranking": the systems have the
-        right order, significant or not.
-    systems : pair of str or None
-        Which two systems to tell apart; None: the two with the closest scores.
-    power : float
-        The probability with which the goal is to be reached.
-    level : float
-        The level of significance, two-sided.
-
-    Examples
-    --------
-    >>> VoteGoal("ranking", power=0.9)
-    VoteGoal(kind='ranking', systems=None, power=0.9, level=0.05)
-    """
-
-    kind: Literal["apart", "ranking"] = "apart"
-    systems: tuple[str, str] | None = None
-    power: float = 0.8
-    level: float = 0.05
-
-    def __post_init__(self) -> None:
-        if self.kind not in ("apart", "ranking"):
-            raise InputError(f"`kind` must be 'apart' or 'ranking'; got {self.kind!r}.")
-        open_unit("power", self.power, why=" It is a probability, such as 0.8.")
-        open_unit("level", self.level, why=" It is a probability, such as 0.05.")
-
-
-@dataclass(frozen=True)
-class VoteCosts:
-    """What a vote costs. The defaults are those of the paper (sec:a:human-eval:datasheet).
-
-    Attributes
-    ----------
-    seconds : float
-        For one pair with all its questions.
-    wage : float
-        Per hour.
-    currency : str
-
-    Examples
-    --------
-    >>> round(VoteCosts().money(3240))  # 90 votes on each of 36 pairs
-    677
-    """
-
-    seconds: float = 47.0
-    wage: float = 16.0
-    currency: str = "USD"
-
-    def __post_init__(self) -> None:
-        positive("seconds", self.seconds)
-        positive("wage", self.wage)
-
-    def hours(self, votes: float) -> float:
-        """Hours of work."""
-        return votes * self.seconds / 3600.0
-
-    def money(self, votes: float) -> float:
-        """Pay for this work."""
-        return self.hours(votes) * self.wage
 
 
 @dataclass(frozen=True, repr=False)
@@ -147,6 +80,8 @@ class VotePlan(Result):
             f"{self.goal.power:.3g} ({self.power:.3f} in {_RUNS:,} simulated studies).",
             f"That is {self.hours:,.1f} hours of work at {self.costs.seconds:g} s per pair, and {self.money:,.0f} "
             f"{self.costs.currency} at {self.costs.wage:g} per hour.",
+            f"The published {_PUBLISHED} votes per pair reach the goal with probability {dict(self.curve)[_PUBLISHED]:.2f}. "
+            "Votes count as independent: several of one annotator, or on one prompt, tell less.",
         ]
         return "\n".join([*lines, *(f"caveat: {line}" for line in self.caveat_lines())])
 
@@ -256,10 +191,10 @@ def plan_votes(
         return known[count]
 
     count = _smallest(power, goal.power)
-    for factor in (0.25, 0.5, 0.75, 1.5, 2.0):  # for the picture
-        power(max(2, round(count * factor)))
+    for other in (_PUBLISHED, *(max(2, round(count * factor)) for factor in (0.25, 0.5, 0.75, 1.5, 2.0))):
+        power(other)  # for comparison, and for the picture
     votes = count * len(compared)
-    caveats = _doubts(costs, votes, goal)
+    caveats = _doubts(costs, votes)
     warn_about(caveats)
     chosen = goal if tested is None else VoteGoal("apart", (names[tested[0]], names[tested[1]]), goal.power, goal.level)
     hours, money = costs.hours(votes), costs.money(votes)
@@ -323,15 +258,9 @@ def _smallest(power: Any, wanted: float) -> int:
     return high
 
 
-def _doubts(costs: VoteCosts, votes: int, goal: VoteGoal) -> tuple[Caveat, ...]:
-    text = (
-        "the plan counts votes as independent: several votes of one annotator, or on one prompt, tell less. Use many "
-        "annotators and prompts."
-    )
-    caveats = [Caveat("independent votes", text)]
+def _doubts(costs: VoteCosts, votes: int) -> tuple[Caveat, ...]:
     hours = costs.hours(votes)
-    if hours > _MANY_HOURS:
-        caveats.append(
-            Caveat("much work", f"{hours:,.0f} hours of work: ask for a larger difference.", values={"hours": hours})
-        )
-    return tuple(caveats)
+    if hours <= _MANY_HOURS:
+        return ()
+    text = f"{hours:,.0f} hours of work: ask for a larger difference."
+    return (Caveat("much work", text, values={"hours": hours}),)
