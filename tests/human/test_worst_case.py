@@ -68,7 +68,7 @@ def test_branching_changes_nothing(problem):
     except InputError:
         return
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(worst_case, "_DEEP", 1)
+        patch.setattr(worst_case, "_DEEP", 0.5)
         assert worst_case_spearman(mean, std, target) == approx(expected, abs=1e-12)
         patch.setattr(worst_case, "_fix_clear_signs", lambda low, high, *_: (low, high))
         assert worst_case_spearman(mean, std, target) == approx(expected, abs=1e-12)
@@ -107,6 +107,17 @@ def test_thirty_systems_are_quick(width, digits):
     assert (
         value <= min(spearmanr((mean.round(digits) + t * std.round(digits)).round(9), target)[0] for t in tries) + 1e-9
     )
+
+
+@pytest.mark.parametrize("target", [np.arange(30), np.arange(30) % 2, np.arange(30) % 7])
+def test_equal_intervals_are_quick(target):
+    """Thirty systems with one mean and one deviation: no sign is clear, and all orders of two values are possible."""
+    begin = time.perf_counter()
+    value = worst_case_spearman(np.zeros(30), np.ones(30), target)
+    assert time.perf_counter() - begin < 2
+    ranks = np.sort(target)[::-1]
+    halves = [spearmanr(np.arange(30) >= low, ranks)[0] for low in range(1, 30)]  # the lowest targets on top
+    assert value == approx(min(halves))
 
 
 def test_decimals_are_compared_as_decimals():

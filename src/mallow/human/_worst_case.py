@@ -18,7 +18,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 _EQUAL = 1e-12  # ends this close, as a share of the largest one, are one value: decimals are not exact in binary
-_DEEP = 14  # chosen: with more open choices than this at one place, one of them is tried both ways
+_DEEP = 12.0  # chosen: with more than 2^12 states at one place, one interval is tried both ways
 
 
 def worst_case_spearman(mean: Any, std: Any, target: Any) -> float:
@@ -29,8 +29,8 @@ def worst_case_spearman(mean: Any, std: Any, target: Any) -> float:
 
     The minimum is exact. Only systems whose intervals [aᵢ − sᵢ, aᵢ + sᵢ] overlap interact. A sign that is best whatever the
     others are is fixed first. For the rest, a dynamic program goes through the ends of the intervals from low to high and
-    remembers which open intervals have been passed at their low end: the work grows with 2^w, where w is the largest number
-    of undecided intervals that overlap at one place, and not with 2^n. Where w is large, one interval is tried both ways and
+    remembers which open intervals wait for their high end: the work grows with 2^w, where w is the largest number of undecided
+    and different intervals that overlap at one place, and not with 2^n. Where w is large, one interval is tried both ways and
     both parts are solved in the same manner.
 
     Parameters
@@ -97,21 +97,23 @@ def _places(low: Floats, high: Floats) -> tuple[Ints, Ints]:
 def _minimise(low: Ints, high: Ints, weights: Ints, norm: float) -> float:
     """The least correlation; `low == high` marks systems whose sign is fixed."""
     low, high = _fix_clear_signs(low, high, weights, norm)
-    free = np.flatnonzero(low < high)
-    if free.size:
-        covered = [((low[free] <= place) & (place < high[free])) for place in np.unique(low[free])]
-        deepest = max(covered, key=np.count_nonzero)
-        if np.count_nonzero(deepest) > _DEEP:
-            inside = free[deepest]
-            chosen = inside[np.argmax(high[inside] - low[inside])]
-            branches = []
-            for place in (low[chosen], high[chosen]):
-                ends = low.copy(), high.copy()
-                for end in ends:
-                    end[chosen] = place
-                branches.append(_minimise(*ends, weights, norm))
-            return min(branches)
-    return _sweep(low, high, weights, norm)
+    places, depth = np.unique(low[low < high]), 0.0
+    for place in places:
+        # Of k equal intervals only the number of those at the low end matters: k + 1 choices, not 2^k.
+        open_here = np.flatnonzero((low <= place) & (place < high))
+        _, sizes = np.unique(low[open_here] * (high.max() + 1) + high[open_here], return_counts=True)
+        if (size := float(np.log2(sizes + 1).sum())) > depth:
+            depth, deepest = size, open_here
+    if depth <= _DEEP:
+        return _sweep(low, high, weights, norm)
+    chosen = deepest[np.argmax(high[deepest] - low[deepest])]
+    branches = []
+    for place in (low[chosen], high[chosen]):
+        ends = low.copy(), high.copy()
+        for end in ends:
+            end[chosen] = place
+        branches.append(_minimise(*ends, weights, norm))
+    return min(branches)
 
 
 def _fix_clear_signs(low: Ints, high: Ints, weights: Ints, norm: float) -> tuple[Ints, Ints]:
@@ -166,56 +168,48 @@ def _sweep(low: Ints, high: Ints, weights: Ints, norm: float) -> float:
     A state is the set of open intervals that wait for their high end (bits of a mask) and what ties took so far, in twelfths;
     its value is the least numerator. How many values lie below a place follows from the mask.
     """
-    n = len(low)
-    states: dict[int, Floats] = {0: np.zeros(1)}  # ties so far, in twelfths → the least numerator by mask
-    waiting: list[int] = []  # the systems of the mask's bits
-    started = 0
+    n, started = len(low), 0
+    states = {(0, 0): 0.0}
     for place in range(int(high.max()) + 1):
         fixed = np.flatnonzero((low == place) & (high == place))
-        opening = [int(i) for i in np.flatnonzero((low == place) & (high > place))]
-        closing = [i for i in waiting if high[i] == place]
-        bits = np.arange(1 << len(waiting))
-        pending = _count_bits(bits)
-        taken = np.full(len(bits), len(fixed))  # how many values are here, and the sum of their weights
-        weight = np.full(len(bits), float(weights[fixed].sum()))
-        for i in closing:
-            own = (bits >> waiting.index(i)) & 1
-            taken += own
-            weight += own * float(weights[i])
-            pending -= own
-        below = started - pending - taken + len(fixed)  # of those that started, neither waiting nor here
-        kept = [i for i in waiting if i not in closing]
-        group = _project(bits, [waiting.index(i) for i in kept])
-        following: dict[int, Floats] = {}
-        for choice in range(1 << len(opening)):  # bit 1: wait for the high end
-            here = [i for place_of, i in enumerate(opening) if not (choice >> place_of) & 1]
-            count = taken + len(here)
-            cost = (weight + float(weights[here].sum())) * (below + (count + 1) / 2)
-            lost = count**3 - count
-            mask = group | (choice << len(kept))
-            for ties, value in states.items():
-                for more in np.unique(lost):
-                    rows = lost == more
-                    new = following.setdefault(ties + int(more), np.full(1 << (len(kept) + len(opening)), np.inf))
-                    np.minimum.at(new, mask[rows], value[rows] + cost[rows])
-        states = {ties: value for ties, value in following.items() if np.isfinite(value).any()}
-        waiting = kept + opening
-        started += len(fixed) + len(opening)
+        closing = [int(i) for i in np.flatnonzero((low < place) & (high == place))]
+        own, mask_here = float(weights[fixed].sum()), sum(1 << i for i in closing)
+        choices = _choices(np.flatnonzero((low == place) & (high > place)), high, weights)
+        following: dict[tuple[int, int], float] = {}
+        for (mask, ties), value in states.items():
+            ending = mask & mask_here
+            below = started - mask.bit_count()  # of those that started, all that do not wait
+            count = len(fixed) + ending.bit_count()
+            weight = own + sum(float(weights[i]) for i in closing if ending >> i & 1)
+            rest = mask ^ ending
+            for waiting, taken, gained in choices:
+                here = count + taken
+                cost = value + (weight + gained) * (below + (here + 1) / 2)
+                state = rest | waiting, ties + here**3 - here
+                if cost < following.get(state, math.inf):
+                    following[state] = cost
+        states = following
+        started += len(fixed) + int(((low == place) & (high > place)).sum())
     least = math.inf
-    for ties, value in states.items():
+    for (_, ties), value in states.items():
         spread = _spread(n) - ties / 12
         if spread > 0:
-            least = min(least, float(value[0]) / (math.sqrt(spread) * norm))
+            least = min(least, value / (math.sqrt(spread) * norm))
     return least
 
 
-def _count_bits(bits: Ints) -> Ints:
-    return np.bitwise_count(bits).astype(np.int64)
+def _choices(opening: Ints, high: Ints, weights: Ints) -> list[tuple[int, int, float]]:
+    """What the intervals that open at a place may do: the mask of those that wait, how many do not, and their weight.
 
-
-def _project(bits: Ints, positions: list[int]) -> Ints:
-    """The masks with only the bits at these positions, moved together."""
-    out = np.zeros_like(bits)
-    for new, old in enumerate(positions):
-        out |= ((bits >> old) & 1) << new
-    return out
+    Of intervals with the same ends those with the highest target take the low end: exchanging two of them changes nothing but
+    the numerator.
+    """
+    made = [(0, 0, 0.0)]
+    for end in np.unique(high[opening]):
+        group = [int(i) for i in sorted(opening[high[opening] == end], key=lambda i: -weights[i])]
+        options = [
+            (sum(1 << i for i in group[taken:]), taken, float(sum(weights[i] for i in group[:taken])))
+            for taken in range(len(group) + 1)
+        ]
+        made = [(w + waiting, t + taken, g + gained) for w, t, g in made for waiting, taken, gained in options]
+    return made
