@@ -97,7 +97,7 @@ def main() -> None:
         store = annotate.open_study(path)
         ready, state = threading.Event(), {}
 
-        def on_ready(base: str, stop: object) -> None:
+        def on_ready(base: str, _port: int, stop: object) -> None:
             state.update(base=base, stop=stop)
             ready.set()
 

@@ -35,16 +35,16 @@ def serve():
     """Serves a study in this process, on loopback, until the test ends."""
     with contextlib.ExitStack() as stack:
 
-        def start(path: Path, *, lease: float = 1800.0, port: int = 0, **settings: object):
+        def start(path: Path, *, lease: float = 1800.0, port: int = 0, url: str | None = None, **settings: object):
             settings.setdefault("limits", annotate.Limits(rate=1000.0, burst=1000.0))  # tests are faster than people
             store = annotate.open_study(path, lease=lease)
             ready, state = threading.Event(), {}
 
-            def on_ready(base, stop):
-                state.update(base=base, stop=stop)
+            def on_ready(base, port, stop):
+                state.update(port=port, stop=stop)
                 ready.set()
 
-            address = annotate.Address(port=port)
+            address = annotate.Address(port=port, url=url)
             run = threading.Thread(
                 target=annotate.serve,
                 args=(store, path, address, annotate.Settings(**settings)),
@@ -59,7 +59,7 @@ def serve():
                 store.close()
 
             stack.callback(stop)
-            return Served(state["base"], store, stop)
+            return Served(f"http://127.0.0.1:{state['port']}", store, stop)
 
         yield start
 

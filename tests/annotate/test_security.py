@@ -97,11 +97,16 @@ def test_cookies_are_for_the_server_alone(serve, study_file):
         assert headers["location"] in ("/", "/owner")  # the token leaves the address
 
 
-def test_cookies_need_https_where_people_use_it(serve, study_file, monkeypatch):
-    monkeypatch.setattr(annotate.Address, "is_secure", property(lambda self: True))
-    served = serve(study_file())
+def test_behind_a_proxy_with_https(serve, study_file):
+    served = serve(study_file(per_pair=3, systems=1), url="https://study.example.org")
     _, headers, _ = served.person().ask("GET", served.owner_path, follow=False)
     assert "Secure" in headers["set-cookie"]
+    ann = served.person()
+    text = ann.join()
+    good = ann.fields(text)
+    assert ann.post("/pair/1", good, origin="https://study.example.org.evil.example")[0] == 403
+    assert ann.post("/pair/1", good, origin="https://study.example.org", host="127.0.0.1:8000")[0] == 200
+    assert ann.path == "/pair/2"
 
 
 def test_nobody_reads_or_changes_the_answers_of_others(serve, study_file):
@@ -260,5 +265,9 @@ def test_it_listens_on_this_machine_unless_told():
     assert not annotate.Address("study.example.org").is_local
     assert annotate.Address("::1").base(80) == "http://[::1]:80"
     assert annotate.Address(url="https://study.example.org/").base(80) == "https://study.example.org"
-    with pytest.raises(InputError, match=r"`url` must begin with http:// or https://; got 'study\.org'"):
+    with pytest.raises(
+        InputError, match=r"`url` must begin with http:// or https:// and end after the host, .*; got 'study\.org'"
+    ):
         annotate.Address(url="study.org")
+    with pytest.raises(InputError, match="`url` must begin with"):
+        annotate.Address(url="https://example.org/study")

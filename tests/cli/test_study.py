@@ -122,13 +122,13 @@ def start(home, *options):
 def test_annotate_prints_links_and_ends_with_ctrl_c(mallow, home):
     mallow(f"{STUDY} -q")
     (home / "names.txt").write_text("Ann\n\nBob, the builder\n")
-    run = start(home, "--people", "names.txt", "--invited-only", "--url", "https://study.example.org/x")
+    run = start(home, "--people", "names.txt", "--invited-only", "--url", "https://study.example.org")
     try:
         lines = [run.stdout.readline() for _ in range(5)]
-        assert lines[0] == "study: https://study.example.org/x/  (by invitation)\n"
-        assert re.match(r"owner: https://study.example.org/x/owner/[\w-]{32}\n", lines[1])
+        assert lines[0] == "study: https://study.example.org/  (by invitation)\n"
+        assert re.match(r"owner: https://study.example.org/owner/[\w-]{32}\n", lines[1])
         assert lines[2] == "name,link\n"
-        assert re.match(r"Ann,https://study.example.org/x/join/[\w.-]+\n", lines[3])
+        assert re.match(r"Ann,https://study.example.org/join/[\w.-]+\n", lines[3])
         assert lines[4].startswith('"Bob, the builder",https://')
     finally:
         time.sleep(0.5)

@@ -24,7 +24,7 @@ __all__ = ["make_app"]
 
 def make_app(store: Store, settings: Settings) -> ASGIApp:
     """The application of a study."""
-    visitors = Visitors(store, secure=settings.secure)
+    visitors = Visitors(store, settings)
     entrance, judging = Entrance(store, settings, visitors), Judging(store, settings, visitors)
     routes = [
         Route("/", entrance.home),
@@ -39,7 +39,7 @@ def make_app(store: Store, settings: Settings) -> ASGIApp:
         Route("/done", judging.done),
         Route("/health", _health),
         Route("/static/{name}", _static),
-        *owner_routes(store, settings.limits, secure=settings.secure),
+        *owner_routes(store, settings),
     ]
     handlers = {
         HTTPException: _on_http_error,

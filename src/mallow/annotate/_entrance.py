@@ -44,7 +44,7 @@ class Entrance:
     async def join(self, request: Request) -> Response:
         """The form with the name."""
         fields = await read_form_fields(request, self._settings.limits)
-        if not self._settings.open_link or not same_origin(request):
+        if not self._settings.open_link or not same_origin(request, self._settings.url):
             raise HTTPException(403, "Please open the address of the study again.")
         name = " ".join(fields.get("name", "").split())
         if not 0 < len(name) <= _LONGEST_NAME:
@@ -97,7 +97,7 @@ class Entrance:
 
     async def start(self, request: Request) -> Response:
         """The annotator has read them."""
-        annotator, _ = await self._visitors.posted(request, self._settings.limits)
+        annotator, _ = await self._visitors.posted(request)
         await run_in_threadpool(self._store.get_ready, annotator.id, time.time())
         return RedirectResponse("/", 303)
 

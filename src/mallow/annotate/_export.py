@@ -106,7 +106,7 @@ def overview(store: Store) -> Overview:
         given=len(tasks),
         wanted=len(study.tasks) * study.votes,
         pairs=pairs,
-        people=[_person(row, tables, votes, first) for row in tables["annotators"]],
+        people=_people(tables, votes, first),
         agreement=[_agreement(question.name, votes) for question in study.form.questions],
         seconds=quartiles,  # type: ignore[arg-type]
         skips=reasons.most_common(),
@@ -164,11 +164,17 @@ def _page_votes(
     ]
 
 
-def _person(
-    row: dict[str, Any], tables: dict[str, list[dict[str, Any]]], votes: tuple[Vote, ...], first: str
-) -> dict[str, Any]:
-    own = [vote for vote in votes if vote.annotator == row["id"]]
-    states = Counter(each["state"] for each in tables["assignments"] if each["annotator"] == row["id"])
+def _people(tables: dict[str, list[dict[str, Any]]], votes: tuple[Vote, ...], first: str) -> list[dict[str, Any]]:
+    own: dict[str, list[Vote]] = {row["id"]: [] for row in tables["annotators"]}
+    for vote in votes:
+        own[vote.annotator].append(vote)
+    states: dict[str, Counter[str]] = {id_: Counter() for id_ in own}
+    for row in tables["assignments"]:
+        states[row["annotator"]][row["state"]] += 1
+    return [_person(row, own[row["id"]], states[row["id"]], first) for row in tables["annotators"]]
+
+
+def _person(row: dict[str, Any], own: list[Vote], states: Counter[str], first: str) -> dict[str, Any]:
     seconds = [vote.seconds for vote in own if vote.question == first and vote.seconds is not None]
     gold = [vote for vote in own if vote.expected is not None]
     same = _repeats(own)
@@ -193,22 +199,17 @@ def _agreement(question: str, votes: tuple[Vote, ...]) -> dict[str, Any]:
             groups.setdefault(vote.task, []).append(vote)
     pairs = agreeing = 0
     for group in groups.values():
-        counts = Counter(_preference(vote) for vote in group)
+        counts = Counter(vote.winner for vote in group)
         pairs += len(group) * (len(group) - 1) // 2
         agreeing += sum(count * (count - 1) // 2 for count in counts.values())
-    same = [
-        entry
-        for annotator in {vote.annotator for vote in own}
-        for entry in _repeats([v for v in own if v.annotator == annotator])
-    ]
+    same = _repeats(own)
+    answers = [[vote.answer for vote in group] for group in groups.values()]
     gold = [vote for vote in own if vote.expected is not None]
     return {
         "question": question,
         "share": agreeing / pairs if pairs else None,
         "pairs": pairs,
-        "alpha": krippendorff_alpha([[vote.answer for vote in group] for group in groups.values()], "ordinal")
-        if pairs
-        else None,
+        "alpha": krippendorff_alpha(answers, "ordinal") if pairs else None,
         "repeats": len(same),
         "repeats_same": sum(same),
         "gold": len(gold),
@@ -216,15 +217,11 @@ def _agreement(question: str, votes: tuple[Vote, ...]) -> dict[str, Any]:
     }
 
 
-def _repeats(own: list[Vote]) -> list[bool]:
+def _repeats(votes: list[Vote]) -> list[bool]:
     """For each answer to a repeated pair whether it prefers the same system as before, ties included."""
-    before = {(vote.task, vote.question): _preference(vote) for vote in own if vote.kind == "task"}
-    again = [vote for vote in own if vote.kind == "repeat" and (vote.task, vote.question) in before]
-    return [_preference(vote) == before[vote.task, vote.question] for vote in again]
-
-
-def _preference(vote: Vote) -> str | None:
-    return vote.winner
+    before = {(vote.annotator, vote.task, vote.question): vote.winner for vote in votes if vote.kind == "task"}
+    again = [(vote, (vote.annotator, vote.task, vote.question)) for vote in votes if vote.kind == "repeat"]
+    return [vote.winner == before[key] for vote, key in again if key in before]
 
 
 def _sign(number: int) -> int:

@@ -122,11 +122,12 @@ async def read_form_fields(request: Request, limits: Limits) -> dict[str, str]:
         raise FormError(400, "The form could not be read.") from None
 
 
-def same_origin(request: Request) -> bool:
-    """Whether a form came from our own page, as far as the browser says."""
+def same_origin(request: Request, url: str | None) -> bool:
+    """Whether a form came from our own page, as far as the browser says; `url` is how people reach it, if by a proxy."""
     if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
         return False
     origin = request.headers.get("origin")
     if origin is None:
         return True  # browsers of the last years send one of the two; the token in the form is checked as well
-    return urlsplit(origin).netloc.lower() == request.headers.get("host", "").lower()
+    hosts = {request.headers.get("host", "").lower(), urlsplit(url or "").netloc.lower()} - {""}
+    return urlsplit(origin).netloc.lower() in hosts

@@ -48,7 +48,7 @@ class Judging:
 
     async def answer(self, request: Request) -> Response:
         """The answers to a pair: written to disk, then acknowledged."""
-        annotator, fields = await self._visitors.posted(request, self._settings.limits)
+        annotator, fields = await self._visitors.posted(request)
         place = request.path_params["place"]
         answers, missing = self._read_answers(fields)
         shown = self._visitors.read_page_token(annotator.id, place, fields.get("page", ""))
@@ -66,7 +66,7 @@ class Judging:
 
     async def skip(self, request: Request) -> Response:
         """A pair given back, with a reason."""
-        annotator, fields = await self._visitors.posted(request, self._settings.limits)
+        annotator, fields = await self._visitors.posted(request)
         reason = fields.get("reason", "")
         if reason not in _SKIP_REASONS:
             raise FormError(422, "Please choose a reason for skipping the pair. Nothing was changed.")

@@ -13,7 +13,7 @@ from starlette.routing import Route
 from mallow.annotate._export import annotator_table, export_votes, overview, votes_text
 from mallow.annotate._guard import FormError, read_form_fields, same_origin
 from mallow.annotate._pages import page
-from mallow.annotate._settings import Limits
+from mallow.annotate._settings import Settings
 from mallow.annotate._store import Store
 
 __all__ = ["owner_routes"]
@@ -22,7 +22,7 @@ _COOKIE = "mallow_owner"
 _WHO = "the owner"
 
 
-def owner_routes(store: Store, limits: Limits, *, secure: bool) -> list[Route]:
+def owner_routes(store: Store, settings: Settings) -> list[Route]:
     """The routes of the owner."""
 
     def require_owner(request: Request) -> None:
@@ -36,7 +36,7 @@ def owner_routes(store: Store, limits: Limits, *, secure: bool) -> list[Route]:
             raise HTTPException(404, "This is not the owner's link of this study.")
         answer = RedirectResponse("/owner", 303)
         token = store.signer.sign("owner session", _WHO)
-        answer.set_cookie(_COOKIE, token, httponly=True, samesite="lax", secure=secure, path="/owner")
+        answer.set_cookie(_COOKIE, token, httponly=True, samesite="lax", secure=settings.secure, path="/owner")
         return answer
 
     async def show(request: Request) -> Response:
@@ -47,8 +47,8 @@ def owner_routes(store: Store, limits: Limits, *, secure: bool) -> list[Route]:
 
     async def change(request: Request) -> Response:
         require_owner(request)
-        fields = await read_form_fields(request, limits)
-        if not same_origin(request) or not store.signer.matches("csrf", _WHO, fields.get("csrf", "")):
+        fields = await read_form_fields(request, settings.limits)
+        if not same_origin(request, settings.url) or not store.signer.matches("csrf", _WHO, fields.get("csrf", "")):
             raise FormError(403, "The form did not come from this page. Please load the page again.")
         await run_in_threadpool(store.set_open, fields.get("wanted") == "open")
         return RedirectResponse("/owner", 303)

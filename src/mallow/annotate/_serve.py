@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from mallow._checks import positive, whole
 from mallow._optional import optional
@@ -50,8 +51,12 @@ class Address:
 
     def __post_init__(self) -> None:
         whole("port", self.port, least=0)
-        if self.url is not None and not self.url.startswith(("http://", "https://")):
-            raise InputError(f"`url` must begin with http:// or https://; got {self.url!r}.")
+        if self.url is not None:
+            parts = urlsplit(self.url)
+            if parts.scheme not in ("http", "https") or not parts.netloc or parts.path not in ("", "/"):
+                raise InputError(
+                    f"`url` must begin with http:// or https:// and end after the host, since the page has a host of its own; got {self.url!r}."
+                )
 
     @property
     def is_secure(self) -> bool:
@@ -133,24 +138,25 @@ def serve(
     address: Address,
     settings: Settings = Settings(),  # noqa: B008  # frozen
     *,
-    ready: Callable[[str, Callable[[], None]], object] = lambda base, stop: None,
+    ready: Callable[[str, int, Callable[[], None]], object] = lambda base, port, stop: None,
 ) -> None:
     """Show a study until the process is interrupted.
 
-    `ready` is called once the port is open, with the beginning of all links and a function that stops the server.
+    `ready` is called once the port is open, with the beginning of all links, the port, and a function that stops the server.
     """
     optional("starlette", extra="human")
     uvicorn = optional("uvicorn", extra="human")
     from mallow.annotate._app import make_app
 
-    app = make_app(store, replace(settings, secure=address.is_secure, pictures=picture_folder(study_file)))
+    app = make_app(store, replace(settings, url=address.url, pictures=picture_folder(study_file)))
     # No access log: addresses hold tokens. The header with the server's name and version helps nobody but attackers.
     config = uvicorn.Config(
         app, log_level="warning", access_log=False, server_header=False, limit_concurrency=1000, lifespan="off"
     )
     server = uvicorn.Server(config)
     with _listening(address) as listener:
-        ready(address.base(listener.getsockname()[1]), lambda: setattr(server, "should_exit", True))
+        port = listener.getsockname()[1]
+        ready(address.base(port), port, lambda: setattr(server, "should_exit", True))
         server.run(sockets=[listener])
 
 

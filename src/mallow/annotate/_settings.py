@@ -40,8 +40,9 @@ class Settings:
     ----------
     open_link : bool
         Whether anybody who has the address may join with a name.
-    secure : bool
-        Whether people reach the page by https: cookies are then never sent without it.
+    url : str or None
+        How people reach the page, if by another address than the server's own. With https://, cookies are never sent
+        without it.
     completion_code : str or None
         One code for everybody, as Prolific wants it; None: each annotator has their own.
     pictures : Path or None
@@ -55,7 +56,12 @@ class Settings:
     """
 
     open_link: bool = True
-    secure: bool = False
+    url: str | None = None
     completion_code: str | None = None
     pictures: Path | None = None
     limits: Limits = Limits()
+
+    @property
+    def secure(self) -> bool:
+        """Whether people reach the page by https."""
+        return (self.url or "").startswith("https://")

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from mallow.annotate._guard import FormError, read_form_fields, same_origin
 from mallow.annotate._people import Annotator
-from mallow.annotate._settings import Limits
+from mallow.annotate._settings import Settings
 from mallow.annotate._store import Store
 
 __all__ = ["Visitors", "crowd_identity"]
@@ -49,14 +49,14 @@ def crowd_identity(parameters: Mapping[str, str]) -> tuple[str, str, str] | None
 class Visitors:
     """Tells who sent a request, by a signed cookie."""
 
-    def __init__(self, store: Store, *, secure: bool) -> None:
-        self._store, self._signer, self._secure = store, store.signer, secure
+    def __init__(self, store: Store, settings: Settings) -> None:
+        self._store, self._signer, self._settings = store, store.signer, settings
 
     def remember(self, answer: Response, annotator: str) -> None:
         """Set the cookie of an annotator."""
         token = self._signer.sign("session", annotator)
         age = _DAYS * 24 * 3600
-        answer.set_cookie(COOKIE, token, max_age=age, httponly=True, samesite="lax", secure=self._secure)
+        answer.set_cookie(COOKIE, token, max_age=age, httponly=True, samesite="lax", secure=self._settings.secure)
 
     def annotator_id(self, request: Request) -> str | None:
         """The id in a genuine cookie."""
@@ -74,12 +74,12 @@ class Visitors:
             raise HTTPException(403, "Please open the address of the study, or your personal link, again.")
         return annotator
 
-    async def posted(self, request: Request, limits: Limits) -> tuple[Annotator, dict[str, str]]:
+    async def posted(self, request: Request) -> tuple[Annotator, dict[str, str]]:
         """Who sent a form, and its fields, if it came from our own page."""
-        fields = await read_form_fields(request, limits)
+        fields = await read_form_fields(request, self._settings.limits)
         request.state.fields = fields  # sent back if they cannot be saved
         annotator = await self.known(request)
-        if not same_origin(request) or not self.csrf_matches(annotator.id, fields.get("csrf", "")):
+        if not same_origin(request, self._settings.url) or not self.csrf_matches(annotator.id, fields.get("csrf", "")):
             raise FormError(
                 403, "The form did not come from this page, or the page is too old. Please load the page again."
             )

@@ -86,7 +86,7 @@ def annotate_command(
                 "mallow: warning: anyone in the network can read along: put a proxy with https before it.", err=True
             )
 
-        def show_links(base: str, stop: Any) -> None:
+        def show_links(base: str, _port: int, _stop: Any) -> None:
             links = annotate.make_links(store, base, names, days=days)
             click.echo(f"study: {links.study}{'  (by invitation)' if invited_only else ''}")
             click.echo(f"owner: {links.owner}")

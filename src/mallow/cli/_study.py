@@ -257,7 +257,7 @@ def plan_command(
 ) -> VotePlan:
     """How many votes tell systems apart, or bring them into the right order, and what they cost.
 
-    Studies are simulated from Bradley–Terry scores that you expect, or that `mallow rank --format json` found in a pilot. A
+    Studies are simulated from Bradley–Terry scores that you expect, or that `mallow rank --question NAME --out ranking.json` found in a pilot. A
     difference of 40 means that the better system wins 60 % of the votes, 85 means 70 %, 139 means 80 %.
     """
     from mallow.human import VoteCosts, VoteGoal, plan_votes
@@ -272,13 +272,15 @@ def plan_command(
 
 
 def _read_ranking(path: str) -> dict[str, float]:
-    """The scores of a ranking that `mallow rank --format json` printed."""
+    """The scores of a ranking that `mallow rank --question NAME --out` saved."""
     from mallow.human import Ranking
 
     try:
         return dict(Ranking.from_json(Path(path).expanduser().read_text(encoding="utf-8")).scores)
     except (OSError, ValueError) as error:
-        raise InputError(f"{path}: is not a ranking: {error} Save one with: mallow rank ... --format json") from error
+        raise InputError(
+            f"{path}: is not a ranking: {error} Save one with: mallow rank votes.jsonl --question NAME --out ranking.json"
+        ) from error
 
 
 study_group.add_command(design_command)
