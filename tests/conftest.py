@@ -41,7 +41,7 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mon
 # skipped for want of a package means a broken set-up. These reasons remain.
 MAY_SKIP = (
     r"\.\./shared",  # data beside the repository
-    r"apt-get install chromium",
+    r"apt-get install (chromium|postgresql)",
     r"root may",  # permissions do not bind the superuser
     r"(polars|datasets) is not installed",  # stand-ins are tested instead
     r"compares with sacrebleu",

@@ -20,7 +20,7 @@ SOURCE = Path(__file__).resolve().parent.parent / "src" / "mallow"
 LAYERS = [
     ["__main__"],
     ["cli"],
-    ["demo", "human.app"],
+    ["demo", "annotate"],
     ["report"],
     ["explain", "baselines", "human", "compat"],
     ["evaluate"],
@@ -84,8 +84,8 @@ def imported(name: str, path: Path, modules: dict[str, Path]) -> Iterator[tuple[
 
 
 def unit(name: str) -> str:
-    """The package, or the module of the root, that a module belongs to; `human.app` stands above the rest of `human`."""
-    return "human.app" if name.startswith("human.app") else name.split(".")[0]
+    """The package, or the module of the root, that a module belongs to."""
+    return name.split(".")[0]
 
 
 def violations(folder: Path) -> list[str]:
@@ -140,7 +140,7 @@ def test_imports_go_down_only():
         ({"theory/a.py": "def f():\n    import mallow.report"}, "theory.a:2 imports report, which is above it"),
         ({"theory/a.py": "from mallow import report"}, "theory.a:1 imports report, which is above it"),
         ({"cli/a.py": "from mallow import area"}, "cli.a:1 imports area, which is above it"),
-        ({"human/rank.py": "from . import app"}, "human.rank:1 imports human.app, which is above it"),
+        ({"human/rank.py": "from ..annotate import x"}, "human.rank:1 imports annotate.x, which is above it"),
         ({"engine/ray.py": "import mallow.samples"}, "engine.ray:1 imports samples, which is above it"),
         ({"estimate/_gaussian.py": "from ..theory import KL"}, "estimators know masses only"),
         ({"estimate/_direct.py": "from ..theory import KL"}, None),
@@ -150,7 +150,7 @@ def test_imports_go_down_only():
         ({"cli/a.py": "from mallow.theory import _helper"}, "_helper is private to theory"),
         ({"cli/a.py": "from mallow._files import digest"}, None),
         ({"theory/b.py": "from mallow.theory._masses import Masses"}, None),
-        ({"human/app.py": "from mallow.report import page"}, None),
+        ({"annotate/app.py": "from mallow.report import page"}, None),
         ({"report/a.py": "import numpy\nfrom mallowtree import x\nfrom mallow.engine import map"}, None),
         ({"theory/a.py": "import mallow.theory.b", "theory/b.py": "import mallow.theory.a"}, "in a circle"),
         ({"gadget/a.py": ""}, "gadget.a: not in LAYERS"),
@@ -163,7 +163,7 @@ def test_the_check_of_imports_can_fail(tmp_path, files, complaint):
         "theory/_masses.py",
         "estimate/x.py",
         "report/x.py",
-        "human/app.py",
+        "annotate/x.py",
         "samples/x.py",
     ]
     for name, text in (dict.fromkeys(stubs, "") | files).items():

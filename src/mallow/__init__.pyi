@@ -1,4 +1,4 @@
-from mallow import baselines, bounds, compat, embed, generate, report, smoothing, transport
+from mallow import annotate, baselines, bounds, compat, embed, generate, human, report, smoothing, transport
 from mallow.confounds import find_confounds
 from mallow.errors import Caveat, EstimateWarning, InputError
 from mallow.estimate import Classifier, Codebook, Gaussian, KernelDensity, Neighbors, Quantize, Reduce
@@ -93,6 +93,7 @@ __all__ = [
     "Signature",
     "Sweep",
     "Witness",
+    "annotate",
     "area",
     "audit_embedder",
     "baselines",
@@ -107,6 +108,7 @@ __all__ = [
     "find_confounds",
     "frontier",
     "generate",
+    "human",
     "integral",
     "interpolated",
     "linear_cost",

@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from human_votes import simulate
 from mallow import cli
+from mallow.human import write_votes
 
 EMBED = "-e letters:letters --repeats 2"
 
@@ -92,18 +94,21 @@ def test_every_help_has_an_example(mallow):
 
 
 def test_examples_run(mallow, home):
-    """The example in the help of each command, with our files; that of `demo` takes a minute and has its own test."""
+    """The example in the help of each command, with our files; `demo` and `annotate` run for long and have their own tests."""
     names = {"small": "near", "large": "far", "model": "far", "new": "far", "result": "before"}
     _, before, _ = mallow(f"score human.jsonl near.jsonl {EMBED} -q --format json")
     (home / "before.json").write_text(before)
+    write_votes(home / "votes.jsonl", simulate({"a": 40.0, "b": 0.0, "c": -40.0}, 300, seed=0, question="human-like"))
+    (home / "metrics.csv").write_text("system,mauve,mauve std\na,0.9,0.01\nb,0.8,0.01\nc,0.85,0.01\n")
     for name in cli.cli.commands:
-        if name == "demo":
+        if name in ("demo", "annotate"):
             continue
         _, out, _ = mallow(name, "--help")
         example = re.search(rf"Example:\n +mallow ({name}.*(\n +.*)*)", out)[1]
         for old, new in names.items() if name != "generate" else ():
             example = re.sub(rf"\b{old}\.(jsonl|json)\b", rf"{new}.\1", example)
-        more = {"cache": "", "generate": "-q"}.get(name, "-q -e letters:letters")
+        own = {"cache": "", "generate": "-q", "rank": "-q", "correlate": "-q", "study": "-q --per-pair 9 --length 8-20"}
+        more = own.get(name, "-q -e letters:letters")
         code, _, err = mallow(f"{example} {more}")
         assert code == (3 if name == "check" else 0), (example, err)  # the model of `check` is worse
 

@@ -20,6 +20,7 @@ from mallow import (
     midpoint,
 )
 from mallow.estimate import direct_frontier
+from mallow.human import worst_case_spearman
 from mallow.transport import barycentric_frontier, point_masses
 
 P, Q = np.array([0.3, 0.2, 0.5]), np.array([0.1, 0.6, 0.3])
@@ -235,3 +236,21 @@ def test_erratum_14_no_scale_takes_the_quantised_costs_to_the_barycentric_areas(
 
     scales = [scale(*pair) for pair in pairs]
     assert scales == approx([4.1, 4.5, 7.6], abs=0.1)
+
+
+def test_erratum_15_entries_of_the_table_of_correlations_do_not_follow():  # paper: tab:mauve:expt:gold-correlation-main
+    people = [-27.518, -15.783, -30.769, -3.429, -6.935, 12.553, 8.966, 15.664]  # human-like; small, medium, large, xl
+    gaps = -np.abs(np.array([0.001, 0.010, 0.001, 0.005, 0.002, 0.006, 0.002, 0.005]) - 0.002).round(6)  # REP
+    deviations = [0.0, 0.001, 0.0, 0.001, 0.001, 0.001, 0.001, 0.0]
+    assert worst_case_spearman(gaps, deviations, people) == approx(-0.434, abs=5e-4)  # printed −0.500
+    gaps = -np.abs(np.array([0.327, 0.436, 0.281, 0.402, 0.358, 0.412, 0.360, 0.413]) - 0.382).round(6)  # Self-BLEU
+    deviations = [0.003, 0.004, 0.002, 0.003, 0.001, 0.002, 0.003, 0.002]
+    assert worst_case_spearman(gaps, deviations, people) == approx(0.515, abs=5e-4)  # printed 0.500
+
+
+def test_erratum_16_small_loses_to_people_with_another_probability():  # paper: sec:a:human-eval:results
+    lost = {
+        name: 1 / (1 + np.exp((score - 47.251) / 100)) for name, score in (("sampling", -27.518), ("nucleus", -15.783))
+    }
+    assert lost["nucleus"] == approx(0.653, abs=5e-4)  # printed 0.679
+    assert lost["sampling"] == approx(0.679, abs=5e-4)

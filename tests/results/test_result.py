@@ -10,6 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mallow
+from human_votes import simulate
+from mallow import human
 from mallow.errors import Caveat, InputError, warn_about
 from mallow.generate import GenerationPlan, NGram
 from mallow.results import (
@@ -43,6 +45,24 @@ def letters(samples):
     return np.array([[text.count(letter) for letter in "aeiostrn"] for text in samples], dtype=float)
 
 
+def from_votes(kind):
+    truth = {"a": 60.0, "b <i>": 0.0, "c": -40.0}
+    votes = human.Votes(
+        (*simulate(truth, 200, 0, question="q1"), *simulate(truth, 200, 1, question="<i>q2</i>", ties=0.2))
+    )
+    if kind == "ranking":
+        return human.rank(votes, question="<i>q2</i>", ties="davidson", effects=["left", "length"])
+    if kind == "rankings":
+        return human.rank_all(votes)
+    if kind == "annotators":
+        return human.check_annotators(votes)
+    if kind == "correlations":
+        return human.correlate({"m <i>": {name: (value, 9.0) for name, value in truth.items()}}, human.rank_all(votes))
+    people = [replace(vote, annotator="") for vote in votes.of("q1")]
+    judges = [replace(vote, annotator="gpt <i>", judge=True) for vote in people]
+    return human.rank_with_judges(human.Votes((*people[:80], *judges)))
+
+
 def make(kind, folder):
     x, a, b = points(0, 0), points(0.2, 1), points(0.9, 2)
     if kind == "score":
@@ -59,13 +79,38 @@ def make(kind, folder):
         return mallow.audit_embedder(texts(200, 1), letters, repeats=1)
     if kind == "baselines":
         return mallow.baselines.table(x, {"a": a, "b": b}, repeats=1)
+    if kind == "study":
+        prompts = [f"This is the beginning of story number {i}, in which" for i in range(20)]
+        samples = [mallow.Samples(texts=texts(20, seed), prompts=prompts) for seed in (1, 2, 3)]
+        design = human.StudyDesign(human.AllPairs(5), human.TextWindow(3, 9))
+        return human.design_study(samples[0], {"a": samples[1], "b <i>": samples[2]}, design)
+    if kind == "vote plan":
+        return human.plan_votes({"a": 60.0, "b <i>": 0.0})
+    if kind in ("ranking", "rankings", "annotators", "judged ranking", "correlations"):
+        return from_votes(kind)
     model = NGram.fit(texts(100, 1), order=2)
     decoders = ["nucleus:0.5,0.9"]
     plan = GenerationPlan(max_new=4)
     return mallow.sweep(texts(100, 2), model, decoders, folder, plan, tokens=2, embedder=letters, repeats=1)
 
 
-KINDS = ["score", "comparison", "check", "plan", "diagnosis", "audit", "baselines", "sweep"]
+KINDS = [
+    "score",
+    "comparison",
+    "check",
+    "plan",
+    "diagnosis",
+    "audit",
+    "baselines",
+    "study",
+    "vote plan",
+    "sweep",
+    "ranking",
+    "rankings",
+    "annotators",
+    "judged ranking",
+    "correlations",
+]
 
 
 @pytest.fixture(scope="module", params=KINDS)

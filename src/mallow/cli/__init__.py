@@ -17,7 +17,7 @@ from typing import NoReturn
 import click
 
 from mallow._optional import did_you_mean
-from mallow.cli import _baselines, _embed, _evaluate, _explain, _generate, _report
+from mallow.cli import _annotate, _baselines, _embed, _evaluate, _explain, _generate, _human, _report, _study
 from mallow.cli._commands import debug_option
 from mallow.cli._failures import explain_failure
 from mallow.cli._printing import show_warning
@@ -56,7 +56,7 @@ def cli() -> None:
 
 
 cli.params.append(debug_option())
-for _module in (_evaluate, _baselines, _report, _explain, _generate, _embed):
+for _module in (_evaluate, _baselines, _report, _explain, _generate, _embed, _study, _annotate, _human):
     for _command in _module.COMMANDS:
         cli.add_command(_command)
 

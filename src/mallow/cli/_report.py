@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +20,7 @@ from mallow.errors import InputError
 
 if TYPE_CHECKING:
     from mallow.evaluate import Comparison, Measure
+    from mallow.human import JudgedRanking, Ranking, Rankings
 
 __all__ = ["COMMANDS"]
 
@@ -33,6 +35,7 @@ __all__ = ["COMMANDS"]
 @click.argument("systems", nargs=-1, metavar="NAME=PATH...")
 @click.option("--out", "-o", default="report.html", show_default=True, metavar="FILE", help="Where to write: .html.")
 @click.option("--title", metavar="TEXT", help="The heading of the page.")
+@click.option("--ranking", metavar="FILE", help="What people said of the same systems: .json of `mallow rank --out`.")
 @embedder_options
 @reader_options
 @measure_options
@@ -43,6 +46,7 @@ def report_command(
     systems: tuple[str, ...],
     out: str,
     title: str | None,
+    ranking: str | None,
     embedder: EmbedderChoice,
     read: SampleReader,
     measure: Measure,
@@ -56,6 +60,7 @@ def report_command(
     from mallow import report
 
     page = check_output_file(out, ".html", ".htm")
+    people = None if ranking is None else _read_ranking(ranking)
     if systems:
         x, others = read_systems(read, reference, systems)
         comparison, diagnoses = report.compare_and_diagnose(
@@ -63,9 +68,23 @@ def report_command(
         )
     else:
         comparison, diagnoses = _read_comparison(reference), {}
-    report.write(page, comparison, diagnoses=diagnoses, title=title)
+    report.write(page, comparison, diagnoses=diagnoses, ranking=people, title=title)
     tell(f"{page}: written")
     return replace(comparison, caveats=report.collect_caveats(comparison, diagnoses))
+
+
+def _read_ranking(path: str) -> Ranking | Rankings | JudgedRanking:
+    from mallow.human import JudgedRanking, Ranking, Rankings
+
+    try:
+        text = Path(path).expanduser().read_text(encoding="utf-8")
+        kind = json.loads(text).get("kind")
+    except (OSError, ValueError, AttributeError) as error:
+        raise InputError(f"{path}: is not a ranking: {error}. Save one with: mallow rank VOTES --out {path}") from None
+    for result in (Ranking, Rankings, JudgedRanking):
+        if kind == f"mallow {result.KIND}":
+            return result.from_json(text)
+    raise InputError(f"{path}: is not a ranking but {kind!r}. Save one with: mallow rank VOTES --out {path}")
 
 
 def _read_comparison(path: str) -> Comparison:

@@ -15,11 +15,12 @@ from mallow._optional import did_you_mean, optional
 from mallow._visible import one_line
 from mallow.cli._printing import show_warning
 from mallow.cli._terminal import tell
+from mallow.errors import InputError
 
 if TYPE_CHECKING:
     from mallow.samples import Limits, Samples
 
-__all__ = ["LIMITS", "SampleReader", "parse_limits", "read_arguments", "read_systems"]
+__all__ = ["LIMITS", "SampleReader", "parse_limits", "read_arguments", "read_lines", "read_systems"]
 
 
 LIMITS = ("line-mb", "expansion", "depth", "pixels", "wait")
@@ -98,6 +99,16 @@ def read_systems(read: SampleReader, reference: str, systems: Sequence[str]) -> 
         if _is_same_file(path, reference):
             show_warning(f"{name} is the reference itself, so it scores 1 whatever it contains.")
     return read(reference), {name: read(path) for name, path in paths.items()}
+
+
+def read_lines(path: str) -> list[str]:
+    """The lines of a text file that are not empty, such as names or ids."""
+    try:
+        lines = Path(path).expanduser().read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise InputError(f"{path}: cannot be read: {reason}.") from error
+    return [line.strip() for line in lines if line.strip()]
 
 
 def _is_same_file(first: str, second: str) -> bool:

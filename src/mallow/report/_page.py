@@ -19,6 +19,7 @@ from mallow.report import _filters as filters
 from mallow.report import _sentences as sentences
 from mallow.report import _svg as svg
 from mallow.report._comparison import Scored, as_comparison, collect_caveats
+from mallow.report._people import AnyRanking, compare_with_people, ranking_caveats
 from mallow.results import at_least, at_most, merge_caveats, p_number
 
 if TYPE_CHECKING:
@@ -33,7 +34,13 @@ _UNSHOWABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\uff
 _TITLES = {"mauve": "MAUVE", "frontier_integral": "Frontier integral", "midpoint": "Mid-point"}
 
 
-def html(comparison: Scored, *, diagnoses: Mapping[str, Diagnosis] | None = None, title: str | None = None) -> str:
+def html(
+    comparison: Scored,
+    *,
+    diagnoses: Mapping[str, Diagnosis] | None = None,
+    ranking: AnyRanking | None = None,
+    title: str | None = None,
+) -> str:
     """The report as an HTML page that needs nothing else: ranking, frontiers, differences, caveats, settings.
 
     The same results give the same page, to the last byte.
@@ -43,6 +50,8 @@ def html(comparison: Scored, *, diagnoses: Mapping[str, Diagnosis] | None = None
     comparison : Comparison, Score, or mapping name → Score
     diagnoses : mapping system → Diagnosis, or None
         Where the gap of each system is, with examples: results of `mallow.diagnose`.
+    ranking : Ranking, Rankings, JudgedRanking or None
+        What people said of the same systems: a result of `mallow.human.rank`. The page then shows metrics and people side by side.
     title : str or None
         None: what was compared.
 
@@ -75,7 +84,10 @@ def html(comparison: Scored, *, diagnoses: Mapping[str, Diagnosis] | None = None
             style=Markup(style),  # our own file
             script=Markup(script),  # our own file
             diagnoses=diagnoses or {},
-            caveats=_tagged_caveats(collect_caveats(shown, diagnoses), list(shown.scores)),
+            people=None if ranking is None else compare_with_people(shown, ranking),
+            caveats=_tagged_caveats(
+                (*collect_caveats(shown, diagnoses), *ranking_caveats(ranking)), list(shown.scores)
+            ),
             **_context(shown),
         )
     )
@@ -87,6 +99,7 @@ def write(
     comparison: Scored,
     *,
     diagnoses: Mapping[str, Diagnosis] | None = None,
+    ranking: AnyRanking | None = None,
     title: str | None = None,
 ) -> None:
     """Write the page of `html` to a file, all of it or nothing; an existing file is replaced.
@@ -95,7 +108,7 @@ def write(
     ----------
     path : path
         Its folder must exist.
-    comparison, diagnoses, title :
+    comparison, diagnoses, ranking, title :
         As in `html`.
     """
     target = Path(os.path.expanduser(path))
@@ -103,7 +116,7 @@ def write(
         raise InputError(f"{os.fspath(path)}: is a folder, not a file. Name a file in it.")
     if not os.path.isdir(target.parent):
         raise InputError(f"{os.fspath(path)}: the folder {target.parent} does not exist. Create it first.")
-    write_text(path, html(comparison, diagnoses=diagnoses, title=title))
+    write_text(path, html(comparison, diagnoses=diagnoses, ranking=ranking, title=title))
 
 
 @lru_cache(maxsize=1)  # compiling the templates takes longer than filling them

@@ -1,0 +1,165 @@
+"""Where answers are kept: SQLite in a file, or PostgreSQL by URL. One transaction at a time; what is committed is on disk."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+from mallow._optional import optional
+from mallow.errors import InputError
+
+__all__ = ["Database", "Execute", "StorageError", "open_database"]
+
+_PATIENCE = 5.0  # seconds to wait for another process that writes; chosen: an annotator may wait so long
+_LOCK = 0x6D616C6C6F77  # "mallow": the advisory lock that makes transactions of PostgreSQL follow one another
+
+_SCHEMA = (
+    "CREATE TABLE IF NOT EXISTS settings (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    """CREATE TABLE IF NOT EXISTS annotators (
+        id TEXT PRIMARY KEY, name TEXT NOT NULL, source TEXT NOT NULL, external TEXT NOT NULL, session TEXT NOT NULL,
+        joined DOUBLE PRECISION NOT NULL, ready DOUBLE PRECISION, UNIQUE (source, external))""",
+    """CREATE TABLE IF NOT EXISTS assignments (
+        annotator TEXT NOT NULL REFERENCES annotators (id), place INTEGER NOT NULL, task TEXT NOT NULL, kind TEXT NOT NULL,
+        swapped INTEGER NOT NULL, state TEXT NOT NULL, expires DOUBLE PRECISION NOT NULL, reason TEXT,
+        PRIMARY KEY (annotator, place), UNIQUE (annotator, task, kind))""",
+    "CREATE INDEX IF NOT EXISTS assignments_by_task ON assignments (task, kind, state, expires)",
+    "CREATE INDEX IF NOT EXISTS assignments_by_state ON assignments (state, expires)",
+    """CREATE TABLE IF NOT EXISTS submissions (
+        annotator TEXT NOT NULL, place INTEGER NOT NULL, number INTEGER NOT NULL, page TEXT NOT NULL, answers TEXT NOT NULL,
+        seconds DOUBLE PRECISION NOT NULL, received DOUBLE PRECISION NOT NULL, PRIMARY KEY (annotator, place, number),
+        FOREIGN KEY (annotator, place) REFERENCES assignments (annotator, place))""",
+)
+
+
+class StorageError(Exception):
+    """The database could not do it now: it is locked, full, or unreachable. Nothing of the transaction was kept."""
+
+
+class Execute(Protocol):
+    """Runs one statement with ? for each value, and returns the rows."""
+
+    def __call__(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """The rows that the statement returns; an empty list for one that returns none."""
+
+
+class Database(Protocol):
+    """A database in which each transaction sees all earlier ones."""
+
+    def transaction(self, *, write: bool = True) -> Any:
+        """A context that yields an `Execute`; it is committed at the end, and undone if the block raises.
+
+        One that writes waits for all others; one that only reads does not.
+        """
+
+    def close(self) -> None:
+        """Close the connection."""
+
+
+def open_database(url: str) -> Database:
+    """The database at a path or a postgresql:// URL, created where it does not exist."""
+    if url.startswith(("postgresql://", "postgres://")):
+        database: Database = _Postgres(url)
+    elif "://" in url:
+        raise InputError(
+            f"`database` must be the path of a file or a postgresql:// URL; got one of {url.split('://')[0]}://."
+        )
+    else:
+        database = _SQLite(Path(url).expanduser())
+    try:
+        with database.transaction() as execute:
+            for statement in _SCHEMA:
+                execute(statement)
+    except StorageError as error:
+        raise InputError(f"the database cannot be used: {error}") from error
+    return database
+
+
+class _SQLite:
+    """One connection and a lock: SQLite has one writer at a time anyway."""
+
+    def __init__(self, path: Path) -> None:
+        if not path.parent.is_dir():
+            raise InputError(f"{path}: the folder {path.parent} does not exist. Create it first.")
+        try:
+            os.close(
+                os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+            )  # it holds the key that signs links: for its owner alone
+            self._connection = sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
+            self._connection.execute("PRAGMA foreign_keys = ON")
+            self._connection.execute("PRAGMA journal_mode = WAL")
+            # With the usual NORMAL, a crash of the machine may undo the last commits; FULL waits for the disk each time.
+            self._connection.execute("PRAGMA synchronous = FULL")
+        except (OSError, sqlite3.Error) as error:
+            raise InputError(
+                f"{path}: cannot be used as a database: {getattr(error, 'strerror', None) or error}."
+            ) from error
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def transaction(self, *, write: bool = True) -> Iterator[Execute]:
+        """See `Database`."""
+        with self._lock:
+            try:
+                self._connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+                yield lambda statement, values=(): self._connection.execute(statement, values).fetchall()
+                self._connection.execute("COMMIT")
+            except sqlite3.OperationalError as error:
+                raise StorageError(f"{error}.") from error
+            except sqlite3.DatabaseError as error:
+                raise StorageError(f"the file is damaged or no database: {error}.") from error
+            finally:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+
+    def close(self) -> None:
+        """See `Database`."""
+        with self._lock:
+            self._connection.close()
+
+
+class _Postgres:
+    """One connection, opened again if the server went away, and an advisory lock in place of SQLite's single writer."""
+
+    def __init__(self, url: str) -> None:
+        self._psycopg = optional("psycopg", extra="postgres")
+        self._url = url
+        self._connection: Any = None
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def transaction(self, *, write: bool = True) -> Iterator[Execute]:
+        """See `Database`."""
+        with self._lock:
+            try:
+                with self._connect().transaction():
+                    cursor = self._connection.cursor()
+                    if write:
+                        cursor.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+
+                    def execute(statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+                        cursor.execute(statement.replace("?", "%s"), values)
+                        return cursor.fetchall() if cursor.description else []
+
+                    yield execute
+            except self._psycopg.Error as error:
+                raise StorageError(
+                    f"PostgreSQL: {str(error).splitlines()[0] if str(error) else 'no connection'}."
+                ) from None
+
+    def _connect(self) -> Any:
+        if self._connection is None or self._connection.closed or self._connection.broken:
+            seconds = int(_PATIENCE)
+            self._connection = self._psycopg.connect(
+                self._url, autocommit=True, connect_timeout=seconds, options=f"-c lock_timeout={seconds}s"
+            )
+        return self._connection
+
+    def close(self) -> None:
+        """See `Database`."""
+        if self._connection is not None:
+            self._connection.close()

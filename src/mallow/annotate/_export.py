@@ -1,0 +1,237 @@
+"""What leaves the database: votes for `mallow rank`, annotators for their pay, and the owner's overview."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import statistics
+from collections import Counter
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from mallow.annotate._store import Store
+from mallow.human import Study, Task, Vote, krippendorff_alpha
+
+__all__ = ["Overview", "annotator_table", "export_votes", "overview", "votes_text"]
+
+_ANSWERED = ("done",)
+
+
+def export_votes(store: Store) -> tuple[Vote, ...]:
+    """All votes that count, in the order in which they were given; `annotator` is a random id, not a name.
+
+    Answers that came after the time-out, when the pair had all its votes, are not among them.
+    """
+    return _votes(store.study, store.dump())
+
+
+def votes_text(votes: tuple[Vote, ...]) -> str:
+    """Votes as they are written to votes.jsonl: one per line; fields without a value are left out."""
+    optional = ("expected", "left_length", "right_length")
+    rows = (
+        {key: value for key, value in asdict(vote).items() if key not in optional or value is not None}
+        for vote in votes
+    )
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+
+
+def annotator_table(store: Store) -> str:
+    """One line per annotator as CSV: who they are, what they did, and their completion code."""
+    shown = overview(store)
+    table = io.StringIO()
+    writer = csv.writer(table)
+    writer.writerow(["id", "name", "source", "external", "session", *_PERSON_COLUMNS, "completion_code"])
+    for person in shown.people:
+        ends = [_harmless(str(person[name])) for name in ("id", "name", "source", "external", "session")]
+        writer.writerow(
+            [*ends, *(_blank(person[name]) for name in _PERSON_COLUMNS), store.signer.completion_code(person["id"])]
+        )
+    return table.getvalue()
+
+
+_PERSON_COLUMNS = ("judged", "skipped", "late", "seconds", "gold_right", "gold", "repeats_same", "repeats")
+
+
+@dataclass(frozen=True)
+class Overview:
+    """What the owner sees.
+
+    Attributes
+    ----------
+    open : bool
+    given, wanted : int
+        Votes on pairs so far, and in the end.
+    pairs : list of dict
+        For each pair of systems: first, second, given, wanted.
+    people : list of dict
+        For each annotator: id, name, source, judged, skipped, late, seconds (median), gold, gold_right, repeats, repeats_same.
+    agreement : list of dict
+        For each question: among annotators who judged the same pair, the share of pairs of answers that prefer the same side
+        (None without such pairs), how many there are, and Krippendorff's α of the five options; the same share for repeats
+        and for gold pairs.
+    seconds : tuple of float or None
+        Lower quartile, median and upper quartile of the time per pair.
+    skips : list of (reason, count)
+    """
+
+    open: bool
+    given: int
+    wanted: int
+    pairs: list[dict[str, Any]]
+    people: list[dict[str, Any]]
+    agreement: list[dict[str, Any]]
+    seconds: tuple[float, float, float] | None
+    skips: list[tuple[str, int]]
+
+
+def overview(store: Store) -> Overview:
+    """Progress, agreement and times so far."""
+    study, tables = store.study, store.dump()
+    votes = _votes(study, tables)
+    first = study.form.questions[0].name
+    pages = [vote for vote in votes if vote.question == first]  # one vote per page
+    tasks = [vote for vote in pages if vote.kind == "task"]
+    counted = Counter(frozenset((vote.left, vote.right)) for vote in tasks)
+    pairs = [
+        {"first": a, "second": b, "given": counted[frozenset((a, b))], "wanted": count * study.votes}
+        for (a, b), count in study.pair_counts.items()
+    ]
+    seconds = [vote.seconds for vote in tasks if vote.seconds is not None]
+    quartiles = tuple(statistics.quantiles(seconds, n=4)) if len(seconds) > 1 else None
+    reasons = Counter(row["reason"] for row in tables["assignments"] if row["state"] == "skipped")
+    return Overview(
+        open=store.is_open(),
+        given=len(tasks),
+        wanted=len(study.tasks) * study.votes,
+        pairs=pairs,
+        people=_people(tables, votes, first),
+        agreement=[_agreement(question.name, votes) for question in study.form.questions],
+        seconds=quartiles,  # type: ignore[arg-type]
+        skips=reasons.most_common(),
+    )
+
+
+def _votes(study: Study, tables: dict[str, list[dict[str, Any]]]) -> tuple[Vote, ...]:
+    tasks = {task.id: task for task in (*study.tasks, *study.gold)}
+    latest: dict[tuple[str, int], dict[str, Any]] = {}
+    times: dict[tuple[str, int], dict[str, float]] = {}
+    for row in tables["submissions"]:  # in the order of their numbers
+        key = (row["annotator"], row["place"])
+        latest[key] = row
+        pages = times.setdefault(key, {})
+        pages[row["page"]] = max(row["seconds"], pages.get(row["page"], 0.0))
+    votes = []
+    for row in tables["assignments"]:
+        key = (row["annotator"], row["place"])
+        if row["state"] in _ANSWERED and key in latest and row["task"] in tasks:
+            seconds = sum(times[key].values())
+            votes.append(
+                (latest[key]["received"], key, _page_votes(study, tasks[row["task"]], row, latest[key], seconds))
+            )
+    votes.sort(key=lambda entry: entry[:2])
+    return tuple(vote for *_, page in votes for vote in page)
+
+
+def _page_votes(
+    study: Study, task: Task, row: dict[str, Any], submission: dict[str, Any], seconds: float
+) -> list[Vote]:
+    """The votes of one page; all its questions share the time that the page was looked at."""
+    left, right = (task.left, task.left_length), (task.right, task.right_length)
+    if row["swapped"]:
+        left, right = right, left
+    answers = json.loads(submission["answers"])
+    when = datetime.fromtimestamp(submission["received"], UTC).isoformat(timespec="seconds")
+    return [
+        Vote(
+            left=left[0],
+            right=right[0],
+            answer=answers[question.name],
+            question=question.name,
+            annotator=row["annotator"],
+            prompt=task.prompt,
+            seconds=round(seconds, 2),
+            kind=row["kind"],
+            task=task.id,
+            expected=task.expected if row["kind"] == "gold" and question.gold else None,
+            left_length=left[1],
+            right_length=right[1],
+            when=when,
+        )
+        for question in study.form.questions
+        if question.name in answers
+    ]
+
+
+def _people(tables: dict[str, list[dict[str, Any]]], votes: tuple[Vote, ...], first: str) -> list[dict[str, Any]]:
+    own: dict[str, list[Vote]] = {row["id"]: [] for row in tables["annotators"]}
+    for vote in votes:
+        own[vote.annotator].append(vote)
+    states: dict[str, Counter[str]] = {id_: Counter() for id_ in own}
+    for row in tables["assignments"]:
+        states[row["annotator"]][row["state"]] += 1
+    return [_person(row, own[row["id"]], states[row["id"]], first) for row in tables["annotators"]]
+
+
+def _person(row: dict[str, Any], own: list[Vote], states: Counter[str], first: str) -> dict[str, Any]:
+    seconds = [vote.seconds for vote in own if vote.question == first and vote.seconds is not None]
+    gold = [vote for vote in own if vote.expected is not None]
+    same = _repeats(own)
+    return {
+        **row,
+        "judged": states["done"] + states["late"],
+        "skipped": states["skipped"],
+        "late": states["late"],
+        "seconds": statistics.median(seconds) if seconds else None,
+        "gold": len(gold),
+        "gold_right": sum(_sign(vote.answer) == _sign(vote.expected or 0) for vote in gold),
+        "repeats": len(same),
+        "repeats_same": sum(same),
+    }
+
+
+def _agreement(question: str, votes: tuple[Vote, ...]) -> dict[str, Any]:
+    own = [vote for vote in votes if vote.question == question]
+    groups: dict[str, list[Vote]] = {}
+    for vote in own:
+        if vote.kind == "task":
+            groups.setdefault(vote.task, []).append(vote)
+    pairs = agreeing = 0
+    for group in groups.values():
+        counts = Counter(vote.winner for vote in group)
+        pairs += len(group) * (len(group) - 1) // 2
+        agreeing += sum(count * (count - 1) // 2 for count in counts.values())
+    same = _repeats(own)
+    answers = [[vote.answer for vote in group] for group in groups.values()]
+    gold = [vote for vote in own if vote.expected is not None]
+    return {
+        "question": question,
+        "share": agreeing / pairs if pairs else None,
+        "pairs": pairs,
+        "alpha": krippendorff_alpha(answers, "ordinal") if pairs else None,
+        "repeats": len(same),
+        "repeats_same": sum(same),
+        "gold": len(gold),
+        "gold_right": sum(_sign(vote.answer) == _sign(vote.expected or 0) for vote in gold),
+    }
+
+
+def _repeats(votes: list[Vote]) -> list[bool]:
+    """For each answer to a repeated pair whether it prefers the same system as before, ties included."""
+    before = {(vote.annotator, vote.task, vote.question): vote.winner for vote in votes if vote.kind == "task"}
+    again = [(vote, (vote.annotator, vote.task, vote.question)) for vote in votes if vote.kind == "repeat"]
+    return [vote.winner == before[key] for vote, key in again if key in before]
+
+
+def _sign(number: int) -> int:
+    return (number > 0) - (number < 0)
+
+
+def _harmless(cell: str) -> str:
+    """A cell that a spreadsheet does not take for a formula."""
+    return "'" + cell if cell[:1] in ("=", "+", "-", "@", "\t", "\r") else cell
+
+
+def _blank(value: Any) -> Any:
+    return "" if value is None else value

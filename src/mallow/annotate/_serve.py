@@ -1,0 +1,181 @@
+"""Running a study: the database, the links, and the server."""
+
+from __future__ import annotations
+
+import csv
+import io
+import ipaddress
+import os
+import socket
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from mallow._checks import positive, whole
+from mallow._optional import optional
+from mallow.annotate._settings import Settings
+from mallow.annotate._store import Store, open_store
+from mallow.errors import InputError
+from mallow.human import picture_folder, read_study
+
+__all__ = ["Address", "Links", "make_links", "open_study", "serve"]
+
+_LINK_DAYS = 60.0
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where the page is.
+
+    Attributes
+    ----------
+    host : str
+        What the server listens on; 127.0.0.1 is this machine alone.
+    port : int
+        0: any that is free.
+    url : str or None
+        How people reach it, if that is another address: that of a proxy with https, as a rule.
+
+    Examples
+    --------
+    >>> Address(url="https://study.example.org/").is_secure
+    True
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 8000
+    url: str | None = None
+
+    def __post_init__(self) -> None:
+        whole("port", self.port, least=0)
+        if self.url is not None:
+            parts = urlsplit(self.url)
+            if parts.scheme not in ("http", "https") or not parts.netloc or parts.path not in ("", "/"):
+                raise InputError(
+                    f"`url` must begin with http:// or https:// and end after the host, since the page has a host of its own; got {self.url!r}."
+                )
+
+    @property
+    def is_secure(self) -> bool:
+        """Whether people reach the page by https."""
+        return (self.url or "").startswith("https://")
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the server can be reached from this machine only."""
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return self.host == "localhost"
+
+    def base(self, port: int) -> str:
+        """The beginning of links."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return (self.url or f"http://{host}:{port}").rstrip("/")
+
+
+@dataclass(frozen=True)
+class Links:
+    """The addresses to give to people.
+
+    Attributes
+    ----------
+    study : str
+        The open link; with the parameters of Prolific or MTurk, theirs.
+    owner : str
+        The owner's page. Whoever has it can read all answers and close the study.
+    personal : dict
+        Name → personal link.
+    """
+
+    study: str
+    owner: str
+    personal: dict[str, str]
+
+    def to_csv(self) -> str:
+        """The personal links, one line per person."""
+        table = io.StringIO()
+        writer = csv.writer(table)
+        writer.writerow(["name", "link"])
+        writer.writerows(self.personal.items())
+        return table.getvalue()
+
+
+def open_study(
+    path: str | os.PathLike[str], database: str | None = None, *, lease: float = 1800.0, accept_edits: bool = False
+) -> Store:
+    """The store of the study in a file.
+
+    Parameters
+    ----------
+    database : str or None
+        The path of an SQLite file or a postgresql:// URL; None: a file beside the study, named after it.
+    lease : float
+        Seconds after which a pair that was not answered goes to somebody else.
+    """
+    positive("lease", lease)
+    study = read_study(path, accept_edits=accept_edits)
+    file = Path(path).expanduser()
+    return open_store(database or str(file.with_name(f"{file.stem}-answers.db")), study, lease=lease)
+
+
+def make_links(store: Store, base: str, people: Sequence[str] = (), *, days: float = _LINK_DAYS) -> Links:
+    """The links of a study whose page is at `base`; personal ones are valid for `days`."""
+    expires = time.time() + 24 * 3600 * positive("days", days)
+    names = [" ".join(name.split()) for name in people]
+    if len(set(names)) < len(names) or "" in names:
+        raise InputError("`people` must be different names; a name occurs twice, or is empty.")
+    personal = {name: f"{base}/join/{store.signer.personal_token(name, expires)}" for name in names}
+    return Links(f"{base}/", f"{base}/owner/{store.owner_token}", personal)
+
+
+def serve(
+    store: Store,
+    study_file: str | os.PathLike[str],
+    address: Address,
+    settings: Settings = Settings(),  # noqa: B008  # frozen
+    *,
+    ready: Callable[[str, int, Callable[[], None]], object] = lambda base, port, stop: None,
+) -> None:
+    """Show a study until the process is interrupted.
+
+    `ready` is called once the port is open, with the beginning of all links, the port, and a function that stops the server.
+    """
+    optional("starlette", extra="human")
+    uvicorn = optional("uvicorn", extra="human")
+    from mallow.annotate._app import make_app
+
+    app = make_app(store, replace(settings, url=address.url, pictures=picture_folder(study_file)))
+    # No access log: addresses hold tokens. The header with the server's name and version helps nobody but attackers.
+    config = uvicorn.Config(
+        app, log_level="warning", access_log=False, server_header=False, limit_concurrency=1000, lifespan="off"
+    )
+    server = uvicorn.Server(config)
+    with _listening(address) as listener:
+        port = listener.getsockname()[1]
+        ready(address.base(port), port, lambda: setattr(server, "should_exit", True))
+        server.run(sockets=[listener])
+
+
+@contextmanager
+def _listening(address: Address) -> Iterator[socket.socket]:
+    """A socket that listens; one that cannot is refused before anything is printed."""
+    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+    # With the protocol named, asyncio sends small answers at once (TCP_NODELAY); otherwise pages wait for 40 ms.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((address.host, address.port))
+            listener.listen(1024)
+        except (OSError, OverflowError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise InputError(
+                f"cannot listen on {address.host}, port {address.port}: {reason}. Choose another --port."
+            ) from error
+        yield listener
+    finally:
+        listener.close()

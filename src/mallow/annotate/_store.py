@@ -1,0 +1,270 @@
+"""The state of a study that runs: who takes part, who has which pair and for how long, and every answer."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Callable
+from typing import Any
+
+from mallow.annotate._choice import Given, Queue
+from mallow.annotate._database import Database, Execute, open_database
+from mallow.annotate._people import Annotator, Assignment, Finished
+from mallow.annotate._tokens import Signer, new_secret
+from mallow.errors import InputError
+from mallow.human import Study
+
+__all__ = ["Store", "open_store"]
+
+
+def open_store(url: str, study: Study, *, lease: float = 1800.0) -> Store:
+    """The store of a study in a database; one that holds the answers of another study is refused.
+
+    Parameters
+    ----------
+    lease : float
+        Seconds after which a pair that was given out and not answered may be given to somebody else.
+    """
+    database = open_database(url)
+    with database.transaction() as execute:
+        known = dict(execute("SELECT name, value FROM settings"))
+        if "study" not in known:
+            known = {"study": study.digest, "secret": new_secret(), "open": "yes", "schema": "1"}
+            for name, value in known.items():
+                execute("INSERT INTO settings (name, value) VALUES (?, ?)", (name, value))
+    if known["study"] != study.digest:
+        database.close()
+        raise InputError(
+            f"the database holds the answers of another study ({known['study']}; this one is {study.digest}). Pass another "
+            "file with --database, or the study that the answers belong to."
+        )
+    return Store(database, study, Signer(known["secret"]), lease)
+
+
+class Store:
+    """All reading and writing of a study that runs. Each method is one transaction."""
+
+    def __init__(self, database: Database, study: Study, signer: Signer, lease: float) -> None:
+        self.study, self.signer, self.lease = study, signer, lease
+        self._database = database
+        self._tasks = {task.id for task in (*study.tasks, *study.gold)}
+        self._queue = Queue(study)
+
+    @property
+    def owner_token(self) -> str:
+        """The token of the owner's page; the same for as long as the database exists."""
+        return self.signer.mac("owner link", self.study.digest)
+
+    def close(self) -> None:
+        """Close the database."""
+        self._database.close()
+
+    def is_open(self) -> bool:
+        """Whether pairs are given out."""
+        with self._database.transaction(write=False) as execute:
+            return _is_open(execute)
+
+    def set_open(self, wanted: bool) -> None:
+        """Close the study, or open it again. Pairs that are out may still be answered."""
+        with self._database.transaction() as execute:
+            execute("UPDATE settings SET value = ? WHERE name = 'open'", ("yes" if wanted else "no",))
+
+    def join(
+        self, source: str, external: str | None, name: str, *, session: str, trusted: bool, now: float
+    ) -> str | None:
+        """The id of an annotator, new or known.
+
+        `external` is what identifies the person to `source`; None: always a new annotator. A known one who comes with another
+        `session` is refused (None), unless the caller trusts that it is the same person.
+        """
+        with self._database.transaction() as execute:
+            rows = execute("SELECT id, session FROM annotators WHERE source = ? AND external = ?", (source, external))
+            if rows:
+                return rows[0][0] if trusted or rows[0][1] == session else None
+            id_ = f"a{secrets.token_hex(6)}"
+            values = (id_, name, source, id_ if external is None else external, session, now)
+            execute(
+                "INSERT INTO annotators (id, name, source, external, session, joined) VALUES (?, ?, ?, ?, ?, ?)", values
+            )
+            return id_
+
+    def annotator(self, id_: str) -> Annotator | None:
+        """An annotator by id."""
+        with self._database.transaction(write=False) as execute:
+            rows = execute("SELECT id, name, source, ready FROM annotators WHERE id = ?", (id_,))
+        if not rows:
+            return None
+        own, name, source, ready = rows[0]
+        return Annotator(own, name, source, ready is not None)
+
+    def get_ready(self, annotator: str, now: float) -> None:
+        """Note that the annotator has seen the instructions."""
+        with self._database.transaction() as execute:
+            execute("UPDATE annotators SET ready = ? WHERE id = ? AND ready IS NULL", (now, annotator))
+
+    def current(self, annotator: str, now: float) -> int | Finished:
+        """The place of the pair to judge now, given out if there is none; or why there is none."""
+        with self._database.transaction() as execute:
+            mine = "SELECT place, task, kind, state, expires FROM assignments WHERE annotator = ? ORDER BY place"
+            rows = execute(mine, (annotator,))
+            for place, task, kind, state, expires in rows:
+                if state != "open":
+                    continue
+                if kind == "task" and expires <= now and self._held(execute, task, now, annotator) >= self.study.votes:
+                    self._set_state(execute, annotator, place, "lost")
+                    continue
+                self._renew(execute, annotator, place, expires, now)
+                return int(place)
+            history = [Given(task, kind, state) for _, task, kind, state, _ in rows]
+            judged = sum(given.state in ("done", "late") for given in history)
+            if not _is_open(execute):
+                return Finished("closed")
+            if self.study.per_annotator is not None and judged >= self.study.per_annotator:
+                return Finished("limit")
+            choice = self._queue.choose(annotator, history, self._fullness(execute, now))
+            if choice is None:
+                others = execute("SELECT 1 FROM assignments WHERE state = 'open' AND expires > ? LIMIT 1", (now,))
+                return Finished("waiting" if others else "all done")
+            place = len(rows) + 1
+            values = (annotator, place, choice.task, choice.kind, int(choice.swapped), "open", now + self.lease)
+            columns = "annotator, place, task, kind, swapped, state, expires"
+            execute(f"INSERT INTO assignments ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?)", values)
+            return place
+
+    def assignment(self, annotator: str, place: int, now: float) -> Assignment | None:
+        """A pair of the annotator's own; None if there is none, or if it went to somebody else."""
+        with self._database.transaction() as execute:
+            row = self._find(execute, annotator, place)
+            if row is None or row[3] == "lost":
+                return None
+            if row[3] == "open":
+                if (
+                    row[1] == "task"
+                    and row[4] <= now
+                    and self._held(execute, row[0], now, annotator) >= self.study.votes
+                ):
+                    self._set_state(execute, annotator, place, "lost")
+                    return None
+                self._renew(execute, annotator, place, row[4], now)
+            latest = _latest(execute, annotator, place)
+            before = "SELECT MAX(place) FROM assignments WHERE annotator = ? AND place < ? AND state <> 'lost'"
+            back = execute(before, (annotator, place))[0][0]
+        return Assignment(place, row[0], row[1], bool(row[2]), row[3], json.loads(latest[2]) if latest else {}, back)
+
+    def submit(
+        self, annotator: str, place: int, page: str, answers: dict[str, int], seconds: float, now: float
+    ) -> str | None:
+        """Keep the answers to a pair, and return its new state; None if the annotator was never given it.
+
+        When this returns, the answers are on disk. The same answers from the same page are kept once, however often they
+        are sent; other answers are a correction, and the latest count.
+        """
+        with self._database.transaction() as execute:
+            row = self._find(execute, annotator, place)
+            if row is None:
+                return None
+            task, kind, _, state, _ = row
+            text = json.dumps(answers, sort_keys=True)
+            latest = _latest(execute, annotator, place)
+            if latest is None or (latest[1], latest[2]) != (page, text):
+                number = 1 if latest is None else latest[0] + 1
+                values = (annotator, place, number, page, text, seconds, now)
+                columns = "annotator, place, number, page, answers, seconds, received"
+                execute(f"INSERT INTO submissions ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?)", values)
+            if state not in ("done", "late"):
+                held = self._held(execute, task, now, annotator)
+                state = "done" if kind != "task" or held < self.study.votes else "late"
+                self._set_state(execute, annotator, place, state)
+            return str(state)
+
+    def skip(self, annotator: str, place: int, reason: str, now: float) -> str | None:
+        """Give a pair back with a reason, so that others get it; None if the annotator was never given it."""
+        with self._database.transaction() as execute:
+            row = self._find(execute, annotator, place)
+            if row is None:
+                return None
+            if row[3] == "open":
+                update = "UPDATE assignments SET state = 'skipped', reason = ? WHERE annotator = ? AND place = ?"
+                execute(update, (reason, annotator, place))
+            return "skipped" if row[3] == "open" else str(row[3])
+
+    def progress(self, annotator: str) -> tuple[int, int]:
+        """How many pairs the annotator has judged, and of how many at most."""
+        with self._database.transaction(write=False) as execute:
+            states = "SELECT COUNT(*) FROM assignments WHERE annotator = ? AND state IN ('done', 'late')"
+            judged = execute(states, (annotator,))[0][0]
+        return int(judged), self.study.per_annotator or len(self.study.tasks)
+
+    def last_place(self, annotator: str) -> int | None:
+        """The annotator's latest pair that can be looked at again."""
+        with self._database.transaction(write=False) as execute:
+            query = "SELECT MAX(place) FROM assignments WHERE annotator = ? AND state IN ('done', 'late', 'skipped')"
+            place = execute(query, (annotator,))[0][0]
+        return None if place is None else int(place)
+
+    def dump(self) -> dict[str, list[dict[str, Any]]]:
+        """All annotators, assignments and submissions, in the order in which they came: for the owner and for export."""
+        tables = {
+            "annotators": ("id, name, source, external, session, joined, ready", "joined, id"),
+            "assignments": ("annotator, place, task, kind, swapped, state, expires, reason", "annotator, place"),
+            "submissions": ("annotator, place, number, page, answers, seconds, received", "annotator, place, number"),
+        }
+        with self._database.transaction(write=False) as execute:
+            return {
+                table: [
+                    dict(zip(columns.split(", "), row, strict=True))
+                    for row in execute(f"SELECT {columns} FROM {table} ORDER BY {order}")
+                ]
+                for table, (columns, order) in tables.items()
+            }
+
+    def _find(self, execute: Execute, annotator: str, place: int) -> tuple[Any, ...] | None:
+        if not 0 < place < 1 << 31:  # what a column holds
+            return None
+        columns = "task, kind, swapped, state, expires"
+        rows = execute(f"SELECT {columns} FROM assignments WHERE annotator = ? AND place = ?", (annotator, place))
+        return rows[0] if rows and rows[0][0] in self._tasks else None
+
+    def _fullness(self, execute: Execute, now: float) -> Callable[[str], bool]:
+        """Tells whether the votes of a task are all given or in the hands of annotators."""
+        lent = """SELECT task, COUNT(*) FROM assignments WHERE state = 'open' AND expires > ? AND kind = 'task' GROUP BY task"""
+        held = dict(execute(lent, (now,)))
+        given = "SELECT COUNT(*) FROM assignments WHERE task = ? AND kind = 'task' AND state = 'done'"
+
+        def is_full(task: str) -> bool:
+            if held.get(task, 0) >= self.study.votes:
+                return True
+            done = execute(given, (task,))[0][0]
+            if done >= self.study.votes:
+                self._queue.finish(task)
+            return bool(done + held.get(task, 0) >= self.study.votes)
+
+        return is_full
+
+    def _held(self, execute: Execute, task: str, now: float, besides: str) -> int:
+        """How many others have judged a task, or have it in hand."""
+        counted = """SELECT COUNT(*) FROM assignments WHERE task = ? AND kind = 'task' AND annotator <> ?
+            AND (state = 'done' OR (state = 'open' AND expires > ?))"""
+        return int(execute(counted, (task, besides, now))[0][0])
+
+    def _renew(self, execute: Execute, annotator: str, place: int, expires: float, now: float) -> None:
+        if expires - now > self.lease / 2:
+            return  # long enough: most pages are shown without writing
+        execute(
+            "UPDATE assignments SET expires = ? WHERE annotator = ? AND place = ?", (now + self.lease, annotator, place)
+        )
+
+    def _set_state(self, execute: Execute, annotator: str, place: int, state: str) -> None:
+        execute("UPDATE assignments SET state = ? WHERE annotator = ? AND place = ?", (state, annotator, place))
+
+
+def _is_open(execute: Execute) -> bool:
+    return bool(execute("SELECT value FROM settings WHERE name = 'open'")[0][0] == "yes")
+
+
+def _latest(execute: Execute, annotator: str, place: int) -> tuple[Any, ...] | None:
+    query = (
+        "SELECT number, page, answers FROM submissions WHERE annotator = ? AND place = ? ORDER BY number DESC LIMIT 1"
+    )
+    rows = execute(query, (annotator, place))
+    return rows[0] if rows else None

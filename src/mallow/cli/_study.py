@@ -1,0 +1,288 @@
+"""The command `study`, which designs a study with people, and `study plan`, which says how many votes it needs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from mallow.cli._commands import result_command
+from mallow.cli._options import bundle, reader_options, rng_option
+from mallow.cli._output_files import check_output_file
+from mallow.cli._samples import SampleReader, read_lines, read_systems
+from mallow.errors import InputError
+
+if TYPE_CHECKING:
+    from mallow.human import PairScheme, PromptFilter, QualityChecks, Study, TextWindow, VotePlan
+
+__all__ = ["COMMANDS"]
+
+
+class _StudyGroup(click.Group):
+    """`mallow study plan …` plans; `mallow study REFERENCE …` designs."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if args and args[0] not in self.commands and args[0] not in ("-h", "--help"):
+            args = ["design", *args]
+        return super().parse_args(ctx, args)
+
+
+def _make_pairs(scheme: str, per_pair: int | None, budget: int | None, scores: tuple[str, ...]) -> PairScheme:
+    from mallow.human import AllPairs, DOptimal, Star
+
+    if scheme == "optimal":
+        if budget is None or per_pair is not None:
+            raise click.UsageError(
+                "--pairs optimal needs --budget, the number of comparisons in all, and no --per-pair."
+            )
+        return DOptimal(budget, _read_scores(scores))
+    if budget is not None or scores:
+        raise click.UsageError("--budget and --score are for --pairs optimal.")
+    count = 90 if per_pair is None else per_pair
+    return AllPairs(count) if scheme == "all" else Star(count)
+
+
+def _read_scores(scores: tuple[str, ...]) -> dict[str, float]:
+    """NAME=SCORE arguments."""
+    values = {}
+    for score in scores:
+        name, equals, number = score.rpartition("=")
+        try:
+            values[name] = float(number)
+        except ValueError:
+            equals = ""
+        if not equals or not name:
+            raise click.UsageError(f"A score is written NAME=SCORE, such as small=-20; got {score!r}.")
+    return values
+
+
+def _make_window(length: str, tokenizer: str) -> TextWindow:
+    from mallow.human import TextWindow
+
+    least, dash, most = length.partition("-")
+    if not (dash and least.isdigit() and most.isdigit()):
+        raise click.UsageError(f"--length is written LEAST-MOST, such as 200-256; got {length!r}.")
+    return TextWindow(int(least), int(most), tokenizer)
+
+
+def _make_filter(prompts: str | None, all_prompts: bool) -> PromptFilter | None:
+    from mallow.human import PromptFilter
+
+    if prompts is None:
+        return None if all_prompts else PromptFilter()
+    if all_prompts:
+        raise click.UsageError("--prompts and --all-prompts exclude each other.")
+    return PromptFilter(keep=frozenset(read_lines(prompts)))
+
+
+def _make_checks(gold: int, gold_every: int, repeat_every: int) -> QualityChecks:
+    from mallow.human import QualityChecks
+
+    return QualityChecks(gold, gold_every, repeat_every)
+
+
+_NUMBER = click.IntRange(min=1)
+_COUNT = click.IntRange(min=0)
+
+_pair_options = bundle(
+    "pairs",
+    {
+        "scheme": click.option(
+            "--pairs", "scheme", type=click.Choice(["all", "star", "optimal"]), default="all", show_default=True,
+            help="Which pairs of systems: all; each with the reference; or those that make a ranking most certain for --budget.",
+        ),
+        "per_pair": click.option("--per-pair", type=_NUMBER, metavar="N", help="Comparisons of each pair.  [default: 90]"),
+        "budget": click.option("--budget", type=_NUMBER, metavar="N", help="Comparisons in all, for --pairs optimal."),
+        "scores": click.option(
+            "--score", "scores", multiple=True, metavar="NAME=SCORE",
+            help="What is known of a system, on the scale of `mallow rank`, for --pairs optimal. May be repeated.",
+        ),
+    },
+    _make_pairs,
+)  # fmt: skip
+_window_options = bundle(
+    "window",
+    {
+        "length": click.option(
+            "--length", default="200-256", show_default=True, metavar="LEAST-MOST",
+            help="Tokens: shorter texts are left out, longer ones are cut.",
+        ),
+        "tokenizer": click.option(
+            "--tokenizer", default="words", show_default=True, metavar="NAME",
+            help="words, a tokenizer.json, or a folder with GPT-2's vocab.json and merges.txt.",
+        ),
+    },
+    _make_window,
+)  # fmt: skip
+_prompt_options = bundle(
+    "prompts",
+    {
+        "prompts_file": click.option(
+            "--prompts", "prompts_file", metavar="FILE", help="Ids of the prompts to use, one per line."
+        ),
+        "all_prompts": click.option("--all-prompts", is_flag=True, help="Use all prompts, also headings and menus."),
+    },
+    _make_filter,
+)
+_check_options = bundle(
+    "checks",
+    {
+        "gold": click.option("--gold", type=_COUNT, default=6, show_default=True, help="Gold pairs to make, for texts."),
+        "gold_every": click.option(
+            "--gold-every", type=_COUNT, default=15, show_default=True, metavar="N", help="A gold pair once in N pairs; 0: never."
+        ),
+        "repeat_every": click.option(
+            "--repeat-every", type=_COUNT, default=20, show_default=True, metavar="N",
+            help="A pair again, sides exchanged, once in N pairs; 0: never.",
+        ),
+    },
+    _make_checks,
+)  # fmt: skip
+
+
+@click.group(
+    "study",
+    cls=_StudyGroup,
+    short_help="Design a study with people; `study plan`: how many votes it needs.",
+    subcommand_metavar="REFERENCE NAME=PATH... | plan NAME=SCORE...",
+    epilog="\b\nExample:\n  mallow study human.jsonl small=small.jsonl large=large.jsonl --out study.json",
+)
+def study_group() -> None:
+    """Design a study in which people compare systems with the reference and with each other.
+
+    `mallow study REFERENCE NAME=PATH...` is `mallow study design REFERENCE NAME=PATH...`: it writes a study for
+    `mallow annotate`. `mallow study plan` says how many votes it needs. Each has its own --help.
+    """
+
+
+@result_command(
+    "design",
+    "Write a study: pairs of texts or pictures, balanced.",
+    example="mallow study human.jsonl small=small.jsonl large=large.jsonl --out study.json",
+    plot="how often each system is on the left of each other one",
+)
+@click.argument("reference")
+@click.argument("systems", nargs=-1, required=True, metavar="NAME=PATH...")
+@click.option(
+    "--out", "-o", default="study.json", show_default=True, metavar="FILE", help="Where to write the study: .json."
+)
+@_pair_options
+@_window_options
+@_prompt_options
+@_check_options
+@click.option(
+    "--gold-file", metavar="FILE", help="Gold pairs of your own (.jsonl: prompt, left, right, expected -2 or 2)."
+)
+@click.option("--votes", type=_NUMBER, default=1, show_default=True, help="How many annotators judge each pair.")
+@click.option(
+    "--per-annotator", type=_NUMBER, metavar="N", help="The most pairs for one annotator.  [default: no limit]"
+)
+@click.option(
+    "--form", "form_file", metavar="FILE", help="Your own title, instructions, examples and questions (.json)."
+)
+@click.option(
+    "--reference-name", default="human", show_default=True, help="The name of the reference among the systems."
+)
+@reader_options
+@rng_option
+def design_command(
+    reference: str,
+    systems: tuple[str, ...],
+    out: str,
+    pairs: PairScheme,
+    window: TextWindow,
+    prompts: PromptFilter | None,
+    checks: QualityChecks,
+    gold_file: str | None,
+    votes: int,
+    per_annotator: int | None,
+    form_file: str | None,
+    reference_name: str,
+    read: SampleReader,
+    rng: int,
+) -> Study:
+    """Write a study in which people compare the samples of systems with those of REFERENCE and with each other.
+
+    Samples belong to one prompt if they have the same `id` (without ids, the same `prompt`). The defaults are those of the
+    MAUVE paper, with gold pairs and repeated pairs added: --gold-every 0 --repeat-every 0 leaves them out.
+    """
+    from mallow.human import StudyDesign, design_study, read_form, read_gold, write_study
+
+    target = check_output_file(out, ".json")
+    form = None if form_file is None else read_form(form_file)
+    gold = () if gold_file is None else read_gold(gold_file)
+    x, others = read_systems(read, reference, systems)
+    design = StudyDesign(pairs, window, prompts, checks, votes, per_annotator, form, reference_name)
+    study = write_study(design_study(x, others, design, gold=gold, rng=rng), target)
+    click.echo(f"{target}: written. Show it with: mallow annotate {target}", err=True)
+    return study
+
+
+@result_command(
+    "plan",
+    "How many votes tell systems apart, and what they cost.",
+    example="mallow study plan human=50 small=-30 large=10 --goal ranking",
+    plot="the probability of reaching the goal against the votes",
+)
+@click.argument("scores", nargs=-1, required=True, metavar="NAME=SCORE... | RANKING.json")
+@click.option(
+    "--goal",
+    type=click.Choice(["apart", "ranking"]),
+    default="apart",
+    show_default=True,
+    help="Tell two systems apart, or have all of them in the right order.",
+)
+@click.option("--between", nargs=2, metavar="A B", help="Which two systems to tell apart.  [default: the closest two]")
+@click.option("--power", type=float, default=0.8, show_default=True, help="The probability of reaching the goal.")
+@click.option("--level", type=float, default=0.05, show_default=True, help="The level of significance, two-sided.")
+@click.option("--pairs", type=click.Choice(["all", "star"]), default="all", show_default=True, help="Pairs to compare.")
+@click.option(
+    "--ties", type=float, default=0.0, show_default=True, help="The share of ties, if the scores leave them out."
+)
+@click.option("--seconds", type=float, default=47.0, show_default=True, help="Time for one pair with all questions.")
+@click.option("--wage", type=float, default=16.0, show_default=True, help="Pay per hour.")
+@rng_option
+def plan_command(
+    scores: tuple[str, ...],
+    goal: Literal["apart", "ranking"],
+    between: tuple[str, str] | None,
+    power: float,
+    level: float,
+    pairs: Literal["all", "star"],
+    ties: float,
+    seconds: float,
+    wage: float,
+    rng: int,
+) -> VotePlan:
+    """How many votes tell systems apart, or bring them into the right order, and what they cost.
+
+    Studies are simulated from Bradley–Terry scores that you expect, or that `mallow rank --question NAME --out ranking.json` found in a pilot. A
+    difference of 40 means that the better system wins 60 % of the votes, 85 means 70 %, 139 means 80 %.
+    """
+    from mallow.human import VoteCosts, VoteGoal, plan_votes
+
+    if between and goal == "ranking":
+        raise click.UsageError("--between is for --goal apart.")
+    expected = _read_ranking(scores[0]) if len(scores) == 1 and scores[0].endswith(".json") else _read_scores(scores)
+    costs = VoteCosts(seconds, wage)
+    return plan_votes(
+        expected, goal=VoteGoal(goal, between or None, power, level), pairs=pairs, ties=ties, costs=costs, rng=rng
+    )
+
+
+def _read_ranking(path: str) -> dict[str, float]:
+    """The scores of a ranking that `mallow rank --question NAME --out` saved."""
+    from mallow.human import Ranking
+
+    try:
+        return dict(Ranking.from_json(Path(path).expanduser().read_text(encoding="utf-8")).scores)
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"{path}: is not a ranking: {error} Save one with: mallow rank votes.jsonl --question NAME --out ranking.json"
+        ) from error
+
+
+study_group.add_command(design_command)
+study_group.add_command(plan_command)
+COMMANDS = (study_group,)

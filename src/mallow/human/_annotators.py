@@ -1,0 +1,195 @@
+"""The annotators: how far they agree, how reliable each one is, and who should be looked at."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from statistics import median
+from typing import Any
+
+import numpy as np
+from scipy.special import bdtr, bdtrc
+
+from mallow.errors import InputError
+from mallow.human._agreement import alpha_of_votes, oriented_answers
+from mallow.human._annotator_table import Annotator, Annotators
+from mallow.human._paired import Rows, fit_newton, make_design
+from mallow.human._read_votes import FASTEST
+from mallow.human._votes import Vote, Votes
+from mallow.inference import holm
+
+__all__ = ["check_annotators"]
+
+_LEVEL = 0.05
+_MOSTLY = 0.5  # chosen: who is fast in more than half of the answers is flagged as fast
+_SPREAD = 0.5  # chosen: the standard deviation of reliability between people
+_PRIOR = 0.25  # of the penalised fit that predicts a person's votes from those of all others
+
+
+def check_annotators(votes: Votes, *, min_seconds: float = FASTEST) -> Annotators:
+    """How far annotators agree, how reliable each one is, and who is fast, one-sided or contradictory.
+
+    Read the votes with `min_seconds=0`, so that fast answers are there to be seen. A person is *fast* with more than half of the
+    answers below `min_seconds`; *one-sided* if the share of votes for one side is too far from 1/2 for chance; *contradictory* if
+    they agree with the others less often than guessing would, or fail gold or repeated pairs as often as guessing would make
+    likely. Tests are at the 5 % level, corrected by Holm's method over all people, so that few honest people are flagged.
+    `rank(votes, exclude=check_annotators(votes).flagged)` is the ranking without them.
+
+    Examples
+    --------
+    >>> votes = [Vote("a", "b", -1, "better", who, str(i), 40.0) for who in ("ann", "bob") for i in range(20)]
+    >>> print(check_annotators(Votes(tuple(votes))).flagged)
+    ('ann', 'bob')
+    """
+    people = [vote for vote in votes if vote.annotator and not vote.judge]
+    if not people:
+        raise InputError("`votes` must hold votes of known annotators; there are none.")
+    tasks = [vote for vote in people if vote.kind == "task"]
+    by_name: dict[str, list[Vote]] = defaultdict(list)
+    for vote in people:
+        by_name[vote.annotator].append(vote)
+    predicted = _predictions(tasks)
+    facts = {name: _facts(name, own, predicted.get(name), min_seconds) for name, own in sorted(by_name.items())}
+    flags = _flag(facts)
+    made = [
+        Annotator(**{key: value for key, value in fact.items() if not key.startswith("p_")}, flags=flags[name])
+        for name, fact in facts.items()
+    ]
+    made.sort(key=lambda one: (not one.flags, -one.votes, one.name))
+    alpha, shared = {}, 0
+    for level in ("nominal", "ordinal"):
+        alpha[level], shared = alpha_of_votes(tasks, level)
+    return Annotators(tuple(made), alpha, shared)
+
+
+def _predictions(tasks: Sequence[Vote]) -> dict[str, list[tuple[Vote, float]]]:
+    """For each person the untied votes, with the chance of the left side according to the votes of all others."""
+    found: dict[str, list[tuple[Vote, float]]] = defaultdict(list)
+    for question in dict.fromkeys(vote.question for vote in tasks):
+        votes = [vote for vote in tasks if vote.question == question and vote.answer]
+        names = sorted({name for vote in votes for name in (vote.left, vote.right)})
+        places = {name: place for place, name in enumerate(names)}
+        left, right = (np.array([places[getattr(vote, side)] for vote in votes]) for side in ("left", "right"))
+        points = np.array([vote.points for vote in votes])
+        people = np.array([vote.annotator for vote in votes])
+        for person in dict.fromkeys(people.tolist()):
+            others = people != person
+            if not others.any():
+                continue
+            merged = _merged(left[others], right[others], points[others], len(names))
+            fit = fit_newton(merged, ridge=_PRIOR)
+            if fit is None:
+                continue
+            for row in np.flatnonzero(~others):
+                gap = fit.coefficients[left[row]] - fit.coefficients[right[row]]
+                found[person].append((votes[row], float(1.0 / (1.0 + np.exp(-gap)))))
+    return found
+
+
+def _merged(left: Any, right: Any, points: Any, n: int) -> Rows:
+    """Comparisons with equal ones merged."""
+    winner, loser = np.where(points == 1.0, left, right), np.where(points == 1.0, right, left)
+    wins = np.zeros((n, n))
+    np.add.at(wins, (winner, loser), 1.0)
+    first, second = np.nonzero(wins)
+    return Rows(make_design(first, second, n), np.ones(len(first)), wins[first, second], n)
+
+
+def _facts(name: str, own: Sequence[Vote], predicted: Any, min_seconds: float) -> dict[str, Any]:
+    tasks = [vote for vote in own if vote.kind == "task"]
+    times = [vote.seconds for vote in tasks if vote.seconds is not None]
+    untied = [vote for vote in tasks if vote.answer]
+    left = sum(vote.answer < 0 for vote in untied)
+    # All questions of a page are answered together: tests count pages, shares count votes.
+    sides = [total for total in _by_page([(vote, float(np.sign(vote.answer))) for vote in untied]) if total]
+    to_left = sum(total < 0 for total in sides)
+    p_side = min(1.0, 2 * min(_at_most(to_left, len(sides)), _at_least(to_left, len(sides))))
+    agreement = expected = reliability = None
+    p_against = 1.0
+    if predicted:
+        chances = np.array([chance for _, chance in predicted])
+        agrees = np.array([(vote.answer < 0) == (chance > 0.5) for vote, chance in predicted])
+        agreement, expected = float(agrees.mean()), float(np.maximum(chances, 1.0 - chances).mean())
+        pages = [
+            total
+            for total in _by_page(
+                [(vote, 1.0 if ok else -1.0) for (vote, _), ok in zip(predicted, agrees, strict=True)]
+            )
+            if total
+        ]
+        reliability = _reliability(agreement, expected, len(pages))
+        p_against = _at_most(sum(total > 0 for total in pages), len(pages))
+    gold = [vote for vote in own if vote.kind == "gold" and vote.expected is not None]
+    right = sum(np.sign(vote.answer) == np.sign(vote.expected or 0) for vote in gold)
+    repeats = _repeats(own)
+    same = sum(repeats)
+    p_gold = _below_chance(int(right), len(gold))
+    p_repeat = _below_chance(same, len(repeats))
+    return {
+        "name": name,
+        "votes": len(tasks),
+        "seconds": float(median(times)) if times else None,
+        "fast": float(np.mean([time < min_seconds for time in times])) if times else 0.0,
+        "left": left / len(untied) if untied else None,
+        "agreement": agreement,
+        "expected": expected,
+        "reliability": reliability,
+        "gold": (int(right), len(gold)),
+        "repeats": (same, len(repeats)),
+        "p_side": p_side,
+        "p_against": min(p_against, p_gold, p_repeat),
+    }
+
+
+def _reliability(agreement: float, expected: float, count: int) -> float:
+    """(agreement − 1/2) / (expected − 1/2), drawn towards 1 in proportion to its error: few votes say little."""
+    if expected - 0.5 < 1e-6 or not count:
+        return 1.0
+    slope = (agreement - 0.5) / (expected - 0.5)
+    noise = 0.25 / count / (expected - 0.5) ** 2
+    return (slope * _SPREAD**2 + noise) / (_SPREAD**2 + noise)
+
+
+def _by_page(values: Sequence[tuple[Vote, float]]) -> list[float]:
+    """The sum over the questions of each page; votes without a task or a prompt are pages of their own."""
+    sums: dict[Any, float] = defaultdict(float)
+    for place, (vote, value) in enumerate(values):
+        sums[(vote.prompt, vote.task, vote.pair) if vote.prompt or vote.task else place] += value
+    return list(sums.values())
+
+
+def _repeats(own: Sequence[Vote]) -> list[bool]:
+    """For each repeated pair, whether the same side of the texts won again."""
+    first = {key: answers[0][1] for key, answers in oriented_answers([v for v in own if v.kind == "task"]).items()}
+    again = oriented_answers([vote for vote in own if vote.kind == "repeat"])
+    return [bool(np.sign(first[key]) == np.sign(answers[-1][1])) for key, answers in again.items() if key in first]
+
+
+def _below_chance(right: int, count: int) -> float:
+    """Small where so few right answers would be unusual even for one who is right three times out of four."""
+    return float(bdtr(right, count, 0.75)) if count else 1.0
+
+
+def _at_most(k: int, n: int) -> float:
+    return float(bdtr(k, n, 0.5))
+
+
+def _at_least(k: int, n: int) -> float:
+    return 1.0 if k == 0 else float(bdtrc(k - 1, n, 0.5))
+
+
+def _flag(facts: dict[str, dict[str, Any]]) -> dict[str, tuple[str, ...]]:
+    sided = dict(zip(facts, holm([fact["p_side"] for fact in facts.values()]), strict=True))
+    against = dict(zip(facts, holm([fact["p_against"] for fact in facts.values()]), strict=True))
+    return {
+        name: tuple(
+            flag
+            for flag, raised in (
+                ("fast", fact["fast"] > _MOSTLY),
+                ("one-sided", sided[name] < _LEVEL),
+                ("contradictory", against[name] < _LEVEL),
+            )
+            if raised
+        )
+        for name, fact in facts.items()
+    }

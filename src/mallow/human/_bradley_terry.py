@@ -1,0 +1,246 @@
+"""Scores from wins: the Bradley–Terry model, with what the votes can and cannot fix."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from scipy.special import ndtr, stdtr, stdtrit
+
+from mallow.errors import Caveat, InputError, warn_about
+from mallow.human._fit_check import check_pairs
+from mallow.human._paired import (
+    Floats,
+    PairedFit,
+    Rows,
+    components,
+    fit_newton,
+    fit_zermelo,
+    make_design,
+)
+from mallow.human._ranking import PairDifference, Ranking
+from mallow.inference import holm
+from mallow.results import Estimate, join_names
+
+__all__ = ["SCALE", "Details", "Method", "bradley_terry", "build_ranking", "connection_caveats", "fit_or_penalise"]
+
+Method = Literal["newton", "zermelo"]
+SCALE = 100.0  # paper: sec:a:human-eval:bt, "the scaling factor 100 is arbitrary"
+_RIDGE = 0.25  # of the penalty: a normal prior with standard deviation 2 in log-odds, 200 points
+
+
+def bradley_terry(wins: Any, names: Sequence[str] | None = None, *, method: Method = "newton") -> Ranking:
+    """Bradley–Terry scores from how often each system beat each other one.
+
+    P(i beats j) = 1 / (1 + exp(−(wᵢ − wⱼ) / 100)), by maximum likelihood, with mean 0 (paper: sec:a:human-eval:bt). Errors
+    assume independent votes; `rank` knows who voted, and takes the dependence of one person's votes into account.
+
+    The maximum exists if, however the systems are split into two parts, each part has won against the other (Ford's
+    condition). Where it does not, a weak penalty keeps the scores finite, and a caveat says so. Where two parts were never
+    compared, no scores exist, and that is an error.
+
+    Parameters
+    ----------
+    wins : array (n, n)
+        wins[i, j]: how often i beat j; a tie may count as half a win for both. The diagonal is 0.
+    names : sequence of n str, or None
+        None: "0", "1", …
+    method : str
+        "newton", or "zermelo" as published; they agree to 1e-8.
+
+    Examples
+    --------
+    >>> ranking = bradley_terry([[0, 30], [10, 0]], ["large", "small"])
+    >>> {name: round(score, 3) for name, score in ranking.scores.items()}  # the log-odds log(30 / 10), times 100
+    {'large': 54.931, 'small': -54.931}
+    """
+    counts = _check_wins(wins)
+    n = len(counts)
+    labels = tuple(str(i) for i in range(n)) if names is None else tuple(names)
+    if len(labels) != n or len(set(labels)) != n:
+        raise InputError(f"`names` must be {n} different names, one per row of `wins`; got {list(labels)}.")
+    if method not in ("newton", "zermelo"):
+        raise InputError(f"`method` must be newton or zermelo; got {method!r}.")
+    left, right = np.nonzero(counts)
+    rows = Rows(make_design(left, right, n), np.ones(len(left)), counts[left, right], n)
+    caveats = connection_caveats(counts, labels, "`wins`")
+    fit = fit_or_penalise(rows, penalise=bool(caveats))
+    if method == "zermelo" and not fit.penalised:
+        fit = replace(fit, coefficients=fit_zermelo(counts))
+    details = Details(labels, counts, votes=float(counts.sum()), ties="as counted in `wins`", caveats=caveats)
+    ranking = build_ranking(rows, fit, fit.invert(), details, method="newton" if fit.penalised else method)
+    warn_about(ranking.caveats)
+    return ranking
+
+
+def _check_wins(wins: Any) -> Floats:
+    try:
+        counts = np.asarray(wins, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError("`wins` must be a square array of counts; it holds something else.") from None
+    if counts.ndim != 2 or counts.shape[0] != counts.shape[1]:
+        raise InputError(f"`wins` must be a square array of counts; got shape {counts.shape}.")
+    if len(counts) < 2:
+        raise InputError("`wins` must hold at least 2 systems: one alone cannot be ranked.")
+    if not np.isfinite(counts).all() or (counts < 0).any():
+        raise InputError("`wins` must hold counts of at least 0; got a negative or infinite one, or nan.")
+    if np.diag(counts).any():
+        raise InputError("`wins` must have zeros on its diagonal: no system is compared with itself.")
+    return counts
+
+
+def connection_caveats(wins: Floats, names: Sequence[str], what: str) -> tuple[Caveat, ...]:
+    """An error where systems were never compared; a caveat where some never lost to the rest (Ford's condition)."""
+    parts = components(wins, strong=False)
+    if len(parts) > 1:
+        small = min(parts, key=len)
+        rest = [i for i in range(len(names)) if i not in small]
+        raise InputError(
+            f"{what} must connect all systems; no vote links {_some(names, small)} with {_some(names, rest)}, not even through "
+            "other systems. Collect votes between them, or rank each group alone."
+        )
+    strong = components(wins, strong=True)
+    if len(strong) == 1:
+        return ()
+    never_lost, never_won = [], []
+    for part in strong:
+        rest = [i for i in range(len(names)) if i not in part]
+        if not wins[np.ix_(rest, part)].any():
+            never_lost.append(f"{_some(names, part)} never lost to the other systems")
+        elif not wins[np.ix_(part, rest)].any() and len(strong) > 2:
+            never_won.append(f"{_some(names, part)} never won against the other systems")
+    message = (
+        f"{'; '.join([*never_lost, *never_won])}: the votes set no limit to these differences. A weak penalty (a normal prior with a standard "
+        f"deviation of {SCALE / _RIDGE**0.5:.0f} points) keeps the scores finite; they and their intervals depend on it. "
+        "Collect more votes."
+    )
+    return (Caveat("separation", message, values={"ridge": _RIDGE}),)
+
+
+def _some(names: Sequence[str], places: Sequence[int]) -> str:
+    chosen = [names[i] for i in places]
+    return join_names(chosen if len(chosen) <= 4 else [*chosen[:3], f"{len(chosen) - 3} more"])
+
+
+def fit_or_penalise(rows: Rows, *, penalise: bool) -> PairedFit:
+    """The maximum of the likelihood, or of the penalised one where it is asked for or the first does not exist."""
+    fit = None if penalise else fit_newton(rows)
+    fit = fit_newton(rows, ridge=_RIDGE) if fit is None else fit
+    if fit is None:  # with a penalty the maximum exists; only numbers beyond all measure fail
+        raise InputError("`votes` give no finite scores: the numbers of votes or the covariates are too extreme.")
+    return fit
+
+
+@dataclass(frozen=True)
+class Details:
+    """What a ranking says beside its scores."""
+
+    names: tuple[str, ...]
+    wins: Floats
+    votes: float
+    ties: str
+    annotators: int = 0
+    freedom: float = np.inf
+    question: str = ""
+    effects: tuple[str, ...] = ()
+    dropped: dict[str, int] | None = None
+    caveats: tuple[Caveat, ...] = ()
+
+
+def build_ranking(rows: Rows, fit: PairedFit, covariance: Floats, details: Details, *, method: str) -> Ranking:
+    """The result, from coefficients and their covariance in log-odds; the systems come first in both."""
+    n = len(details.names)
+    order = np.argsort(-fit.coefficients[:n], kind="stable")
+    names = [details.names[i] for i in order]
+    centre = np.eye(n) - 1.0 / n
+    own = SCALE**2 * (centre @ covariance[:n, :n] @ centre)[np.ix_(order, order)]
+    scores = SCALE * fit.coefficients[:n][order]
+    scores = scores - scores.mean()
+    reach = _quantile(details.freedom) * np.sqrt(np.maximum(np.diag(own), 0.0))
+    differences = _differences(names, scores, own, details.freedom)
+    ranks, groups = order_systems(names, differences)
+    checks, misfit = check_pairs(rows, fit, details.names)
+    return Ranking(
+        scores={name: float(score) for name, score in zip(names, scores, strict=True)},
+        interval={
+            name: (float(score - arm), float(score + arm))
+            for name, score, arm in zip(names, scores, reach, strict=True)
+        },
+        ranks=ranks,
+        groups=groups,
+        differences=differences,
+        effects=_effects(fit, covariance, details),
+        covariance=own,
+        checks=checks,
+        misfit=misfit,
+        votes=details.votes,
+        annotators=details.annotators,
+        ties=details.ties,
+        question=details.question,
+        dropped=details.dropped or {},
+        method=method,
+        caveats=details.caveats,
+    )
+
+
+def _quantile(freedom: float) -> float:
+    return 1.959963984540054 if np.isinf(freedom) else float(stdtrit(freedom, 0.975))
+
+
+def _two_sided(z: float, freedom: float) -> float:
+    return float(2 * ndtr(-abs(z)) if np.isinf(freedom) else 2 * stdtr(freedom, -abs(z)))
+
+
+def _differences(
+    names: Sequence[str], scores: Floats, covariance: Floats, freedom: float
+) -> tuple[PairDifference, ...]:
+    pairs = [(i, j) for i in range(len(names)) for j in range(i + 1, len(names))]
+    errors = [float(covariance[i, i] + covariance[j, j] - 2 * covariance[i, j]) ** 0.5 for i, j in pairs]
+    gaps = [float(scores[i] - scores[j]) for i, j in pairs]
+    p_values = [
+        _two_sided(gap / error, freedom) if error > 0 else float(gap == 0)
+        for gap, error in zip(gaps, errors, strict=True)
+    ]
+    adjusted = holm(p_values)
+    reach = _quantile(freedom)
+    return tuple(
+        PairDifference(names[i], names[j], gap, (gap - reach * error, gap + reach * error), p, corrected)
+        for (i, j), gap, error, p, corrected in zip(pairs, gaps, errors, p_values, adjusted, strict=True)
+    )
+
+
+def order_systems(
+    names: Sequence[str], differences: Sequence[PairDifference]
+) -> tuple[dict[str, tuple[int, int]], tuple[tuple[str, ...], ...]]:
+    """Rank ranges, and the largest sets of neighbours of which no two differ significantly; names are best first."""
+    apart = {frozenset((one.first, one.second)) for one in differences if one.significant}
+    ranks = {}
+    for place, name in enumerate(names):
+        above = sum(frozenset((name, other)) in apart for other in names[:place])
+        below = sum(frozenset((name, other)) in apart for other in names[place + 1 :])
+        ranks[name] = (1 + above, len(names) - below)
+    groups: list[tuple[str, ...]] = []
+    for place, name in enumerate(names):
+        group = [name]
+        for other in names[place + 1 :]:
+            if all(frozenset((member, other)) not in apart for member in group):
+                group.append(other)
+        if not any(set(group) <= set(earlier) for earlier in groups):
+            groups.append(tuple(group))
+    return ranks, tuple(groups)
+
+
+def _effects(fit: PairedFit, covariance: Floats, details: Details) -> dict[str, Estimate]:
+    n, effects = len(details.names), {}
+    reach = _quantile(details.freedom)
+    for place, name in enumerate(details.effects, start=n):
+        value, error = float(fit.coefficients[place]), float(covariance[place, place]) ** 0.5
+        ends = np.array([value, value - reach * error, value + reach * error])
+        if name == "tie":
+            ends = np.exp(ends) / (2.0 + np.exp(ends))  # of two equal systems: 1, 1 and e^τ
+        else:
+            ends = SCALE * ends * (np.log(2.0) if name == "length" else 1.0)
+        effects[name] = Estimate(*(float(end) for end in ends))
+    return effects

@@ -1,0 +1,204 @@
+"""Values of systems with their errors, whatever they come from: rankings, comparisons, tables, mappings, files."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mallow.baselines import Table
+from mallow.errors import InputError
+from mallow.evaluate import Comparison
+from mallow.human._judged_ranking import JudgedRanking
+from mallow.human._ranking import Ranking
+from mallow.human._rankings import Rankings
+from mallow.results import Estimate
+
+__all__ = ["Measured", "measure_metrics", "measure_people", "read_measured"]
+
+Floats = NDArray[np.float64]
+
+_RESULTS = {f"mallow {kind.KIND}": kind for kind in (Ranking, Rankings, JudgedRanking, Comparison, Table)}
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One value per system, with the covariance of the errors in the order of the values."""
+
+    values: dict[str, float]
+    covariance: Floats
+
+    @classmethod
+    def independent(cls, values: Mapping[str, tuple[float, float]]) -> Measured:
+        """Values with independent standard deviations."""
+        return cls(
+            {name: value for name, (value, _) in values.items()}, np.diag([std**2 for _, std in values.values()])
+        )
+
+    def take(self, systems: tuple[str, ...]) -> tuple[Floats, Floats]:
+        """The values and the covariance of some systems."""
+        order = [list(self.values).index(name) for name in systems]
+        return np.array([self.values[name] for name in systems]), self.covariance[np.ix_(order, order)]
+
+    def table(self) -> dict[str, tuple[float, float]]:
+        """System → (value, standard deviation)."""
+        errors = np.sqrt(np.diag(self.covariance))
+        return {name: (value, float(error)) for (name, value), error in zip(self.values.items(), errors, strict=True)}
+
+
+def measure_people(people: Any) -> dict[str, Measured]:
+    """Criterion → scores of people."""
+    if isinstance(people, str | os.PathLike):
+        people = read_measured(people)
+    if isinstance(people, JudgedRanking):
+        people = people.ranking
+    if isinstance(people, Ranking):
+        return {people.question or "people": Measured(people.scores, people.covariance)}
+    if isinstance(people, Rankings):
+        return {name: Measured(one.scores, one.covariance) for name, one in people.rankings.items()}
+    return _from_mapping("people", people)
+
+
+def measure_metrics(metrics: Any, reference: str | None) -> dict[str, Measured]:
+    """Metric → values, higher is better."""
+    if isinstance(metrics, str | os.PathLike):
+        metrics = read_measured(metrics)
+    if isinstance(metrics, Comparison):
+        return _from_comparison(metrics)
+    if isinstance(metrics, Table):
+        return _from_baselines(metrics)
+    measured = _from_mapping("metrics", metrics)
+    return measured if reference is None else {name: _gap(one, reference) for name, one in measured.items()}
+
+
+def _gap(measured: Measured, reference: str) -> Measured:
+    """−|T(Q) − T(P)| for a metric whose value is known for the reference P; others are as they are."""
+    if reference not in measured.values:
+        return measured
+    ideal = measured.values[reference]
+    systems = tuple(name for name in measured.values if name != reference)
+    values, covariance = measured.take(systems)
+    # Ten digits: 0.003 − 0.002 and 0.001 are one distance.
+    gaps = {name: float(f"{-abs(float(v) - ideal):.10g}") for name, v in zip(systems, values, strict=True)}
+    return Measured(gaps, covariance)
+
+
+def _from_comparison(comparison: Comparison) -> dict[str, Measured]:
+    """The published MAUVE, with the spread of other draws, and the certified one, with its one-sided limit."""
+    published, certified = {}, {}
+    for name, score in comparison.scores.items():
+        low, high = score.interval.get("mauve", (math.nan, math.nan))
+        spread = (high - low) / (2 * 1.96) if math.isfinite(high - low) else score.std["mauve"]
+        published[name] = (score.mauve, spread)
+        if "mauve" in score.certified:
+            one = score.certified["mauve"]
+            certified[name] = (one.value, (one.high - one.value) / 1.645, one.high >= 1.0)
+    made = {"published MAUVE": Measured.independent(published)}
+    return made | ({"certified MAUVE": _from_limits(certified)} if len(certified) == len(published) else {})
+
+
+def _from_limits(certified: Mapping[str, tuple[float, float, bool]]) -> Measured:
+    """Values with errors from their limits. A limit cut off at 1 hides the error: that of the other systems takes its place."""
+    whole = [std for _, std, cut in certified.values() if not cut]
+    usual = float(np.mean(whole)) if whole else 0.0
+    return Measured.independent(
+        {name: (value, max(std, usual) if cut else std) for name, (value, std, cut) in certified.items()}
+    )
+
+
+def _from_baselines(table: Table) -> dict[str, Measured]:
+    """−|T(Q) − T(P)| of every measure."""
+    made = {}
+    for row in table.rows:
+        values = {
+            system: (-abs(own[row.name] - row.ideal), 0.0) for system, own in table.values.items() if row.name in own
+        }
+        made[row.name] = Measured.independent(values)
+    return made
+
+
+def _from_mapping(argument: str, data: Any) -> dict[str, Measured]:
+    if not isinstance(data, Mapping) or not data:
+        raise InputError(
+            f"`{argument}` must be a result, a file, or a mapping of names to values by system; got {type(data).__name__}."
+        )
+    made = {}
+    for name, values in data.items():
+        if not isinstance(values, Mapping):
+            raise InputError(
+                f"`{argument}` must map {name!r} to values by system; got {type(values).__name__}, such as {{'small': 0.7}}."
+            )
+        made[str(name)] = Measured.independent(
+            {str(system): _pair(f"{argument}[{name!r}][{system!r}]", value) for system, value in values.items()}
+        )
+    return made
+
+
+def _pair(where: str, value: Any) -> tuple[float, float]:
+    if isinstance(value, Estimate):
+        value = (value.value, (value.high - value.low) / (2 * 1.96))
+    try:
+        mean, std = (float(part) for part in (value if isinstance(value, tuple | list) else (value, 0.0)))
+    except (TypeError, ValueError):
+        mean = std = math.nan
+    if not (math.isfinite(mean) and math.isfinite(std) and std >= 0):
+        raise InputError(f"`{where}` must be a number, or a number and its standard deviation; got {value!r}.")
+    return mean, std
+
+
+def read_measured(path: str | os.PathLike[str]) -> Any:
+    """A result in a .json file, or values in a .csv file, as a mapping name → system → (value, standard deviation).
+
+    The first column of the .csv names the system; a column "X std" holds the standard deviations of column "X". Empty
+    cells are missing values.
+    """
+    file = Path(path).expanduser()
+    try:
+        text = file.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise InputError(f"{file}: cannot be read: {error.strerror or error}.") from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"{file}: must be UTF-8 text: {error}.") from None
+    if file.suffix == ".csv":
+        return _read_table(file, text)
+    if file.suffix != ".json":
+        raise InputError(f"{file}: must end in .csv or .json; got {file.name!r}.")
+    try:
+        data = json.loads(text)
+    except ValueError as error:
+        raise InputError(f"{file}: is not JSON: {error}.") from None
+    kind = data.get("kind") if isinstance(data, dict) else None
+    if kind in _RESULTS:
+        return _RESULTS[kind].from_dict(data)
+    if kind is not None or not isinstance(data, dict):
+        raise InputError(f"{file}: must hold a ranking, a comparison, a table of baselines or values; got {kind!r}.")
+    return data
+
+
+def _read_table(file: Path, text: str) -> dict[str, dict[str, tuple[float, float]]]:
+    rows = list(csv.reader(io.StringIO(text, newline="")))
+    if len(rows) < 2 or len(rows[0]) < 2:
+        raise InputError(f"{file}: must have a heading, and columns for the system and at least one value.")
+    head = [name.strip() for name in rows[0]]
+    table: dict[str, dict[str, tuple[float, float]]] = {}
+    for number, row in enumerate(rows[1:], start=2):
+        if not any(cell.strip() for cell in row):
+            continue
+        if len(row) != len(head):
+            raise InputError(f"{file}:{number}: has {len(row)} cells, and the heading has {len(head)}.")
+        cells = {name: cell.strip() for name, cell in zip(head, row, strict=True)}
+        for name in head[1:]:
+            if (name.endswith(" std") and name.removesuffix(" std") in head) or not cells[name]:
+                continue
+            std = cells.get(f"{name} std") or 0.0
+            table.setdefault(name, {})[row[0].strip()] = _pair(f"{file}:{number}: {name}", (cells[name], std))
+    return table

@@ -1,0 +1,250 @@
+"""From votes to a ranking: ties, effects of side and length, errors that know who voted."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mallow._checks import seed_from
+from mallow.errors import Caveat, InputError, warn_about
+from mallow.human._bradley_terry import Details, build_ranking, connection_caveats, fit_or_penalise
+from mallow.human._paired import Floats, PairedFit, Rows, make_design, row_scores
+from mallow.human._ranking import Ranking
+from mallow.human._rankings import Rankings
+from mallow.human._read_votes import read_votes
+from mallow.human._votes import Vote, Votes
+from mallow.results import join_names
+
+__all__ = ["EFFECTS", "TIES", "Effect", "Ties", "as_votes", "rank", "rank_all"]
+
+Ties = Literal["half", "random", "davidson"]
+Effect = Literal["left", "length"]
+TIES: tuple[Ties, ...] = ("half", "random", "davidson")
+EFFECTS: tuple[Effect, ...] = ("left", "length")
+_FEW = 20  # chosen: with fewer annotators the errors between them are hardly known
+
+
+def rank(
+    votes: Votes | str | os.PathLike[str],
+    *,
+    question: str | None = None,
+    ties: Ties = "half",
+    effects: Collection[Effect] = (),
+    exclude: Collection[str] = (),
+    rng: int | np.random.Generator | None = 0,
+) -> Ranking:
+    """Systems ranked by the votes of people, by Bradley–Terry.
+
+    "Definitely" and "slightly" count alike, as published (paper: sec:a:human-eval:bt). Votes of one person depend on each
+    other: errors are clustered by annotator (a sandwich estimate, with Student's quantiles); where annotators are not known,
+    votes count as independent. Gold pairs, repeated pairs and judges that are programs take no part; what was left out is
+    counted in `Ranking.dropped`.
+
+    Parameters
+    ----------
+    votes : Votes or path
+        A path is read by `read_votes`, which leaves out answers given in less than 25 seconds.
+    question : str or None
+        None: the only question.
+    ties : str
+        "half": half a win for each, which gives on average the scores of "random" without its noise. "random": a win for one of
+        them at random, as published. "davidson": a third outcome with a parameter of its own (Davidson, 1970).
+    effects : collection of str
+        "left": the advantage of standing on the left. "length": that of the longer text. Scores are then those of texts on equal
+        terms.
+    exclude : collection of str
+        Annotators whose votes are left out.
+    rng : int, Generator or None
+        For ties at random.
+
+    Examples
+    --------
+    >>> votes = [Vote("large", "small", answer, "human-like", who, str(i), 40.0)
+    ...          for who in "abcdefghijklmnopqrstuvwxyz" for i, answer in enumerate([-2, -1, -1, 2, 1, -2])]
+    >>> ranking = rank(Votes(tuple(votes)))
+    >>> round(ranking.scores["large"] - ranking.scores["small"], 3)  # 100 log(4 / 2)
+    69.315
+    """
+    ranking = _rank_question(as_votes(votes), question, ties, effects, exclude, seed_from(rng))
+    warn_about(ranking.caveats)
+    return ranking
+
+
+def rank_all(
+    votes: Votes | str | os.PathLike[str],
+    *,
+    ties: Ties = "half",
+    effects: Collection[Effect] = (),
+    exclude: Collection[str] = (),
+    rng: int | np.random.Generator | None = 0,
+) -> Rankings:
+    """The ranking by each question, as `rank` makes it."""
+    given, seed = as_votes(votes), seed_from(rng)
+    if not given.questions:
+        raise InputError(_no_votes(given))
+    made = {one: _rank_question(given, one, ties, effects, exclude, seed) for one in given.questions}
+    caveats = {caveat.message: caveat for ranking in made.values() for caveat in ranking.caveats}
+    warn_about(caveats.values())
+    return Rankings(made, tuple(caveats.values()))
+
+
+def as_votes(votes: Votes | str | os.PathLike[str]) -> Votes:
+    """Votes as they are; a path is read."""
+    if isinstance(votes, Votes):
+        return votes
+    if isinstance(votes, str | os.PathLike):
+        return read_votes(votes)
+    raise InputError(f"`votes` must be Votes or the path of a file of votes; got {type(votes).__name__}.")
+
+
+def _no_votes(votes: Votes) -> str:
+    gone = "; ".join(f"{count} {reason}" for reason, count in votes.dropped.items()) or "none were given"
+    return f"`votes` must hold votes of people on tasks; none are left ({gone}). Relax what drops them, such as min_seconds."
+
+
+def _rank_question(
+    votes: Votes,
+    question: str | None,
+    ties: Ties,
+    effects: Collection[Effect],
+    exclude: Collection[str],
+    seed: int,
+) -> Ranking:
+    if ties not in TIES:
+        raise InputError(f"`ties` must be one of {', '.join(TIES)}; got {ties!r}.")
+    unknown = [effect for effect in effects if effect not in EFFECTS]
+    if unknown:
+        raise InputError(f"`effects` must be among {', '.join(EFFECTS)}; got {unknown[0]!r}.")
+    chosen = votes.of(question)
+    chosen = (chosen.without(exclude) if exclude else chosen).people()
+    if not chosen.votes:
+        raise InputError(_no_votes(chosen))
+    table = VoteTable.of(chosen.votes, ties, np.random.default_rng(seed))
+    caveats = list(connection_caveats(table.wins(), table.names, "`votes`"))
+    separated = bool(caveats)
+    all_tied = bool((table.points == 0.5).all())
+    if all_tied:
+        caveats.append(Caveat("all ties", "all votes are ties: nothing tells the systems apart."))
+    davidson = ties == "davidson" and 0 < table.tied < len(table.points)
+    rows, names = _make_rows(chosen.votes, table, effects, davidson)
+    fit = fit_or_penalise(rows, penalise=separated)
+    if fit.penalised and not separated:
+        text = "the votes set no limit to some effect: a weak penalty keeps the numbers finite, and they depend on it."
+        caveats.append(Caveat("separation", text))
+    covariance, annotators, freedom, doubts = _covariance(rows, fit, chosen.votes, independent=all_tied)
+    details = Details(
+        table.names,
+        table.wins(),
+        votes=len(chosen),
+        ties=f"{ties} ({table.tied} of {len(chosen)})" if table.tied else "none",
+        annotators=annotators,
+        freedom=freedom,
+        question=chosen.votes[0].question,
+        effects=names,
+        dropped=chosen.dropped,
+        caveats=(*caveats, *doubts),
+    )
+    return build_ranking(rows, fit, covariance, details, method="newton")
+
+
+@dataclass(frozen=True)
+class VoteTable:
+    """Votes as arrays: the numbers of both systems, and what the left one got."""
+
+    names: tuple[str, ...]
+    left: NDArray[np.int64]
+    right: NDArray[np.int64]
+    points: Floats
+    tied: int
+
+    @classmethod
+    def of(cls, votes: Sequence[Vote], ties: Ties, rng: np.random.Generator) -> VoteTable:
+        """The table of some votes; ties at random get their winner here."""
+        names = tuple(sorted({name for vote in votes for name in (vote.left, vote.right)}))
+        places = {name: place for place, name in enumerate(names)}
+        points = np.array([vote.points for vote in votes])
+        tied = points == 0.5
+        if ties == "random":
+            points[tied] = rng.integers(2, size=int(tied.sum()))
+        left, right = (np.array([places[getattr(vote, side)] for vote in votes]) for side in ("left", "right"))
+        return cls(names, left, right, points, int(tied.sum()))
+
+    def wins(self) -> Floats:
+        """wins[i, j]: how often i beat j, a tie being half a win for both."""
+        n = len(self.names)
+        wins = np.zeros((n, n))
+        np.add.at(wins, (self.left, self.right), self.points)
+        np.add.at(wins, (self.right, self.left), 1.0 - self.points)
+        return wins
+
+
+def _make_rows(
+    votes: Sequence[Vote], table: VoteTable, effects: Collection[Effect], davidson: bool
+) -> tuple[Rows, tuple[str, ...]]:
+    """The rows of the fit, and the names of what is fitted beside the scores."""
+    n, columns, names = len(table.names), [], []
+    if "left" in effects:
+        columns.append(np.ones(len(votes)))
+        names.append("left")
+    if "length" in effects:
+        lengths = [(vote.left_length, vote.right_length) for vote in votes]
+        missing = sum(not (one and two) for one, two in lengths)
+        if missing:
+            raise InputError(
+                f"`effects` with 'length' needs the lengths of both texts of every vote; {missing} of {len(votes)} votes have none."
+            )
+        columns.append(np.array([np.log(one / two) for one, two in lengths if one and two]))
+        names.append("length")
+    design = make_design(table.left, table.right, n, np.column_stack(columns) if columns else None)
+    if columns and np.linalg.matrix_rank((design.T @ design).toarray()) < n - 1 + len(columns):
+        raise InputError(
+            f"`effects` cannot be told from the systems here ({join_names(names)}): for instance, a system always stood on the "
+            "same side. Leave the effect out, or collect votes with the sides exchanged."
+        )
+    rows = Rows(design, table.points, np.ones(len(votes)), n, davidson)
+    return rows, (*names, "tie") if davidson else tuple(names)
+
+
+def _covariance(
+    rows: Rows, fit: PairedFit, votes: Sequence[Vote], *, independent: bool
+) -> tuple[Floats, int, float, list[Caveat]]:
+    """The covariance of the coefficients, the number of annotators, the degrees of freedom, and doubts."""
+    inverse = fit.invert()
+    people = sorted({vote.annotator for vote in votes if vote.annotator})
+    known = sum(bool(vote.annotator) for vote in votes)
+    if independent or fit.penalised:
+        return inverse, len(people), np.inf, []
+    places = {name: place for place, name in enumerate(people)}
+    groups = np.empty(len(votes), dtype=np.int64)
+    count = len(people)
+    for row, vote in enumerate(votes):  # a vote of an unknown person is a cluster of its own
+        if vote.annotator:
+            groups[row] = places[vote.annotator]
+        else:
+            groups[row], count = count, count + 1
+    caveats, freedom = [], np.inf
+    if known == len(votes) and len(people) < 5:
+        text = (
+            f"only {len(people)} annotator{'' if len(people) == 1 else 's'}: the differences between people cannot be seen. "
+            "The intervals treat votes as independent and tell how these people would vote again, not how others would."
+        )
+        return inverse, len(people), np.inf, [Caveat("few annotators", text, values={"annotators": len(people)})]
+    if known == len(votes):
+        freedom = float(len(people) - 1)
+        if len(people) < _FEW:
+            text = f"only {len(people)} annotators: with fewer than {_FEW}, intervals are rough. Ask more people."
+            caveats.append(Caveat("few annotators", text, values={"annotators": len(people)}))
+    scores = row_scores(rows, fit, groups, count)
+    covariance = inverse @ (scores.T @ scores) @ inverse * count / max(count - 1, 1)
+    if known == len(votes) and len(people) < max(_FEW, 2 * rows.systems):
+        # The sandwich of few clusters has too low a rank. What remains of it is how much more people vary than votes do.
+        n = rows.systems
+        centre = np.eye(n) - 1.0 / n
+        between, within = (float(np.trace(centre @ one[:n, :n] @ centre)) for one in (covariance, inverse))
+        covariance = inverse * max(1.0, between / within)
+    return covariance, len(people), freedom, caveats

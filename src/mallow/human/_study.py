@@ -1,0 +1,262 @@
+"""A study as one value: what is asked, the pairs to judge, the quality checks; in a file that shows whether it was edited."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+
+from mallow.errors import Caveat, InputError
+from mallow.human._study_form import Form
+from mallow.results import Result, TableData, draw, join_names, to_plain
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["QualityChecks", "Study", "Task"]
+
+_NAMED = 5  # edited parts that a message names; chosen
+
+
+@dataclass(frozen=True)
+class Task:
+    """One pair to judge.
+
+    Attributes
+    ----------
+    id : str
+        "t0001", …; gold pairs are "g01", ….
+    left, right : str
+        The systems. Annotators never see their names.
+    prompt : str
+        The id of the prompt.
+    context : str
+        What both continue; "" if the samples have no prompts.
+    left_item, right_item : str
+        The texts, cut to the window, or the file names of the pictures.
+    left_length, right_length : int or None
+        Tokens of the texts as shown.
+    expected : int or None
+        The known answer of a gold pair: -2 (left) or 2 (right).
+    """
+
+    id: str
+    left: str
+    right: str
+    prompt: str
+    context: str
+    left_item: str
+    right_item: str
+    left_length: int | None = None
+    right_length: int | None = None
+    expected: int | None = None
+
+
+@dataclass(frozen=True)
+class QualityChecks:
+    """Pairs whose answers tell how careful an annotator is; they are not votes.
+
+    Attributes
+    ----------
+    gold : int
+        Gold pairs to make: a text of the reference against its own words in random order.
+    gold_every : int
+        Each annotator gets a gold pair once in so many pairs; 0: never.
+    repeat_every : int
+        Once in so many pairs an annotator gets one of their own again, with the sides exchanged; 0: never.
+
+    Examples
+    --------
+    >>> QualityChecks(gold=0, gold_every=0, repeat_every=0)
+    QualityChecks(gold=0, gold_every=0, repeat_every=0)
+    """
+
+    gold: int = 6
+    gold_every: int = 15
+    repeat_every: int = 20
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+                raise InputError(f"`{field.name}` must be an integer of at least 0; got {value!r}.")
+
+
+@dataclass(frozen=True, repr=False)
+class Study(Result):
+    """A study that is ready to be run: `design_study` makes it, `mallow annotate` shows it.
+
+    Attributes
+    ----------
+    form : Form
+        What annotators read.
+    systems : tuple of str
+        The reference first.
+    sample_kind : str
+        "text" or "image".
+    tasks : tuple of Task
+        In the order in which they are given out: after any number of them, the pairs of systems are balanced.
+    gold : tuple of Task
+    votes : int
+        How many annotators judge each task.
+    checks : QualityChecks
+    per_annotator : int or None
+        The most pairs that one annotator judges, quality checks included; None: no limit.
+    dropped : dict
+        Reason → ids of the prompts that were not used for this reason.
+    settings : dict
+        What the design depends on, for the record: seed, scheme, window, filter and the sources.
+    caveats : tuple of Caveat
+    """
+
+    KIND: ClassVar[str] = "study"
+
+    form: Form
+    systems: tuple[str, ...]
+    sample_kind: str
+    tasks: tuple[Task, ...]
+    gold: tuple[Task, ...]
+    votes: int
+    checks: QualityChecks
+    per_annotator: int | None
+    dropped: dict[str, tuple[str, ...]]
+    settings: dict[str, str]
+    caveats: tuple[Caveat, ...]
+
+    @property
+    def digest(self) -> str:
+        """Twelve hexadecimal digits that identify the whole study."""
+        return _digest(self._seal(), 12)
+
+    @property
+    def pair_counts(self) -> dict[tuple[str, str], int]:
+        """How many tasks compare each pair of systems, whatever the sides; pairs in the order of `systems`."""
+        place = {name: number for number, name in enumerate(self.systems)}
+        counts = Counter(tuple(sorted((task.left, task.right), key=place.__getitem__)) for task in self.tasks)
+        return {(a, b): counts[a, b] for a, b in sorted(counts, key=lambda pair: (place[pair[0]], place[pair[1]]))}
+
+    def to_dict(self) -> dict[str, Any]:
+        """The whole study, with a seal by which `from_dict` notices edits."""
+        return super().to_dict() | {"seal": self._seal()}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any], *, accept_edits: bool = False) -> Self:
+        """The study that `to_dict` wrote; one that was edited since is refused, unless `accept_edits` is true."""
+        study = super().from_dict(data)
+        edited = [] if accept_edits else _changed(data.get("seal"), study._seal())
+        if edited:
+            more = f" and {len(edited) - _NAMED} more" if len(edited) > _NAMED else ""
+            raise InputError(
+                f"the study was edited after it was made: {join_names(edited[:_NAMED]) if not more else ', '.join(edited[:_NAMED]) + more}. "
+                "Undo the edit, design the study again with the wording that you want, or accept the file as it is now "
+                "with accept_edits=True (--accept-edits)."
+            )
+        _check_tasks(study)
+        return study
+
+    def _seal(self) -> dict[str, Any]:
+        """A digest of each part, so that an edited one can be named."""
+        plain = to_plain(self)
+        parts = {name: _digest(plain[name]) for name in plain if name not in ("tasks", "gold", "caveats")}
+        tasks = {task["id"]: _digest(task) for task in [*plain["tasks"], *plain["gold"]]}
+        return {"parts": parts, "tasks": tasks}
+
+    def __repr__(self) -> str:
+        return f"Study({len(self.systems)} systems, {len(self.tasks)} tasks, {self.digest})"
+
+    def __str__(self) -> str:
+        pairs, counts = self.pair_counts, set(self.pair_counts.values())
+        each = str(counts.pop()) if len(counts) == 1 else f"{min(counts)} to {max(counts)}"
+        prompts = len({task.prompt for task in self.tasks})
+        kind = "texts" if self.sample_kind == "text" else "pictures"
+        lines = [
+            f"{len(self.tasks):,} pairs of {kind}: {len(self.systems)} systems, {len(pairs)} pairs of systems, {each} comparisons "
+            f"each, {prompts:,} prompts; {self.votes} {'vote' if self.votes == 1 else 'votes'} per pair and question.",
+            f"Questions: {', '.join(question.name for question in self.form.questions)}. Quality checks: {len(self.gold)} gold "
+            f"pairs, {_every(self.checks.gold_every if self.gold else 0)}; a pair again, {_every(self.checks.repeat_every)}.",
+        ]
+        if self.dropped:
+            total = sum(map(len, self.dropped.values()))
+            reasons = "; ".join(f"{len(ids):,} {reason}" for reason, ids in self.dropped.items())
+            lines.append(f"Prompts not used: {total:,} ({reasons}).")
+        return "\n".join([*lines, *(f"caveat: {line}" for line in self.caveat_lines())])
+
+    def _table(self) -> TableData:
+        rows = [[record["first"], record["second"], *map(str, list(record.values())[2:])] for record in self._records()]
+        return TableData(["first", "second", "comparisons", "first is left", "prompts"], rows, left=(0, 1))
+
+    def _records(self) -> list[dict[str, Any]]:
+        left = Counter((task.left, task.right) for task in self.tasks)
+        prompts: dict[frozenset[str], set[str]] = {}
+        for task in self.tasks:
+            prompts.setdefault(frozenset((task.left, task.right)), set()).add(task.prompt)
+        return [
+            {
+                "first": a,
+                "second": b,
+                "comparisons": count,
+                "first_left": left[a, b],
+                "prompts": len(prompts[frozenset((a, b))]),
+            }
+            for (a, b), count in self.pair_counts.items()
+        ]
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw how often each system is on the left of each other one; returns the axes."""
+        ax = draw.axes(ax)
+        place = {name: number for number, name in enumerate(self.systems)}
+        counts = np.zeros((len(place), len(place)), dtype=int)
+        for task in self.tasks:
+            counts[place[task.left], place[task.right]] += 1
+        ax.imshow(counts, cmap="Purples", vmin=0)
+        for row, column in np.ndindex(counts.shape):
+            if row != column:
+                dark = counts[row, column] > 0.6 * counts.max()
+                ax.text(
+                    column, row, str(counts[row, column]), ha="center", va="center", color="white" if dark else "black"
+                )
+        ax.set_xticks(range(len(place)), self.systems, rotation=45, ha="right")
+        ax.set_yticks(range(len(place)), self.systems)
+        ax.set_xlabel("right")
+        ax.set_ylabel("left")
+        ax.set_title("comparisons")
+        return ax
+
+
+def _every(number: int) -> str:
+    return f"once in {number}" if number else "never"
+
+
+def _digest(plain: Any, length: int = 8) -> str:
+    text = json.dumps(plain, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:length]
+
+
+def _changed(seal: Any, actual: dict[str, Any]) -> list[str]:
+    """The parts whose digest is not that of the seal."""
+    if not isinstance(seal, dict) or not all(isinstance(seal.get(name), dict) for name in actual):
+        return ["the seal"]
+    parts = [name for name in actual["parts"] if actual["parts"][name] != seal["parts"].get(name)]
+    tasks = [f"task {id_}" for id_, value in actual["tasks"].items() if seal["tasks"].get(id_) != value]
+    gone = [f"task {id_} (removed)" for id_ in seal["tasks"] if id_ not in actual["tasks"]]
+    return [*parts, *tasks, *gone]
+
+
+def _check_tasks(study: Study) -> None:
+    """What the application relies on, also in a study that was edited."""
+    everything = [*study.tasks, *study.gold]
+    names = Counter(task.id for task in everything)
+    twice = [name for name, count in names.items() if count > 1]
+    if not study.tasks or twice:
+        raise InputError(
+            f"a study must have tasks with different ids; {f'{twice[0]} occurs more than once' if twice else 'it has none'}."
+        )
+    strangers = {task.left for task in study.tasks} | {task.right for task in study.tasks}
+    if strangers - set(study.systems):
+        raise InputError(
+            f"tasks must compare systems of the study; {join_names(sorted(strangers - set(study.systems)))} is none."
+        )

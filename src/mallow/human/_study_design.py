@@ -1,0 +1,235 @@
+"""From samples of a reference and of systems to a study: pairs balanced over systems, sides, prompts and time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from mallow._checks import seed_from, whole
+from mallow.errors import Caveat, InputError, warn_about
+from mallow.human._study import QualityChecks, Study, Task
+from mallow.human._study_form import IMAGE_FORM, TEXT_FORM, Form
+from mallow.human._study_pairs import AllPairs, PairScheme, orient
+from mallow.human._study_pool import Pool, collect_pool
+from mallow.human._study_prompts import PromptFilter
+from mallow.human._study_texts import TextWindow
+from mallow.samples import read
+
+__all__ = ["StudyDesign", "design_study"]
+
+
+@dataclass(frozen=True)
+class StudyDesign:
+    """How a study is made. The defaults are those of the paper (sec:a:human-eval), with quality checks added.
+
+    Attributes
+    ----------
+    pairs : AllPairs, Star, DOptimal or a function
+        How often each pair of systems is compared.
+    window : TextWindow
+        How long texts are; not used for images.
+    prompts : PromptFilter or None
+        Which prompts are used; None: all of them.
+    checks : QualityChecks
+    votes : int
+        How many annotators judge each pair. One, as published, ranks systems best for its price; two or more also show how
+        far annotators agree.
+    per_annotator : int or None
+        The most pairs for one annotator, quality checks included; None: no limit.
+    form : Form or None
+        What annotators read; None: `TEXT_FORM` or `IMAGE_FORM`.
+    reference_name : str
+        The name of the reference among the systems.
+
+    Examples
+    --------
+    >>> StudyDesign(votes=3).pairs
+    AllPairs(per_pair=90)
+    """
+
+    pairs: PairScheme = field(default_factory=AllPairs)
+    window: TextWindow = field(default_factory=TextWindow)
+    prompts: PromptFilter | None = field(default_factory=PromptFilter)
+    checks: QualityChecks = field(default_factory=QualityChecks)
+    votes: int = 1
+    per_annotator: int | None = None
+    form: Form | None = None
+    reference_name: str = "human"
+
+    def __post_init__(self) -> None:
+        whole("votes", self.votes, least=1)
+        if self.per_annotator is not None:
+            whole("per_annotator", self.per_annotator, least=1)
+
+
+def design_study(
+    reference: Any,
+    systems: Mapping[str, Any],
+    design: StudyDesign = StudyDesign(),  # noqa: B008  # frozen
+    *,
+    gold: Sequence[Task] = (),
+    rng: int | np.random.Generator | None = 0,
+) -> Study:
+    """A study that compares systems with the reference and with each other, pair by pair.
+
+    For each comparison a prompt is drawn that both systems continue at sufficient length, without replacement within a pair
+    of systems, and those used least so far first (paper: sec:a:human-eval:datasheet). Each pair of systems has each system on
+    the left in half of its comparisons, to within one; so has each system over all. The order of the tasks keeps the pairs
+    of systems balanced at any time.
+
+    Parameters
+    ----------
+    reference : list of texts, path to a file or folder, table or `Samples`
+        With ids or prompts by which the samples of the systems belong to it. Without either, samples are paired by place.
+    systems : mapping of name to the same
+        At least one.
+    design : StudyDesign
+    gold : sequence of Task
+        Gold pairs of your own, with `expected`; they replace those that `design.checks.gold` would make. Pictures need them.
+    rng : int, Generator or None
+        The seed: the same samples and the same seed give the same study.
+
+    Returns
+    -------
+    Study
+
+    Examples
+    --------
+    >>> prompts = [f"This is the beginning of story number {i}, in which" for i in range(12)]
+    >>> human, small = ([f"{name} tells of day {i}." for i in range(12)] for name in ("she", "it"))
+    >>> from mallow.samples import Samples
+    >>> samples = {name: Samples(texts=texts, prompts=prompts) for name, texts in (("human", human), ("small", small))}
+    >>> plan = StudyDesign(AllPairs(10), TextWindow(3, 20), checks=QualityChecks(gold=2))
+    >>> study = design_study(samples["human"], {"small": samples["small"]}, plan)
+    >>> len(study.tasks), study.pair_counts, len(study.gold)
+    (10, {('human', 'small'): 10}, 2)
+    """
+    names = _system_names(design.reference_name, systems)
+    seed = seed_from(rng)
+    generator = np.random.default_rng(seed)
+    samples = {names[0]: read(reference)} | {name: read(value) for name, value in systems.items()}
+    pool = collect_pool(samples, design.window, design.prompts)
+    form = design.form or (TEXT_FORM if pool.kind == "text" else IMAGE_FORM)
+    counts = _checked_counts(design.pairs(names), names)
+    tasks = _draw_tasks(pool, counts, generator)
+    checks = tuple(gold) or _make_gold(pool, names[0], design.checks.gold, generator)
+    caveats = (*pool.caveats, *_doubts(design, pool, checks))
+    warn_about(caveats)
+    return Study(
+        form=form,
+        systems=tuple(names),
+        sample_kind=pool.kind,
+        tasks=tasks,
+        gold=tuple(replace(task, id=f"g{number:02}") for number, task in enumerate(checks, start=1)),
+        votes=design.votes,
+        checks=design.checks,
+        per_annotator=design.per_annotator,
+        dropped=pool.dropped,
+        settings=_settings(design, pool, seed),
+        caveats=caveats,
+    )
+
+
+def _system_names(reference: str, systems: Mapping[str, Any]) -> list[str]:
+    if not isinstance(systems, Mapping) or not systems:
+        raise InputError(
+            '`systems` must map at least one name to its samples, such as {"small": "small.jsonl"}; '
+            f"got {'no system' if isinstance(systems, Mapping) else type(systems).__name__}. "
+            "A study compares the reference with systems, and systems with each other."
+        )
+    names = [reference, *systems]
+    if len(set(names)) < len(names):
+        raise InputError(
+            f"the systems must have names other than that of the reference, {reference!r}; rename one, or pass reference_name "
+            "(--reference-name)."
+        )
+    for name in names:
+        if not isinstance(name, str) or not name.strip() or not name.isprintable():
+            raise InputError(f"the name of a system must be printable text; got {name!r}.")
+    return names
+
+
+def _checked_counts(counts: Mapping[tuple[str, str], int], names: Sequence[str]) -> dict[tuple[str, str], int]:
+    """The comparisons of a scheme, perhaps a user's own, if they connect all systems."""
+    reached, new = {names[0]}, {names[0]}
+    while new:
+        new = {name for pair, count in counts.items() if count and set(pair) & reached for name in pair} - reached
+        reached |= new
+    missing = [name for name in names if name not in reached]
+    if missing:
+        raise InputError(
+            f"`pairs` must connect all systems by comparisons, since otherwise they cannot be ranked; {missing[0]!r} is never "
+            f"compared with {names[0]!r}, not even by way of others."
+        )
+    return {pair: whole("pairs", count, least=0) for pair, count in counts.items() if count}
+
+
+def _draw_tasks(pool: Pool, counts: dict[tuple[str, str], int], rng: np.random.Generator) -> tuple[Task, ...]:
+    """The tasks in the order in which they are given out."""
+    eligible = {pair: pool.shared_prompts(*pair) for pair in counts}
+    for (a, b), count in counts.items():
+        if len(eligible[a, b]) < count:
+            raise InputError(
+                f"{count} comparisons of {a!r} and {b!r} need as many prompts with texts of both; there are {len(eligible[a, b])}. "
+                f"{pool.explain()} Ask for fewer comparisons per pair, a wider window of lengths, or a milder prompt filter."
+            )
+    used: dict[str, int] = {}
+    sides = orient(counts, rng)
+    drawn: list[tuple[float, Task]] = []
+    for pair in sorted(
+        counts, key=lambda pair: len(eligible[pair]) - counts[pair]
+    ):  # those with the least choice first
+        prompts = eligible[pair]
+        order = rng.permutation(len(prompts))
+        least_used = sorted(order, key=lambda place: used.get(prompts[place], 0))[: counts[pair]]
+        chosen = [prompts[place] for place in rng.permutation(least_used)]
+        for number, (prompt, first_left) in enumerate(zip(chosen, sides[pair], strict=True)):
+            used[prompt] = used.get(prompt, 0) + 1
+            left, right = pair if first_left else pair[::-1]
+            when = (number + rng.random()) / counts[pair]  # spread evenly over the study
+            drawn.append((when, pool.make_task(left, right, prompt, rng)))
+    drawn.sort(key=lambda entry: entry[0])
+    return tuple(replace(task, id=f"t{number:04}") for number, (_, task) in enumerate(drawn, start=1))
+
+
+def _make_gold(pool: Pool, reference: str, count: int, rng: np.random.Generator) -> tuple[Task, ...]:
+    """Texts of the reference against their own words in random order: everybody who reads them knows the answer."""
+    if pool.kind != "text" or not count:
+        return ()
+    prompts = sorted(pool.items[reference])
+    tasks = []
+    for number, place in enumerate(rng.permutation(len(prompts))[:count]):
+        prompt = prompts[place]
+        text, length = pool.items[reference][prompt][0]
+        broken, left = _shuffle_words(text, rng), number % 2 == 0
+        pair = (text, broken) if left else (broken, text)
+        systems = (reference, "shuffled") if left else ("shuffled", reference)
+        context = pool.contexts[prompt]
+        tasks.append(Task("", *systems, prompt, context, *pair, length, length, expected=-2 if left else 2))
+    return tuple(tasks)
+
+
+def _shuffle_words(text: str, rng: np.random.Generator) -> str:
+    parts, joint = (text.split(), " ") if len(text.split()) >= 8 else (list(text), "")  # scripts without spaces
+    return joint.join(parts[place] for place in rng.permutation(len(parts)))
+
+
+def _doubts(design: StudyDesign, pool: Pool, gold: Sequence[Task]) -> list[Caveat]:
+    if design.checks.gold_every and not gold:
+        why = "pictures need gold pairs of your own" if pool.kind == "image" else "none were asked for"
+        return [Caveat("no gold pairs", f"there are no gold pairs to check annotators with: {why}.")]
+    return []
+
+
+def _settings(design: StudyDesign, pool: Pool, seed: int) -> dict[str, str]:
+    settings = {"seed": str(seed), "pairs": repr(design.pairs)}
+    if pool.kind == "text":
+        settings |= {"window": repr(design.window)}
+    if design.prompts is not None:
+        kept = design.prompts.keep
+        filter_ = "PromptFilter(keep=…)" if kept is not None else repr(design.prompts)
+        settings |= {"prompts": filter_}
+    return settings | {f"source of {name}": source for name, source in pool.sources.items()}

@@ -1,0 +1,176 @@
+"""What pairs are drawn from: for each system and prompt the texts that fit, and why others do not."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mallow.errors import Caveat, InputError
+from mallow.human._study import Task
+from mallow.human._study_prompts import PromptFilter
+from mallow.human._study_texts import TextWindow
+from mallow.results import join_names
+from mallow.samples import Samples
+
+__all__ = ["Pool", "collect_pool"]
+
+Item = tuple[str, int | None]  # a text and its tokens, or the path of a picture
+
+
+@dataclass(frozen=True)
+class Pool:
+    """The items of each system by prompt.
+
+    Attributes
+    ----------
+    kind : str
+        "text" or "image".
+    items : dict
+        System → id of a prompt → the items of the system that may be shown with it.
+    contexts : dict
+        Id of a prompt → its text, "" where there is none.
+    dropped : dict
+        Reason → ids of prompts that are not used at all.
+    short : dict
+        System → texts below the window.
+    sources : dict
+        System → where its samples came from, with a digest of them.
+    caveats : tuple of Caveat
+    """
+
+    kind: str
+    items: dict[str, dict[str, list[Item]]]
+    contexts: dict[str, str]
+    dropped: dict[str, tuple[str, ...]]
+    short: dict[str, int]
+    sources: dict[str, str]
+    caveats: tuple[Caveat, ...]
+
+    def shared_prompts(self, first: str, second: str) -> list[str]:
+        """Prompts that both systems have an item for, in a fixed order."""
+        return sorted(self.items[first].keys() & self.items[second].keys())
+
+    def make_task(self, left: str, right: str, prompt: str, rng: np.random.Generator) -> Task:
+        """A pair for a prompt; of several generations each system shows one at random."""
+        (left_item, left_length), (right_item, right_length) = (
+            choices[rng.integers(len(choices))] for choices in (self.items[left][prompt], self.items[right][prompt])
+        )
+        context = self.contexts[prompt]
+        return Task("", left, right, prompt, context, left_item, right_item, left_length, right_length)
+
+    def explain(self) -> str:
+        """What was left out, in a sentence for an error message."""
+        parts = [f"{len(ids)} prompts: {reason}" for reason, ids in self.dropped.items()]
+        parts += [f"{count} texts of {name} are too short" for name, count in self.short.items() if count]
+        return f"Left out: {'; '.join(parts)}." if parts else "Nothing was left out."
+
+
+def collect_pool(samples: Mapping[str, Samples], window: TextWindow, rules: PromptFilter | None) -> Pool:
+    """The pool of some systems, of which the first is the reference."""
+    kind = _common_kind(samples)
+    labels, caveats = _match(samples, kind)
+    contexts = _contexts(samples, labels)
+    dropped: dict[str, list[str]] = {}
+    for prompt, context in contexts.items():
+        reason = rules.reason(prompt, context) if rules is not None and (context or rules.keep is not None) else None
+        if reason is not None:
+            dropped.setdefault(reason, []).append(prompt)
+    refused = {prompt for prompts in dropped.values() for prompt in prompts}
+    items: dict[str, dict[str, list[Item]]] = {}
+    short = {}
+    for name, own in samples.items():
+        items[name], short[name] = _fitting(own, labels[name], window, refused)
+    for name in samples:
+        lost = [prompt for prompt in contexts if prompt not in refused and prompt not in set(labels[name])]
+        if lost:
+            dropped.setdefault(f"without a sample of {name}", []).extend(lost)
+    fitting = {prompt for own in items.values() for prompt in own}
+    accounted = {prompt for prompts in dropped.values() for prompt in prompts}
+    lost = [prompt for prompt in contexts if prompt not in fitting and prompt not in accounted]
+    if lost:
+        dropped[f"all texts shorter than {window.least} tokens"] = lost
+    sources = {name: f"{own.source} ({_fingerprint(own)})" for name, own in samples.items()}
+    frozen = {reason: tuple(prompts) for reason, prompts in dropped.items()}
+    return Pool(kind, items, contexts, frozen, short, sources, tuple(caveats))
+
+
+def _common_kind(samples: Mapping[str, Samples]) -> str:
+    kinds = {name: own.kind for name, own in samples.items()}
+    if len(set(kinds.values())) > 1 or "features" in kinds.values():
+        shown = ", ".join(f"{name}: {kind}" for name, kind in kinds.items())
+        raise InputError(f"a study needs texts of all systems, or images of all; got {shown}.")
+    return next(iter(kinds.values()))
+
+
+def _match(samples: Mapping[str, Samples], kind: str) -> tuple[dict[str, Sequence[str]], list[Caveat]]:
+    """The id of the prompt of each sample; by place where samples have neither ids nor prompts, or images share no names."""
+    named = {name: own.ids or own.prompts for name, own in samples.items()}
+    without = [name for name, labels in named.items() if labels is None]
+    shared = functools.reduce(set.__and__, (set(labels or ()) for labels in named.values()))
+    if not without and (shared or kind == "text"):
+        if not shared:
+            first = next(iter(samples))
+            other = next(
+                name for name in samples if not set(named[name] or ()) & set(named[first] or ()) or name != first
+            )
+            raise InputError(
+                f"the samples must share ids or prompts, by which continuations of one prompt are found; {first!r} and {other!r} "
+                f"have none in common, such as {(named[first] or [''])[0]!r} and {(named[other] or [''])[0]!r}. Write the same "
+                "`id` into all files, and the `prompt`."
+            )
+        return {name: labels or () for name, labels in named.items()}, []
+    if without and len(without) < len(named):
+        raise InputError(
+            f"the samples of all systems must have ids or prompts, or those of none; {join_names(without)} "
+            f"{'has' if len(without) == 1 else 'have'} none. Write the `id` or the `prompt` of each sample into the file."
+        )
+    what = "share no ids" if not without else "have no ids and no prompts"
+    text = f"the samples {what}: they were paired by place, and the pairs have no context."
+    return {name: [f"{place:06}" for place in range(len(own))] for name, own in samples.items()}, [
+        Caveat("no prompts", text)
+    ]
+
+
+def _contexts(samples: Mapping[str, Samples], labels: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """The text of each prompt; systems that disagree about it are an error."""
+    contexts: dict[str, str] = {}
+    owner: dict[str, str] = {}
+    for name, own in samples.items():
+        texts = own.prompts or [""] * len(own)
+        for prompt, context in zip(labels[name], texts, strict=True):
+            if contexts.get(prompt) and context and contexts[prompt] != context:
+                raise InputError(
+                    f"samples with the same id must have the same prompt; {prompt!r} has {contexts[prompt][:40]!r} in "
+                    f"{owner[prompt]} and {context[:40]!r} in {name}."
+                )
+            if not contexts.get(prompt):
+                contexts[prompt], owner[prompt] = context, name
+    return contexts
+
+
+def _fitting(
+    samples: Samples, labels: Sequence[str], window: TextWindow, refused: set[str]
+) -> tuple[dict[str, list[Item]], int]:
+    """The items of a system by prompt, texts cut to the window; and how many were too short."""
+    items: dict[str, list[Item]] = {}
+    short = 0
+    for prompt, item in zip(labels, samples.items, strict=True):
+        if prompt in refused:
+            continue
+        kept: Item | None = (str(item), None) if samples.kind == "image" else window.cut(item)
+        if kept is None:
+            short += 1
+        else:
+            items.setdefault(prompt, []).append(kept)
+    return items, short
+
+
+def _fingerprint(samples: Samples) -> str:
+    total = hashlib.sha256()
+    for item in samples.items:
+        total.update(str(item).encode("utf-8", "surrogatepass") + b"\0")
+    return total.hexdigest()[:12]

@@ -1,0 +1,266 @@
+"""How many votes a study needs: simulated from Bradley–Terry, with what it costs in time and money."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mallow._checks import seed_from
+from mallow.errors import Caveat, InputError, warn_about
+from mallow.human._study_pairs import SCALE, AllPairs, PairScheme, Star
+from mallow.human._vote_goal import VoteCosts, VoteGoal
+from mallow.human._vote_simulation import share_reached
+from mallow.results import Result, TableData, draw
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["VotePlan", "plan_votes"]
+
+_RUNS = 4000  # simulated studies per number of votes; chosen: the power is known to within 0.01
+_PUBLISHED = 90  # votes per pair (paper: sec:a:human-eval:datasheet)
+_MOST = 1_000_000  # votes per pair of systems, beyond which a plan is of no use
+_MANY_HOURS = 1000.0
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, repr=False)
+class VotePlan(Result):
+    """How many votes a study needs, and what they cost.
+
+    Attributes
+    ----------
+    per_pair : int
+        Votes on each pair of systems that is compared.
+    votes : int
+        Votes in all; each answers all questions about one pair of samples.
+    power : float
+        The probability of reaching the goal with them, in the simulation.
+    goal : VoteGoal
+        With the systems that were told apart.
+    scores : dict
+        What was assumed of the systems, on the paper's scale.
+    scheme : str
+        Which pairs are compared.
+    hours, money : float
+    costs : VoteCosts
+    curve : tuple of (int, float)
+        Votes per pair and simulated power, where it was simulated.
+    caveats : tuple of Caveat
+    """
+
+    KIND: ClassVar[str] = "vote plan"
+
+    per_pair: int
+    votes: int
+    power: float
+    goal: VoteGoal
+    scores: dict[str, float]
+    scheme: str
+    hours: float
+    money: float
+    costs: VoteCosts
+    curve: tuple[tuple[int, float], ...] = field(repr=False)
+    caveats: tuple[Caveat, ...]
+
+    def __repr__(self) -> str:
+        return (
+            f"VotePlan(per_pair={self.per_pair}, votes={self.votes}, goal={self.goal.kind!r}, power={self.power:.3g})"
+        )
+
+    def __str__(self) -> str:
+        lines = [
+            f"Take {self.per_pair:,} votes on each pair of systems, {self.votes:,} in all: {self._aim()} with probability "
+            f"{self.goal.power:.3g} ({self.power:.3f} in {_RUNS:,} simulated studies).",
+            f"That is {self.hours:,.1f} hours of work at {self.costs.seconds:g} s per pair, and {self.money:,.0f} "
+            f"{self.costs.currency} at {self.costs.wage:g} per hour.",
+            f"The published {_PUBLISHED} votes per pair reach the goal with probability {dict(self.curve)[_PUBLISHED]:.2f}. "
+            "Votes count as independent: several of one annotator, or on one prompt, tell less.",
+        ]
+        return "\n".join([*lines, *(f"caveat: {line}" for line in self.caveat_lines())])
+
+    def _aim(self) -> str:
+        if self.goal.systems is None:
+            return "all systems are then in the right order"
+        first, second = self.goal.systems
+        chance = 1.0 / (1.0 + math.exp(-abs(self.scores[first] - self.scores[second]) / SCALE))
+        better = first if self.scores[first] > self.scores[second] else second
+        other = second if better == first else first
+        return f"{better}, which wins {100 * chance:.1f} % against {other}, is then found better at the {self.goal.level:.3g} level"
+
+    def _table(self) -> TableData:
+        rows = {
+            "votes per pair of systems": f"{self.per_pair:,}",
+            "votes in all": f"{self.votes:,}",
+            "goal": self.goal.kind if self.goal.systems is None else f"tell {' and '.join(self.goal.systems)} apart",
+            "power wanted": f"{self.goal.power:g}",
+            "power in the simulation": f"{self.power:.3f}",
+            "hours": f"{self.hours:,.1f}",
+            self.costs.currency: f"{self.money:,.0f}",
+        }
+        return TableData(["", "value"], list(rows.items()))
+
+    def _records(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "votes_per_pair": count,
+                "votes": round(count * self.votes / self.per_pair),
+                "power": power,
+                "hours": self.costs.hours(count * self.votes / self.per_pair),
+                "money": self.costs.money(count * self.votes / self.per_pair),
+            }
+            for count, power in self.curve
+        ]
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the simulated power against the votes per pair, with the plan marked; returns the axes."""
+        ax = draw.axes(ax)
+        counts, powers = zip(*self.curve, strict=True)
+        ax.plot(counts, powers, "o-", color="#0072b2", markersize=4)
+        ax.plot([self.per_pair], [self.power], "o", color="black", markersize=8)
+        ax.axhline(self.goal.power, color="black", linewidth=0.8, linestyle=":")
+        ax.set_xscale("log")
+        ax.set_ylim(0, 1.02)
+        ax.set_xlabel("votes per pair of systems")
+        ax.set_ylabel("probability of reaching the goal")
+        return ax
+
+
+def plan_votes(
+    scores: Mapping[str, float],
+    *,
+    goal: VoteGoal = VoteGoal(),  # noqa: B008  # frozen
+    pairs: Literal["all", "star"] = "all",
+    ties: float = 0.0,
+    costs: VoteCosts = VoteCosts(),  # noqa: B008  # frozen
+    rng: int | np.random.Generator | None = 0,
+) -> VotePlan:
+    """How many votes reach a goal, by simulation of whole studies from Bradley–Terry.
+
+    Each simulated study draws the wins of each pair, fits Bradley–Terry scores (with half a win added on each side of a pair,
+    so that a winner of everything has a score too), and looks whether the goal is reached. The plan has the smallest number
+    of votes per pair that reaches it often enough.
+
+    Parameters
+    ----------
+    scores : mapping of name to number
+        What you expect, or a pilot found, on the paper's scale: the log odds of a win are (w_i − w_j)/100. A difference of
+        40 is a win in 60 % of the votes. Of a star, the first system is the centre.
+    goal : VoteGoal
+    pairs : "all" or "star"
+        Which pairs are compared.
+    ties : float
+        The share of votes that are ties, given to either side at random. Scores that were fitted to such votes contain them
+        already: leave it at 0.
+    costs : VoteCosts
+    rng : int, Generator or None
+
+    Returns
+    -------
+    VotePlan
+
+    Examples
+    --------
+    >>> plan = plan_votes({"a": 40.0, "b": 0.0})
+    >>> 150 < plan.per_pair < 250
+    True
+    """
+    names, values = _check_scores(scores)
+    if not 0.0 <= ties < 1.0:
+        raise InputError(f"`ties` must be a share from 0 to below 1; got {ties!r}.")
+    if pairs not in ("all", "star"):
+        raise InputError(f"`pairs` must be 'all' or 'star'; got {pairs!r}.")
+    scheme: PairScheme = AllPairs(1) if pairs == "all" else Star(1)
+    compared = np.array([[names.index(a), names.index(b)] for a, b in scheme(names)])
+    tested = _tested(goal, names, values)
+    chance = 1.0 / (1.0 + np.exp(-(values[compared[:, 0]] - values[compared[:, 1]]) / SCALE))
+    chance = ties / 2.0 + (1.0 - ties) * chance
+    seed = seed_from(rng)
+    known: dict[int, float] = {}
+
+    def power(count: int) -> float:
+        if count not in known:
+            draws = np.random.default_rng([seed, count]).binomial(count, chance, size=(_RUNS, len(chance)))
+            known[count] = share_reached(draws, count, compared, values, tested, goal.level)
+        return known[count]
+
+    count = _smallest(power, goal.power)
+    for other in (_PUBLISHED, *(max(2, round(count * factor)) for factor in (0.25, 0.5, 0.75, 1.5, 2.0))):
+        power(other)  # for comparison, and for the picture
+    votes = count * len(compared)
+    caveats = _doubts(costs, votes)
+    warn_about(caveats)
+    chosen = goal if tested is None else VoteGoal("apart", (names[tested[0]], names[tested[1]]), goal.power, goal.level)
+    hours, money = costs.hours(votes), costs.money(votes)
+    expected = dict(zip(names, values.tolist(), strict=True))
+    curve = tuple(sorted(known.items()))
+    return VotePlan(count, votes, known[count], chosen, expected, pairs, hours, money, costs, curve, caveats)
+
+
+def _check_scores(scores: Mapping[str, float]) -> tuple[list[str], Array]:
+    names = list(scores) if isinstance(scores, Mapping) else []
+    if len(names) < 2:
+        raise InputError(
+            '`scores` must map at least two systems to what you expect of them, such as {"small": 0, "large": 40}; '
+            f"got {scores!r}."
+        )
+    try:
+        values = np.array([float(scores[name]) for name in names])
+    except (TypeError, ValueError):
+        values = np.array([math.nan])
+    if not np.isfinite(values).all():
+        raise InputError(f"`scores` must be finite numbers; got {dict(scores)!r}.")
+    return names, values
+
+
+def _tested(goal: VoteGoal, names: Sequence[str], values: Array) -> tuple[int, int] | None:
+    """The places of the two systems to tell apart; None if the goal is the ranking."""
+    if goal.kind == "ranking":
+        if len(set(values.tolist())) < len(values):
+            raise InputError("`scores` must all differ: systems that are equally good have no right order.")
+        return None
+    if goal.systems is None:
+        order = np.argsort(values)
+        gaps = np.diff(values[order])
+        least = int(np.argmin(gaps))
+        first, second = int(order[least + 1]), int(order[least])
+    else:
+        unknown = [name for name in goal.systems if name not in names]
+        if unknown or goal.systems[0] == goal.systems[1]:
+            raise InputError(f"`systems` must be two of {', '.join(names)}; got {' and '.join(goal.systems)}.")
+        first, second = (names.index(name) for name in goal.systems)
+    if values[first] == values[second]:
+        raise InputError(
+            f"{names[first]!r} and {names[second]!r} have the same score: no number of votes tells equal systems apart."
+        )
+    return first, second
+
+
+def _smallest(power: Any, wanted: float) -> int:
+    """The smallest number of votes per pair with enough power, by doubling and halving."""
+    high = 2
+    while power(high) < wanted:
+        high *= 2
+        if high > _MOST:
+            raise InputError(
+                f"more than {_MOST:,} votes per pair would be needed: the systems are too close. Ask for a larger difference."
+            )
+    low = high // 2
+    while high - low > max(1, low // 50):
+        middle = (low + high) // 2
+        low, high = (low, middle) if power(middle) >= wanted else (middle, high)
+    return high
+
+
+def _doubts(costs: VoteCosts, votes: int) -> tuple[Caveat, ...]:
+    hours = costs.hours(votes)
+    if hours <= _MANY_HOURS:
+        return ()
+    text = f"{hours:,.0f} hours of work: ask for a larger difference."
+    return (Caveat("much work", text, values={"hours": hours}),)

@@ -1,0 +1,215 @@
+"""Worst-case Spearman correlation: exact, without trying all signs."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mallow._checks import real_array
+from mallow.errors import InputError
+from mallow.human._ranks import average_ranks
+
+__all__ = ["worst_case_spearman"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+_EQUAL = 1e-12  # ends this close, as a share of the largest one, are one value: decimals are not exact in binary
+_DEEP = 12.0  # chosen: with more than 2^12 states at one place, one interval is tried both ways
+
+
+def worst_case_spearman(mean: Any, std: Any, target: Any) -> float:
+    """The smallest Spearman correlation of a metric with `target` if each of its values moves by one standard deviation.
+
+    The minimum of ρ((aᵢ + σᵢ sᵢ), h) over all signs σᵢ ∈ {−1, 1} (paper: eq:worse-case-spearman), with average ranks where
+    values are equal. It is at most the correlation of the best signs, and often below that of the means.
+
+    The minimum is exact. Only systems whose intervals [aᵢ − sᵢ, aᵢ + sᵢ] overlap interact. A sign that is best whatever the
+    others are is fixed first. For the rest, a dynamic program goes through the ends of the intervals from low to high and
+    remembers which open intervals wait for their high end: the work grows with 2^w, where w is the largest number of undecided
+    and different intervals that overlap at one place, and not with 2^n. Where w is large, one interval is tried both ways and
+    both parts are solved in the same manner.
+
+    Parameters
+    ----------
+    mean, std : sequences of n numbers
+        The metric of each system, higher is better, and its standard deviation.
+    target : sequence of n numbers
+        What it should agree with, such as Bradley–Terry scores.
+
+    Returns
+    -------
+    float
+        Between −1 and 1. Signs for which all values of the metric are equal have no correlation and are left out.
+
+    Examples
+    --------
+    >>> worst_case_spearman([1.0, 2.0, 3.0], [0.1, 0.1, 0.1], [10, 20, 30])
+    1.0
+    >>> worst_case_spearman([1.0, 2.0, 3.0], [0.1, 0.6, 0.6], [10, 20, 30])
+    0.5
+    """
+    a, s, h = (_row(name, values) for name, values in (("mean", mean), ("std", std), ("target", target)))
+    if not len(a) == len(s) == len(h):
+        raise InputError(
+            f"`mean`, `std` and `target` must have one entry per system; got {len(a)}, {len(s)} and {len(h)}."
+        )
+    if len(a) < 2:
+        raise InputError("`mean` must hold at least 2 systems: one alone has no rank correlation.")
+    if (s < 0).any():
+        raise InputError(f"`std` must hold standard deviations of at least 0; got {s.min():g}.")
+    if (h == h[0]).all():
+        raise InputError("`target` must not be the same for all systems: there is no order to agree with.")
+    weights = np.round(2 * average_ranks(h)).astype(np.int64)  # twice the rank is a whole number, also with ties
+    weights = len(h) * weights - weights.sum()  # centred, still whole
+    low, high = _places(a - s, a + s)
+    best = _minimise(low, high, weights, math.sqrt(float((weights**2).sum())))
+    if not math.isfinite(best):
+        raise InputError(
+            "`mean` and `std` give every system the same value: there is no order to compare with `target`."
+        )
+    return min(1.0, max(-1.0, best))
+
+
+def _row(name: str, values: Any) -> Floats:
+    array = real_array(name, values)
+    if array.ndim != 1:
+        raise InputError(f"`{name}` must be a sequence with one number per system; got shape {array.shape}.")
+    if not np.isfinite(array).all():
+        raise InputError(f"`{name}` must hold finite numbers; got {array[~np.isfinite(array)][0]}.")
+    return array
+
+
+def _places(low: Floats, high: Floats) -> tuple[Ints, Ints]:
+    """Both ends of each interval as places 0, 1, … in the order of all ends; equal ends share a place."""
+    ends = np.concatenate([low, high])
+    order = np.argsort(ends, kind="stable")
+    gaps = np.diff(ends[order], prepend=ends[order[0]])
+    steps = np.cumsum(gaps > _EQUAL * float(np.abs(ends).max()))
+    places = np.empty(len(ends), dtype=np.int64)
+    places[order] = steps
+    return places[: len(low)], places[len(low) :]
+
+
+def _minimise(low: Ints, high: Ints, weights: Ints, norm: float) -> float:
+    """The least correlation; `low == high` marks systems whose sign is fixed."""
+    low, high = _fix_clear_signs(low, high, weights, norm)
+    places, depth = np.unique(low[low < high]), 0.0
+    for place in places:
+        # Of k equal intervals only the number of those at the low end matters: k + 1 choices, not 2^k.
+        open_here = np.flatnonzero((low <= place) & (place < high))
+        _, sizes = np.unique(low[open_here] * (high.max() + 1) + high[open_here], return_counts=True)
+        if (size := float(np.log2(sizes + 1).sum())) > depth:
+            depth, deepest = size, open_here
+    if depth <= _DEEP:
+        return _sweep(low, high, weights, norm)
+    chosen = deepest[np.argmax(high[deepest] - low[deepest])]
+    branches = []
+    for place in (low[chosen], high[chosen]):
+        ends = low.copy(), high.copy()
+        for end in ends:
+            end[chosen] = place
+        branches.append(_minimise(*ends, weights, norm))
+    return min(branches)
+
+
+def _fix_clear_signs(low: Ints, high: Ints, weights: Ints, norm: float) -> tuple[Ints, Ints]:
+    """The intervals, with those closed to one end whose sign is best whatever the other signs are.
+
+    The numerator of ρ is Σ_{i<j} (hᵢ − hⱼ) sgn(xᵢ − xⱼ) / 2 in centred ranks h. Moving xᵢ from its low to its high end changes it
+    by Σⱼ (hᵢ − hⱼ) (sgn(uᵢ − xⱼ) − sgn(lᵢ − xⱼ)) / 2, which is bounded term by term. The denominator depends on the signs through
+    ties alone: a move changes the sum of squared ranks by at most `slack`, hence ρ's numerator must change by more than
+    slack · ‖h‖ / ‖least ranks‖ for the sign to be clear.
+    """
+    low, high = low.copy(), high.copy()
+    n = len(low)
+    difference = weights[:, None] - weights[None, :]
+    while True:
+        members = np.bincount(np.concatenate([low, high[low < high]]), minlength=int(high.max()) + 1)
+        least = _spread(n) - float(_tied(members).sum())
+        changed = False
+        for i in np.flatnonzero(low < high):
+            at_low = np.sign(high[i] - low) - np.sign(low[i] - low)
+            at_high = np.sign(high[i] - high) - np.sign(low[i] - high)
+            effects = np.stack([difference[i] * at_low, difference[i] * at_high]) / 2
+            effects[:, i] = 0.0
+            lowest, highest = effects.min(axis=0).sum(), effects.max(axis=0).sum()
+            slack = max(math.comb(int(members[end]), 2) for end in (low[i], high[i])) / 2
+            if slack and least <= 0:
+                continue
+            needed = slack * norm / math.sqrt(least) if slack else 0.0
+            if lowest >= needed:
+                high[i] = low[i]
+            elif highest <= -needed:
+                low[i] = high[i]
+            else:
+                continue
+            changed = True
+        if not changed:
+            return low, high
+
+
+def _spread(n: int) -> float:
+    """The sum of squares of centred ranks without ties."""
+    return (n**3 - n) / 12
+
+
+def _tied(count: Ints) -> Floats:
+    """What a group of so many equal values takes from the sum of squares."""
+    return (count**3 - count) / 12
+
+
+def _sweep(low: Ints, high: Ints, weights: Ints, norm: float) -> float:
+    """The least correlation, by a dynamic program over the ends from low to high.
+
+    A state is the set of open intervals that wait for their high end (bits of a mask) and what ties took so far, in twelfths;
+    its value is the least numerator. How many values lie below a place follows from the mask.
+    """
+    n, started = len(low), 0
+    states = {(0, 0): 0.0}
+    for place in range(int(high.max()) + 1):
+        fixed = np.flatnonzero((low == place) & (high == place))
+        closing = [int(i) for i in np.flatnonzero((low < place) & (high == place))]
+        own, mask_here = float(weights[fixed].sum()), sum(1 << i for i in closing)
+        choices = _choices(np.flatnonzero((low == place) & (high > place)), high, weights)
+        following: dict[tuple[int, int], float] = {}
+        for (mask, ties), value in states.items():
+            ending = mask & mask_here
+            below = started - mask.bit_count()  # of those that started, all that do not wait
+            count = len(fixed) + ending.bit_count()
+            weight = own + sum(float(weights[i]) for i in closing if ending >> i & 1)
+            rest = mask ^ ending
+            for waiting, taken, gained in choices:
+                here = count + taken
+                cost = value + (weight + gained) * (below + (here + 1) / 2)
+                state = rest | waiting, ties + here**3 - here
+                if cost < following.get(state, math.inf):
+                    following[state] = cost
+        states = following
+        started += len(fixed) + int(((low == place) & (high > place)).sum())
+    least = math.inf
+    for (_, ties), value in states.items():
+        spread = _spread(n) - ties / 12
+        if spread > 0:
+            least = min(least, value / (math.sqrt(spread) * norm))
+    return least
+
+
+def _choices(opening: Ints, high: Ints, weights: Ints) -> list[tuple[int, int, float]]:
+    """What the intervals that open at a place may do: the mask of those that wait, how many do not, and their weight.
+
+    Of intervals with the same ends those with the highest target take the low end: exchanging two of them changes nothing but
+    the numerator.
+    """
+    made = [(0, 0, 0.0)]
+    for end in np.unique(high[opening]):
+        group = [int(i) for i in sorted(opening[high[opening] == end], key=lambda i: -weights[i])]
+        options = [
+            (sum(1 << i for i in group[taken:]), taken, float(sum(weights[i] for i in group[:taken])))
+            for taken in range(len(group) + 1)
+        ]
+        made = [(w + waiting, t + taken, g + gained) for w, t, g in made for waiting, taken, gained in options]
+    return made

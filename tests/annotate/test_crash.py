@@ -1,0 +1,237 @@
+"""Nothing that was acknowledged is lost, and nothing is doubled: kill -9 under load, restarts, databases that cannot write."""
+
+import contextlib
+import http.client
+import json
+import os
+import random
+import resource
+import signal
+import sqlite3
+import threading
+import time
+from collections import Counter
+
+import pytest
+
+from annotation_page import Person, hidden, make_study, place_of
+from mallow import annotate
+from mallow.annotate._database import StorageError, open_database
+from mallow.annotate._store import open_store
+from mallow.errors import InputError
+from mallow.human import write_study
+
+QUESTIONS = ("interesting", "sensible", "human-like")
+
+
+class Worker(threading.Thread):
+    """An annotator who answers at random, sends some answers twice, and remembers what was acknowledged."""
+
+    def __init__(self, base: str, cookies: dict[str, str], number: int, stop: threading.Event) -> None:
+        super().__init__()
+        self.person, self.stop = Person(base, cookies), stop
+        self.random = random.Random(number)
+        self.acknowledged: dict[str, dict[str, int]] = {}
+        self.sent: dict[str, dict[str, int]] = {}
+
+    def run(self) -> None:
+        with contextlib.suppress(OSError, http.client.HTTPException):  # the server was killed
+            while not self.stop.is_set():
+                status, _, text = self.person.get("/")
+                if "Thank you" in text:
+                    return
+                if status == 429:  # faster than any person
+                    time.sleep(0.2)
+                    continue
+                place = place_of(text)
+                values = [str(self.random.randint(-2, 2)) for _ in QUESTIONS]
+                answers = dict(zip(QUESTIONS, map(int, values), strict=True))
+                fields = self.person.fields(text, values)
+                for _ in range(self.random.choice([1, 1, 2])):
+                    self.sent[place] = answers
+                    status, _, _ = self.person.ask("POST", place, fields, follow=False)
+                    assert status in (303, 429)
+                    if status == 303:
+                        self.acknowledged[place] = answers
+
+
+def test_kill_9_under_load_loses_and_doubles_nothing(run_server, study_file):
+    path = study_file(make_study(per_pair=22, systems=4, votes=2))
+    names = [f"Person {number}" for number in range(6)]
+    (path.parent / "people.txt").write_text("\n".join(names))
+    cookies: dict[str, dict[str, str]] = {name: {} for name in names}
+    known: dict[tuple[str, str], dict[str, int]] = {}
+    unsure: dict[tuple[str, str], dict[str, int]] = {}
+    for round_ in range(2):
+        run, base = run_server(path, "--people", str(path.parent / "people.txt"))
+        run.stdout.readline()
+        links = dict(run.stdout.readline().strip().split(",") for _ in names)
+        workers, stop = {}, threading.Event()
+        for number, name in enumerate(names):
+            person = Person(base, cookies[name])
+            if not cookies[name]:
+                text = person.get(links[name].removeprefix(base))[2]
+                person.post("/start", {"csrf": hidden(text, "csrf")})
+                cookies[name] = person.cookies
+            workers[name] = Worker(base, cookies[name], 100 * round_ + number, stop)
+        for worker in workers.values():
+            worker.start()
+        time.sleep(0.8 + 0.37 * round_)
+        os.kill(run.pid, signal.SIGKILL)  # at whatever moment this is
+        run.wait()
+        stop.set()
+        for name, worker in workers.items():
+            worker.join(20)
+            known |= {(name, place): answers for place, answers in worker.acknowledged.items()}
+            unsure |= {(name, place): answers for place, answers in worker.sent.items()}
+    assert len(known) > 30
+    store = annotate.open_study(path)
+    tables = store.dump()
+    who = {row["id"]: row["name"] for row in tables["annotators"]}
+    stored = {}
+    for row in tables["submissions"]:
+        key = (who[row["annotator"]], f"/pair/{row['place']}")
+        stored[key] = json.loads(row["answers"])
+    for key, answers in known.items():
+        assert stored[key] == answers, key  # nothing is lost
+    for key, answers in stored.items():
+        assert answers == unsure[key], key  # nothing is invented
+    votes = annotate.export_votes(store)
+    counted = Counter((vote.annotator, vote.task, vote.question) for vote in votes)
+    assert set(counted.values()) == {1}  # nothing is doubled
+    quota = Counter((vote.task, vote.question) for vote in votes)
+    assert max(quota.values()) <= 2
+    held = Counter(row["task"] for row in tables["assignments"] if row["state"] in ("open", "done"))
+    assert max(held.values()) <= 2
+    store.close()
+
+
+def test_a_restart_in_between_keeps_sessions_and_answers(serve, study_file):
+    path = study_file(per_pair=3, systems=1)
+    served = serve(path)
+    ann = served.person()
+    text = ann.join()
+    _, _, text = ann.answer(text, "2")
+    port = served.port
+    served.stop()
+    with pytest.raises(OSError, match="refused"):
+        ann.get("/")
+    again = serve(path, port=port)
+    _, _, text = ann.answer(text, "-2")  # the page was loaded before
+    assert place_of(text) == "/pair/3"
+    assert [vote.answer for vote in annotate.export_votes(again.store)] == [2, 2, 2, -2, -2, -2]
+
+
+def test_a_locked_database_sends_the_answer_back(serve, study_file, monkeypatch):
+    monkeypatch.setattr("mallow.annotate._database._PATIENCE", 0.2)
+    path = study_file(per_pair=3, systems=1)
+    served = serve(path)
+    ann = served.person()
+    text = ann.join()
+    with contextlib.closing(sqlite3.connect(path.with_name("study-answers.db"), isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        fields = ann.fields(text, "2")
+        status, headers, page = ann.post("/pair/1", fields)
+        assert (status, headers["retry-after"]) == (503, "10")
+        assert "It is not lost: this page still has it." in page
+        assert {name: hidden(page, name) for name in fields} == fields
+        assert ann.get("/instructions")[0] == 200  # reading goes on
+        other.execute("ROLLBACK")
+    assert place_of(ann.post("/pair/1", fields)[2]) == "/pair/2"
+    assert len(annotate.export_votes(served.store)) == 3
+
+
+def test_a_full_disk_sends_the_answer_back_and_nothing_is_lost(run_server, study_file):
+    """The process may write files of at most so many bytes: to SQLite, that is a full disk."""
+    path = study_file(per_pair=20, systems=2)
+    annotate.open_study(path).close()
+    size = path.with_name("study-answers.db").stat().st_size + 120_000
+    run, base = run_server(path)
+    resource.prlimit(run.pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+    ann = Person(base)
+    text = ann.join()
+    good = 0
+    for _ in range(60):
+        status, _, after = ann.answer(text)
+        if status == 503:
+            break
+        good, text = good + 1, after
+        time.sleep(0.02)
+    assert status == 503
+    if "It is not lost" in after:
+        assert f'action="{place_of(text)}"' in after
+        assert hidden(after, "q0") == "1"
+    resource.prlimit(run.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    status, _, after = ann.answer(text)  # there is room again
+    assert status == 200
+    store = annotate.open_study(path)
+    assert len(annotate.export_votes(store)) == 3 * (good + 1)  # sent twice or once
+    store.close()
+
+
+def test_databases_that_cannot_be_used(study_file, tmp_path):
+    path = study_file()
+    with pytest.raises(InputError, match=r"the folder .*nowhere does not exist\. Create it first"):
+        annotate.open_study(path, str(tmp_path / "nowhere" / "x.db"))
+    (tmp_path / "text.db").write_text("this is no database, but a text that is long enough to be looked at" * 50)
+    with pytest.raises(InputError, match="cannot be used as a database: file is not a database"):
+        annotate.open_study(path, str(tmp_path / "text.db"))
+    with pytest.raises(InputError, match="must be the path of a file or a postgresql:// URL; got one of mysql://"):
+        annotate.open_study(path, "mysql://localhost/x")
+    with pytest.raises(InputError, match="cannot be used as a database: Is a directory"):
+        annotate.open_study(path, str(tmp_path))
+    with pytest.raises(InputError, match="the database cannot be used: PostgreSQL: "):
+        annotate.open_study(path, "postgresql://nobody@127.0.0.1:1/x")
+    with pytest.raises(InputError, match="`lease` must be a finite number above 0"):
+        annotate.open_study(path, lease=0)
+
+
+def test_answers_of_another_study_are_refused(study_file, tmp_path):
+    path = study_file()
+    annotate.open_study(path).close()
+    other = tmp_path / "other.json"
+    write_study(make_study(per_pair=5), other)
+    with pytest.raises(InputError, match=r"holds the answers of another study .* Pass another file with --database"):
+        annotate.open_study(other, str(path.with_name("study-answers.db")))
+
+
+def insert_and_fail(database, statement):
+    with database.transaction() as execute:
+        execute("INSERT INTO settings (name, value) VALUES (?, ?)", ("a", "b"))
+        execute(statement)
+        raise ZeroDivisionError
+
+
+def test_a_transaction_that_fails_leaves_nothing(tmp_path):
+    database = open_database(str(tmp_path / "x.db"))
+    with pytest.raises(StorageError, match="no such table"):
+        insert_and_fail(database, "INSERT INTO nowhere VALUES (1)")
+    with pytest.raises(ZeroDivisionError):
+        insert_and_fail(database, "SELECT 1")
+    with database.transaction() as execute:
+        assert execute("SELECT * FROM settings") == []
+        assert execute("PRAGMA journal_mode") == [("wal",)]
+        assert execute("PRAGMA synchronous") == [(2,)]  # FULL
+    database.close()
+
+
+def test_many_threads_never_exceed_a_quota(tmp_path):
+    study = make_study(per_pair=4, systems=2, votes=2)
+    store = open_store(str(tmp_path / "x.db"), study, lease=100.0)
+
+    def work(number: int) -> None:
+        annotator = store.join("open", None, f"P{number}", session="", trusted=True, now=0.0)
+        for _ in range(20):
+            place = store.current(annotator, 1.0)
+            if not isinstance(place, int):
+                return
+            assert store.submit(annotator, place, "page", dict.fromkeys(QUESTIONS, 1), 1.0, 2.0) == "done"
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    votes = [vote for vote in annotate.export_votes(store) if vote.question == "sensible"]
+    assert Counter(vote.task for vote in votes) == dict.fromkeys((task.id for task in study.tasks), 2)
+    store.close()

@@ -1,0 +1,98 @@
+"""The same store on a real PostgreSQL, started for the test on a socket and ended with it."""
+
+import os
+import pwd
+import shutil
+import subprocess
+import threading
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from annotation_page import make_study
+from mallow import annotate
+from mallow.annotate._database import StorageError
+from mallow.annotate._people import Finished
+from mallow.annotate._store import open_store
+
+BINARIES = [
+    *sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True),
+    *(Path(p).parent for p in [shutil.which("postgres")] if p),
+]
+HOME = next((folder for folder in BINARIES if (folder / "initdb").exists()), None)
+pytestmark = pytest.mark.skipif(HOME is None, reason="needs a server: apt-get install postgresql")
+QUESTIONS = ("interesting", "sensible", "human-like")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """Starts and stops the server; its URL. It refuses to run as root, so that root runs it as nobody."""
+    folder = tmp_path_factory.mktemp("pg")
+    user = {}
+    if os.geteuid() == 0:
+        account = pwd.getpwnam("nobody")
+        for parent in [folder, *folder.parents][:3]:
+            parent.chmod(0o755)
+        os.chown(folder, account.pw_uid, account.pw_gid)
+        user = {"user": account.pw_uid, "group": account.pw_gid}
+    quiet = {"check": True, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": folder} | user
+    data = folder / "data"
+    subprocess.run([HOME / "initdb", "-D", data, "-U", "owner", "-A", "trust", "--no-sync"], **quiet)
+    options = f"-c listen_addresses= -k {folder} -c max_connections=20"
+    command = [HOME / "pg_ctl", "-D", data, "-w", "-o", options, "-l", folder / "log"]
+    subprocess.run([*command, "start"], **quiet)
+
+    def stop(mode="immediate"):
+        subprocess.run([HOME / "pg_ctl", "-D", data, "-m", mode, "stop"], **quiet)
+
+    def start():
+        subprocess.run([*command, "start"], **quiet)
+
+    yield f"postgresql://owner@/postgres?host={folder}", stop, start
+    subprocess.run([HOME / "pg_ctl", "-D", data, "-m", "immediate", "stop"], **quiet | {"check": False})
+
+
+def test_a_study_on_postgresql(server):
+    url, stop, start = server
+    study = make_study(per_pair=4, systems=2, votes=2)
+    store = open_store(url, study, lease=100.0)
+    again = open_store(url, study, lease=100.0)  # two processes
+    assert store.owner_token == again.owner_token
+
+    def work(number: int) -> None:
+        own = (store, again)[number % 2]
+        annotator = own.join("open", None, f"P{number}", session="", trusted=True, now=0.0)
+        while isinstance(place := own.current(annotator, 1.0), int):
+            if place == 2:
+                own.skip(annotator, place, "Something else", 1.5)
+                continue
+            for _ in range(2):  # sent twice
+                assert own.submit(annotator, place, f"page {place}", dict.fromkeys(QUESTIONS, 1), 1.0, 2.0) == "done"
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    votes = [vote for vote in annotate.export_votes(store) if vote.question == "sensible"]
+    assert Counter(vote.task for vote in votes) == dict.fromkeys((task.id for task in study.tasks), 2)
+    assert all(row["number"] == 1 for row in store.dump()["submissions"])
+    ann = store.join("prolific", "5f1", "5f1", session="x", trusted=False, now=3.0)
+    assert again.join("prolific", "5f1", "5f1", session="x", trusted=False, now=3.0) == ann
+    assert again.join("prolific", "5f1", "5f1", session="y", trusted=False, now=3.0) is None
+    assert store.current(ann, 4.0) == Finished("all done")
+    store.set_open(False)
+    assert not again.is_open()
+    stop()  # the server goes away, and comes back
+    with pytest.raises(StorageError, match="PostgreSQL: "):
+        store.is_open()
+    start()
+    for _ in range(2):
+        try:
+            assert not store.is_open()
+        except StorageError:  # the broken connection is noticed once
+            continue
+    assert len(annotate.export_votes(store)) == 3 * len(votes)  # nothing is lost
+    store.close()
+    again.close()

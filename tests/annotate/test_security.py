@@ -1,0 +1,273 @@
+"""What attackers try: guessed tokens, others' answers, forms from elsewhere, texts that are code, floods, large forms, logs."""
+
+import re
+import socket
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from annotation_page import ATTACK, hidden
+from mallow import annotate
+from mallow.annotate._guard import Bucket
+from mallow.annotate._tokens import Signer, new_secret
+from mallow.errors import InputError
+
+SIGNER = Signer("ab" * 32)
+
+
+@given(st.text(), st.sampled_from(["session", "link", "page"]))
+def test_a_signed_text_comes_back(text, purpose):
+    token = SIGNER.sign(purpose, text)
+    assert SIGNER.verify(purpose, token) == text
+    assert re.fullmatch(r"[A-Za-z0-9_.-]*", token)  # fit for cookies and addresses
+    assert SIGNER.verify("another purpose", token) is None
+    assert Signer(new_secret()).verify(purpose, token) is None
+
+
+@given(st.text(min_size=1), st.data())
+def test_a_changed_token_is_refused(text, data):
+    token = SIGNER.sign("session", text)
+    place = data.draw(st.integers(0, len(token) - 1))
+    other = data.draw(st.characters(codec="ascii").filter(lambda letter: letter != token[place]))
+    assert SIGNER.verify("session", token[:place] + other + token[place + 1 :]) is None
+
+
+@given(st.text())
+def test_a_token_of_nobody_is_refused(token):
+    assert SIGNER.verify("session", token) is None
+    assert SIGNER.read_personal_token(token) is None
+
+
+def test_keys_codes_and_names():
+    assert len({new_secret() for _ in range(100)}) == 100
+    assert "ab" not in repr(SIGNER)
+    codes = {SIGNER.completion_code(f"a{i}") for i in range(1000)}
+    assert len(codes) == 1000
+    assert SIGNER.read_personal_token(SIGNER.personal_token("Ümit .x", 17.9)) == ("Ümit .x", 17.0)
+
+
+def test_every_answer_has_the_security_headers(serve, study_file):
+    served = serve(study_file())
+    ann = served.person()
+    ann.join()
+    for method, path in (
+        ("GET", "/pair/1"),
+        ("GET", "/nowhere"),
+        ("POST", "/join"),
+        ("GET", "/static/style.css"),
+        ("PUT", "/"),
+    ):
+        status, headers, text = ann.ask(method, path, fields={} if method == "POST" else None)
+        assert "default-src 'none'" in headers["content-security-policy"]
+        assert "unsafe" not in headers["content-security-policy"]
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["x-frame-options"] == "DENY"
+        assert headers["referrer-policy"] == "same-origin"
+        assert headers["cache-control"] in ("no-store", "no-cache")
+        assert "server" not in headers
+        assert "Traceback" not in text
+        if status == 200 and "html" in headers["content-type"]:
+            assert not re.search(r"<script(?! src=\"/static/)|<style|\son\w+=\"|style=\"|(src|href)=\"(?!/)", text)
+
+
+def test_texts_are_data(serve, study_file):
+    served = serve(study_file(per_pair=20))
+    ann = served.person()
+    text = ann.join(ATTACK[:70])
+    for _ in range(12):
+        assert "<script>" not in text
+        assert "<img" not in text
+        assert 'dir="auto" class="text"' in text
+        _, _, text = ann.answer(text)
+    owner = served.person()
+    _, _, page = owner.get(served.owner_path)
+    assert "&lt;script&gt;" in page
+    assert "<script>" not in page
+
+
+def test_cookies_are_for_the_server_alone(serve, study_file):
+    served = serve(study_file())
+    for path in (f"/join/{served.store.signer.personal_token('Ann', time.time() + 99)}", served.owner_path):
+        _, headers, _ = served.person().ask("GET", path, follow=False)
+        assert "HttpOnly" in headers["set-cookie"]
+        assert "SameSite=lax" in headers["set-cookie"]
+        assert "Secure" not in headers["set-cookie"]
+        assert headers["location"] in ("/", "/owner")  # the token leaves the address
+
+
+def test_behind_a_proxy_with_https(serve, study_file):
+    served = serve(study_file(per_pair=3, systems=1), url="https://study.example.org")
+    _, headers, _ = served.person().ask("GET", served.owner_path, follow=False)
+    assert "Secure" in headers["set-cookie"]
+    ann = served.person()
+    text = ann.join()
+    good = ann.fields(text)
+    assert ann.post("/pair/1", good, origin="https://study.example.org.evil.example")[0] == 403
+    assert ann.post("/pair/1", good, origin="https://study.example.org", host="127.0.0.1:8000")[0] == 200
+    assert ann.path == "/pair/2"
+
+
+def test_nobody_reads_or_changes_the_answers_of_others(serve, study_file):
+    served = serve(study_file(per_pair=6, systems=1))
+    ann, eve = served.person(), served.person()
+    text = ann.join("Ann")
+    ann.answer(text, "-2")
+    hers = eve.join("Eve")
+    assert eve.get("/pair/7")[0] == 200  # there is none: back to her own
+    assert eve.path == "/pair/1"
+    stolen = ann.fields(text, "2")  # Ann's page and token, Eve's cookie
+    assert eve.post("/pair/1", stolen)[0] == 403
+    mixed = stolen | {"csrf": hidden(hers, "csrf")}
+    assert eve.post("/pair/1", mixed)[0] == 422  # the page is not hers
+    assert eve.post("/pair/2", eve.fields(hers))[0] in (200, 422)
+    assert [vote.answer for vote in annotate.export_votes(served.store)] == [-2, -2, -2]
+    for path in ("/owner", "/owner/votes.jsonl", "/owner/annotators.csv"):
+        status, _, text = eve.get(path)
+        assert (status, "for the owner of the study" in text) == (403, True)
+    assert eve.get("/owner/" + "A" * 32)[0] == 404
+    assert eve.get("/owner/%C3%A9%00")[0] == 404
+    assert eve.post("/owner", {"wanted": "close"})[0] == 403
+    assert served.store.is_open()
+
+
+def test_forged_cookies_are_nobody(serve, study_file):
+    served = serve(study_file())
+    ann = served.person()
+    ann.join()
+    own = ann.cookies["mallow_session"]
+    id_ = served.store.dump()["annotators"][0]["id"]
+    for forged in (
+        "",
+        id_,
+        f"{own}x",
+        own.replace(".", ".A"),
+        f"{own.split('.')[0]}.",
+        Signer("0" * 64).sign("session", id_),
+    ):
+        eve = served.person()
+        eve.cookies["mallow_session"] = forged
+        assert eve.get("/pair/1")[0] == 403
+
+
+def test_forms_from_other_sites_are_refused(serve, study_file):
+    served = serve(study_file(per_pair=4, systems=1))
+    ann = served.person()
+    text = ann.join()
+    good = ann.fields(text)
+    for headers, fields in (
+        ({"origin": "http://evil.example"}, good),
+        ({"origin": "null"}, good),
+        ({"sec_fetch_site": "cross-site"}, good),
+        ({"sec_fetch_site": "same-site"}, good),
+        ({}, good | {"csrf": ""}),
+        ({}, good | {"csrf": "x" * 32}),
+        ({}, {name: value for name, value in good.items() if name != "csrf"}),
+    ):
+        status, _, text = ann.post("/pair/1", fields, **headers)
+        assert (status, "did not come from this page" in text) == (403, True)
+        assert ann.post("/start", {"csrf": fields.get("csrf", "")}, **headers)[0] == 403
+        assert ann.post("/pair/1/skip", fields | {"reason": "Something else"}, **headers)[0] == 403
+    assert served.person().post("/join", {"name": "x"}, origin="http://evil.example")[0] == 403
+    assert served.store.dump()["submissions"] == []
+    assert ann.post("/pair/1", good, origin=served.base, sec_fetch_site="same-origin")[0] == 200
+    owner = served.person()
+    page = owner.get(served.owner_path)[2]
+    assert owner.post("/owner", {"csrf": hidden(text, "csrf") if "csrf" in text else "", "wanted": "close"})[0] == 403
+    assert (
+        owner.post("/owner", {"csrf": hidden(page, "csrf"), "wanted": "close"}, origin="http://evil.example")[0] == 403
+    )
+    assert served.store.is_open()
+
+
+def test_large_and_strange_forms_are_refused(serve, study_file):
+    served = serve(study_file())
+    ann = served.person()
+    text = ann.join()
+    good = ann.fields(text)
+    assert ann.post("/pair/1", good | {"note": "x" * 40_000})[0] == 413
+    assert ann.ask("POST", "/pair/1", body=b"{}", content_type="application/json")[0] == 415
+    assert ann.ask("POST", "/pair/1", body=b"a=%ff\xff", content_type="application/x-www-form-urlencoded")[0] == 400
+    assert (
+        ann.ask("POST", "/pair/1", body=b"&".join([b"a=1"] * 200), content_type="application/x-www-form-urlencoded")[0]
+        == 400
+    )
+    assert ann.ask("GET", "/" + "x" * 3000)[0] == 404
+    assert ann.ask("GET", "/static/../_tokens.py")[0] == 404
+    assert ann.ask("GET", "/static/%2e%2e%2f_tokens.py")[0] == 404
+    assert ann.ask("GET", "/pair/99999999999999999999999")[0] == 200  # back to her own
+    assert served.store.dump()["submissions"] == []
+
+
+def test_a_form_that_never_ends_is_cut_off(serve, study_file):
+    served = serve(study_file(), limits=annotate.Limits(seconds=0.3, rate=1000, burst=1000))
+    with socket.create_connection(("127.0.0.1", served.port), timeout=10) as line:
+        line.sendall(
+            b"POST /join HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n"
+            b"content-type: application/x-www-form-urlencoded\r\n\r\nname="
+        )
+        assert line.recv(100).startswith(b"HTTP/1.1 408")
+
+
+def test_a_flood_is_slowed_down(serve, study_file):
+    limits = annotate.Limits(rate=1.0, burst=10.0, address_rate=1.0, address_burst=10.0)
+    served = serve(study_file(), limits=limits)
+    ann = served.person()
+    ann.get(f"/join/{served.store.signer.personal_token('Ann', time.time() + 99)}")
+    states = [ann.get("/static/style.css")[0] for _ in range(20)]
+    assert states[0] == 200
+    status, headers, text = ann.get("/")
+    assert (status, headers["retry-after"], "too many requests" in text) == (429, "5", True)
+    assert "default-src 'none'" in headers["content-security-policy"]
+    bob = served.person()
+    assert bob.get(f"/join/{served.store.signer.personal_token('Bob', time.time() + 99)}")[0] == 200  # others are not
+    flood = [served.person().get("/static/style.css")[0] for _ in range(20)]
+    assert flood.count(200) <= 12
+
+
+@given(st.lists(st.floats(0, 0.5), max_size=60))
+def test_a_bucket_never_gives_more_than_its_burst_and_rate(gaps):
+    bucket, now, given_ = Bucket(rate=2.0, burst=5.0), 0.0, 0
+    for gap in gaps:
+        now += gap
+        given_ += bucket.allows("x", now)
+        assert given_ <= 5.0 + 2.0 * now + 1e-9
+    assert bucket.allows("another", now)
+
+
+def test_no_secrets_in_logs(run_server, study_file):
+    from annotation_page import Person
+
+    path = study_file()
+    people = path.parent / "people.txt"
+    people.write_text("Ann\n")
+    run, base = run_server(path, "--people", str(people))
+    assert run.stdout.readline().strip() == "name,link"
+    link = run.stdout.readline().strip().partition(",")[2]
+    ann = Person(base)
+    text = ann.get(link.removeprefix(base))[2]
+    text = ann.post("/start", {"csrf": hidden(text, "csrf")})[2]
+    ann.answer(text, seconds="x")
+    ann.get("/nowhere/" + link.rpartition("/")[2])
+    ann.ask("GET", "/owner/" + "x" * 32)
+    run.terminate()
+    run.wait(10)
+    assert (path.parent / "server.log").read_text() == ""
+    assert (path.parent / "study-answers.db").stat().st_mode & 0o777 == 0o600
+
+
+def test_it_listens_on_this_machine_unless_told():
+    assert annotate.Address().is_local
+    assert annotate.Address("::1").is_local
+    assert annotate.Address("localhost").is_local
+    assert not annotate.Address("0.0.0.0").is_local
+    assert not annotate.Address("study.example.org").is_local
+    assert annotate.Address("::1").base(80) == "http://[::1]:80"
+    assert annotate.Address(url="https://study.example.org/").base(80) == "https://study.example.org"
+    with pytest.raises(
+        InputError, match=r"`url` must begin with http:// or https:// and end after the host, .*; got 'study\.org'"
+    ):
+        annotate.Address(url="study.org")
+    with pytest.raises(InputError, match="`url` must begin with"):
+        annotate.Address(url="https://example.org/study")

@@ -1,0 +1,122 @@
+"""How many votes a study needs: against the normal approximation, exact binomial power, and fits one by one."""
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from mallow.errors import EstimateWarning, InputError
+from mallow.human import VoteCosts, VoteGoal, VotePlan, plan_votes
+from mallow.human._vote_simulation import _fit
+
+
+@pytest.mark.parametrize("difference", [30.0, 60.0, 120.0])
+def test_two_systems_as_by_the_normal_approximation(difference):
+    """n = ((z_α + z_β) / d)² / (p(1-p)), d the difference of the log odds."""
+    p = 1 / (1 + math.exp(-difference / 100))
+    z = stats.norm.ppf(0.975) + stats.norm.ppf(0.8)
+    expected = (z / (difference / 100)) ** 2 / (p * (1 - p))
+    assert plan_votes({"a": difference, "b": 0.0}).per_pair == pytest.approx(expected, rel=0.12, abs=3)
+
+
+def test_the_simulated_power_is_that_of_the_binomial_test():
+    """Exact power of the Wald test with half a win added on each side, from the binomial distribution."""
+    plan = plan_votes({"a": 40.0, "b": 0.0}, ties=0.1)
+    p = 0.05 + 0.9 / (1 + math.exp(-0.4))
+    for count, power in plan.curve:
+        wins = np.arange(count + 1)
+        share = (wins + 0.5) / (count + 1)
+        z = np.log(share / (1 - share)) * np.sqrt((count + 1) * share * (1 - share))
+        exact = stats.binom.pmf(wins, count, p)[z > stats.norm.ppf(0.975)].sum()
+        assert power == pytest.approx(exact, abs=4 * math.sqrt(0.25 / 4000))
+
+
+def test_many_fits_at_once_are_those_one_by_one():
+    from scipy.optimize import minimize
+
+    rng = np.random.default_rng(0)
+    compared = np.array([[0, 1], [0, 2], [1, 2], [1, 3], [2, 3]])
+    wins = rng.integers(0, 20, size=(3, 5)) + 0.5
+    estimates, _ = _fit(wins, 20.0, compared, 4)
+    for row, estimate in zip(wins, estimates, strict=True):
+
+        def loss(w, row=row):
+            gap = np.append(0.0, w)[compared[:, 0]] - np.append(0.0, w)[compared[:, 1]]
+            return (row * np.log1p(np.exp(-gap)) + (20.0 - row) * np.log1p(np.exp(gap))).sum()
+
+        best = minimize(loss, np.zeros(3), tol=1e-10).x
+        np.testing.assert_allclose(estimate[1:], best, atol=1e-4)
+
+
+def test_more_votes_reach_more_and_others_help():
+    scores = {"x": 60.0, "y": 20.0, "z": 0.0}
+    alone = plan_votes({"y": 20.0, "z": 0.0})
+    among = plan_votes(scores, goal=VoteGoal(systems=("y", "z")))
+    assert among.per_pair < alone.per_pair  # votes on x tell something about y and z too
+    assert plan_votes(scores, goal=VoteGoal(power=0.95)).per_pair > among.per_pair
+    assert plan_votes(scores, goal=VoteGoal(level=0.01)).per_pair > among.per_pair
+    assert plan_votes(scores, ties=0.3).per_pair > among.per_pair
+    assert plan_votes(scores, pairs="star").votes > 0
+    powers = [power for _, power in among.curve]
+    assert all(later > earlier - 0.04 for earlier, later in pairwise(powers))
+    assert among.goal.systems == ("y", "z")
+    assert among.per_pair == plan_votes(scores, rng=0).per_pair
+
+
+def test_a_ranking():
+    plan = plan_votes({"x": 90.0, "y": 45.0, "z": 0.0}, goal=VoteGoal("ranking"))
+    assert plan.goal.systems is None
+    assert plan.power >= 0.8
+    assert "all systems are then in the right order with probability 0.8" in str(plan)
+    harder = plan_votes({"x": 90.0, "y": 80.0, "z": 0.0}, goal=VoteGoal("ranking"))
+    assert harder.per_pair > plan.per_pair
+
+
+def test_costs_are_those_of_the_paper():
+    """Published: 90 votes on 36 pairs, 47 s per vote, 16 USD per hour (sec:a:human-eval:datasheet)."""
+    assert VoteCosts().hours(3240) == pytest.approx(42.3)
+    assert VoteCosts().money(3240) == pytest.approx(676.8)
+    plan = plan_votes({"a": 100.0, "b": 0.0}, costs=VoteCosts(60.0, 30.0, "EUR"))
+    assert plan.hours == pytest.approx(plan.votes / 60)
+    assert f"{plan.money:,.0f} EUR at 30 per hour" in str(plan)
+
+
+def test_the_plan_says_what_it_assumes():
+    plan = plan_votes({"a": 100.0, "b": 0.0})
+    assert "Votes count as independent" in str(plan)
+    assert f"The published 90 votes per pair reach the goal with probability {dict(plan.curve)[90]:.2f}." in str(plan)
+    assert VotePlan.from_json(plan.to_json()) == plan
+    with pytest.warns(EstimateWarning, match="hours of work: ask for a larger difference"):
+        plan_votes({"a": 3.0, "b": 0.0, "c": 30.0}, goal=VoteGoal(power=0.9))
+
+
+@pytest.mark.parametrize(
+    ("scores", "options", "message"),
+    [
+        ({"a": 1.0}, {}, "`scores` must map at least two systems"),
+        ([1, 2], {}, "`scores` must map at least two systems"),
+        ({"a": 1.0, "b": math.nan}, {}, "`scores` must be finite numbers"),
+        ({"a": 1.0, "b": "x"}, {}, "`scores` must be finite numbers"),
+        ({"a": 1.0, "b": 1.0}, {}, "have the same score: no number of votes tells equal systems apart"),
+        ({"a": 1.0, "b": 1.0, "c": 2.0}, {"goal": VoteGoal("ranking")}, "`scores` must all differ"),
+        ({"a": 1.0, "b": 2.0}, {"goal": VoteGoal(systems=("a", "c"))}, "`systems` must be two of a, b; got a and c"),
+        ({"a": 1.0, "b": 2.0}, {"goal": VoteGoal(systems=("a", "a"))}, "`systems` must be two of a, b"),
+        ({"a": 1.0, "b": 2.0}, {"ties": 1.0}, "`ties` must be a share from 0 to below 1; got 1.0"),
+        ({"a": 1.0, "b": 2.0}, {"pairs": "some"}, "`pairs` must be 'all' or 'star'; got 'some'"),
+        ({"a": 0.01, "b": 0.0}, {}, "more than 1,000,000 votes per pair would be needed"),
+    ],
+)
+def test_bad_input(scores, options, message):
+    with pytest.raises(InputError, match=message):
+        plan_votes(scores, **options)
+
+
+def test_bad_goals_and_costs():
+    with pytest.raises(InputError, match="`kind` must be 'apart' or 'ranking'; got 'x'"):
+        VoteGoal("x")
+    with pytest.raises(InputError, match="`power` must lie strictly between 0 and 1"):
+        VoteGoal(power=1.0)
+    with pytest.raises(InputError, match="`wage` must be a finite number above 0"):
+        VoteCosts(wage=0)
