@@ -22,6 +22,7 @@ OTHERS = {
     "self_bleu": "Self-BLEU of 5,000 texts of 256 tokens",
     "feature_metrics": "Fréchet, kernel distance, precision and recall, discriminator",
     "transport": "Optimal transport",
+    "evidence": "Held-out evidence beside the published score",
     "ranking": "A ranking of 20 systems from 27,000 votes; worst-case Spearman",
     "annotation": "The annotation page under load: 200 simulated annotators on loopback, SQLite, every answer on disk before it is acknowledged",
 }

@@ -24,7 +24,8 @@ from mallow.inference import run_identity_test
 from mallow.samples import Samples
 
 TRIALS, SEED = 30, 14
-SIZES = (25, 50, 100, 200, 400, 500, 800, 1000, 1400, 2000)
+SIZES = (25, 50, 100, 200, 400, 500, 800, 1000, 2000)
+MIXED_SIZES = (100, 200, 500, 1000, 2000)  # where a share of a few per cent is some samples
 TICKS = (25, 50, 100, 200, 400, 1000, 2000)  # of the picture
 ENOUGH = 0.95  # chosen: power from which a test is not run with more samples
 POWER = 0.8
@@ -93,7 +94,7 @@ def mixed(human: Callable[[], Samples], machine: Callable[[], Samples], share: f
     def draw(n: int, rng: np.random.Generator) -> tuple[Samples, Samples] | None:
         replaced = round(share * n)
         order, others = rng.permutation(len(human().features)), rng.permutation(len(machine().features))
-        if len(order) < 2 * n - replaced or replaced < 1:
+        if len(order) < 2 * n - replaced or len(others) < replaced:
             return None
         texts = [human().features[order[n : 2 * n - replaced]], machine().features[others[:replaced]]]
         rows = np.concatenate(texts)
@@ -141,7 +142,7 @@ def measure(name: str, draw: Draw, trials: int) -> dict[str, object]:
     power: dict[str, dict[str, float]] = {test: {} for test in TESTS}
     alone: dict[str, dict[str, float]] = {}
     done: set[str] = set()
-    for n in SIZES:
+    for n in MIXED_SIZES if "% " in name else SIZES:
         rejected: dict[str, int] = {}
         single: dict[str, int] = {}
         for trial in range(trials):
