@@ -219,11 +219,16 @@ def _parts(embedder: Embedder, samples: Sequence[Any]) -> Iterator[Rows]:
     if isinstance(embedder, StreamingEmbedder):
         yield from embedder.stream(samples)
     else:
-        yield np.arange(len(samples)), np.asarray(embedder(samples))
+        yield np.arange(len(samples)), embedder(samples)  # checked by the caller
 
 
 def _checked(rows: object, n: int, source: str) -> Points:
-    array = np.asarray(rows)
+    try:
+        array = np.asarray(rows)
+    except ValueError:  # rows of different lengths
+        raise InputError(
+            f"The embedder must return rows of equal length for {source}; it returns a ragged list."
+        ) from None
     if array.ndim != 2 or len(array) != n:
         raise InputError(f"The embedder must return an array (n, d) of {n} rows for {source}; got shape {array.shape}.")
     if array.dtype.kind not in "biuf":
