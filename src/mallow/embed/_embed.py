@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 from os import PathLike
 from typing import Any, cast
 
@@ -164,7 +164,8 @@ def _is_foreign(samples: object) -> bool:
         return False
     if isinstance(samples, Sequence) and len(samples):
         return not isinstance(samples[0], str | PathLike | Mapping)
-    return not isinstance(samples, Iterator)
+    sized = isinstance(samples, Sized) and getattr(samples, "ndim", 1) > 0  # an array with no axis has no length
+    return sized and not isinstance(samples, Iterator | Mapping | bytes | bytearray)
 
 
 def _embed_with_cache(samples: Samples, embedder: Embedder, cache: Cache | None, progress: bool | None) -> Points:
