@@ -78,7 +78,7 @@ def write_text(path: str | os.PathLike[str], content: str) -> None:
     """Write a UTF-8 text file, all of it or nothing."""
     try:
         with atomic_file(path) as stream:
-            stream.write(content.encode())
+            stream.write(content.encode("utf-8", "backslashreplace"))  # what is computed is not lost for a name
     except OSError as error:
         raise InputError(f"{os.fspath(path)}: cannot be written: {error.strerror or error}.") from error
 
