@@ -307,7 +307,7 @@ def test_a_plan_for_one_system_thrice(refused):
 
 def test_wrong_usage_shows_no_control_characters(mallow):
     bell = "\x07\x9b31m"
-    for words in ([f"score{bell}"], ["score", "a", "b", f"--{bell}"], ["score", "a", "b", "--max", f"{bell}=5"]):
+    for words in ([f"score{bell}"], ["score", "a", "b", f"--{bell}"], ["compare", "a", f"x={bell}", "x=b"]):
         code, _, err = mallow(*words)
         assert code == 2
         assert "\\x07\\x9b31m" in err
