@@ -21,6 +21,9 @@ PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 VERSIONS = ("oldest", "newest")
 EXTRAS = "minilm,plot,images,tables,frames,transport,kernels"
 TOOLS = ("hatchling", "editables", "hypothesis", "mpmath", "pytest", "pytest-xdist")
+QUIET = ("-q", "-n", "auto", "-p", "no:cacheprovider")
+# Old packages use what newer ones, which they bring along, have marked as deprecated.
+IGNORED = {"oldest": ("-W", "ignore::DeprecationWarning"), "newest": ()}
 TESTS = (
     "tests/theory",
     "tests/estimate",
@@ -82,17 +85,7 @@ def main() -> None:
             folder = ROOT / ".venv-matrix" / f"{number}-{versions}"
             trouble = set_up(python, versions, folder)
             if trouble is None:
-                command = [
-                    folder / "bin" / "python",
-                    "-m",
-                    "pytest",
-                    "-q",
-                    "-n",
-                    "auto",
-                    "-p",
-                    "no:cacheprovider",
-                    *options.tests,
-                ]
+                command = [folder / "bin" / "python", "-m", "pytest", *QUIET, *IGNORED[versions], *options.tests]
                 done = run(*command)
                 failed |= done.returncode != 0
                 print(f"Python {number}, {versions}: {last_lines(done)}", flush=True)
