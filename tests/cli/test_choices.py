@@ -55,7 +55,11 @@ def test_names_reach_the_score(mallow):
     [
         ("--estimator neighbours", 2, "or package.module:object; got 'neighbours'. Did you mean neighbors?"),
         ("--estimator gaussian --bins 9", 2, "--bins is for estimators that quantise; gaussian has no bins."),
-        ("--estimator letters:NUMBER", 2, "with `prepare`, `masses` and `scale`; letters:NUMBER is of type int and lacks prepare, masses, scale."),
+        (
+            "--estimator letters:NUMBER",
+            2,
+            "with `prepare`, `masses` and `scale`; letters:NUMBER is of type int and lacks prepare, masses, scale.",
+        ),
         ("--estimator letters:nothing", 1, "`estimator` must name something that can be imported"),
         ("-e mini-lm", 1, "Did you mean minilm?"),
         ("-e inception", 1, "inception embeds image samples"),

@@ -186,6 +186,7 @@ def test_decompression_bombs_are_errors(pixels, shown, tmp_path, monkeypatch):
         if shown == "default":
             warnings.simplefilter("ignore", pillow.DecompressionBombWarning)
         with pytest.raises(
-            InputError, match=rf"bomb\.png: .*considers safe \({pixels}\); .*raise PIL\.Image\.MAX_IMAGE_PIXELS \(--max pixels=…\)\."
+            InputError,
+            match=rf"bomb\.png: .*considers safe \({pixels}\); .*raise PIL\.Image\.MAX_IMAGE_PIXELS \(--max pixels=…\)\.",
         ):
             AS_IS(path)

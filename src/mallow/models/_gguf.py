@@ -21,7 +21,9 @@ def gguf_architecture(path: str) -> str:
         with open(path, "rb") as file:
             head = file.read(1 << 16)  # the architecture is among the first keys
     except OSError as error:
-        raise InputError(f"`model`: {path} cannot be read: {error.strerror or error}. Check its permissions.") from error
+        raise InputError(
+            f"`model`: {path} cannot be read: {error.strerror or error}. Check its permissions."
+        ) from error
     if head[:4] != b"GGUF":
         raise InputError(f"`model` must be a GGUF file if its name ends in .gguf; {path} is not one.")
     return _value(head, b"general.architecture", kind=_STRING).decode(errors="replace")

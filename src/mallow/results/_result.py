@@ -63,7 +63,9 @@ class Result:
         except TypeError:
             raise InputError(f"`text` must be JSON as text; got {type(text).__name__}.") from None
         except RecursionError:
-            raise InputError(f"`text` must be JSON, as {cls.__name__}.to_json wrote it; it is nested too deeply.") from None
+            raise InputError(
+                f"`text` must be JSON, as {cls.__name__}.to_json wrote it; it is nested too deeply."
+            ) from None
         except ValueError as error:
             raise InputError(f"`text` must be JSON, as {cls.__name__}.to_json wrote it; {error}.") from None
         return cls.from_dict(data)
