@@ -79,12 +79,12 @@ sbom: $(STAMP)
 notice: $(STAMP)
 	@$(BIN)/python tools/notice.py
 
-audit: $(STAMP)
-	@$(BIN)/python tools/audit.py
+audit:
+	@$(PYTHON) tools/audit.py
 
 matrix:
 	@$(PYTHON) tools/matrix.py $(MATRIX)
 
 clean:
-	rm -rf $(VENV) $(LOCK) .venv-matrix sbom.json .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist
+	rm -rf $(VENV) $(LOCK) .venv-audit .venv-matrix sbom.json .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist
 	find src tests examples -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -99,7 +99,10 @@ def _trouble(writer: Writer, folder: Path, known: tuple[Any, Any], fault: str, c
         wrong.append(f"the process was not reached by the fault: exit {code}")
     if not died:
         wrong += [f"{file.name} was left behind" for file in folder.rglob(".*.tmp")]
-    seen = _seen(writer, folder)
+    try:
+        seen = _seen(writer, folder)
+    except Exception as error:
+        return [*wrong, f"cannot be read: {error}"]
     if seen != before and seen != after and not writer.allows(before, after, seen):
         wrong.append(f"read {seen!r:.300}, neither old nor new")
     if code == 0 and seen != after:

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 import mallow
-from crash_points import Writer, check_writer
+from crash_points import Writer, check_writer, reach
 from mallow import cli, report
 from mallow.embed import Cache
 from mallow.embed._cache import sample_key
@@ -250,6 +250,14 @@ def write_and_leave_it(folder: Path) -> None:
     os.close(handle)
 
 
+def write_in_two_steps(folder: Path) -> None:
+    """As a database that says itself where its steps are, and forgets to make one of two."""
+    reach("begin")
+    (folder / "out.txt").write_bytes(b"half")
+    reach("commit")
+    (folder / "out.txt").write_bytes(b"whole")
+
+
 def careless(function) -> Writer:
     return Writer(
         lambda folder: (folder / "out.txt").write_bytes(b"old"), function, lambda folder: content(folder / "out.txt")
@@ -290,6 +298,7 @@ CARELESS = {
     "without sync": careless(write_without_sync),
     "without sync of the folder": careless(write_without_sync_of_the_folder),
     "leaves its file": careless(write_and_leave_it),
+    "two steps": careless(write_in_two_steps),
 }
 
 if __name__ == "__main__":

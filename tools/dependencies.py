@@ -14,7 +14,7 @@ except ImportError:  # before anything is installed, pip has its own copy
     from pip._vendor.packaging.requirements import Requirement
     from pip._vendor.packaging.utils import canonicalize_name
 
-__all__ = ["Closure", "find_closure"]
+__all__ = ["Closure", "direct", "find_closure", "spelled"]
 
 
 @dataclass
@@ -25,13 +25,23 @@ class Closure:
     missing: set[str] = field(default_factory=set)
 
 
+def spelled(name: str) -> str:
+    """The name of a package as indexes spell it."""
+    return str(canonicalize_name(name))
+
+
+def direct(package: Distribution, extras: str = "") -> set[str]:
+    """The names of what a package asks for itself on this Python and this system."""
+    return {spelled(needed.name) for needed in _needs(package, {"", *extras.split(",")})}
+
+
 def find_closure(*roots: str) -> Closure:
     """What these requirements, such as "mallow[dev]", need on this Python and this system."""
-    closure, seen = Closure(), set[str]()
+    closure, done = Closure(), set[tuple[str, str]]()
     todo = [Requirement(root) for root in roots]
     while todo:
         requirement = todo.pop()
-        name = canonicalize_name(requirement.name)
+        name = spelled(requirement.name)
         try:
             package = closure.packages.get(name) or distribution(requirement.name)
         except PackageNotFoundError:
@@ -40,13 +50,13 @@ def find_closure(*roots: str) -> Closure:
         if not requirement.specifier.contains(package.version, prereleases=True):
             closure.missing.add(str(requirement).partition(";")[0].strip())
         closure.packages[name] = package
-        for extra in ("", *sorted(requirement.extras)):
-            if f"{name}[{extra}]" in seen:
-                continue
-            seen.add(f"{name}[{extra}]")
-            environment = {**default_environment(), "extra": extra}
-            for line in package.requires or ():
-                needed = Requirement(line)
-                if needed.marker is None or needed.marker.evaluate(environment):
-                    todo.append(needed)
+        extras = {extra for extra in ("", *requirement.extras) if (name, extra) not in done}
+        done |= {(name, extra) for extra in extras}
+        todo += _needs(package, extras)
     return closure
+
+
+def _needs(package: Distribution, extras: set[str]) -> list[Requirement]:
+    environments = [{**default_environment(), "extra": extra} for extra in extras]
+    needed = [Requirement(line) for line in package.requires or ()]
+    return [each for each in needed if any(each.marker is None or each.marker.evaluate(e) for e in environments)]

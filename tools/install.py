@@ -4,8 +4,9 @@
     .venv/bin/python tools/install.py dev         everything, and the models in tests/models.txt
 
 Every package is installed from constraints.txt with `--require-hashes`. Three cases are different, and each is told on standard
-error: a line without hashes (`make hashes` adds them); torch from a folder of this machine (PIP_FIND_LINKS), which may hold a
-build that no index has; and packages that constraints.txt lacks because only other systems or versions of Python need them.
+error: a line without hashes (`make hashes` adds them); torch from a folder of this machine (PIP_FIND_LINKS), such as a build for
+the CPU alone, which is preferred to the one on the index; and packages that constraints.txt lacks because only other systems,
+other versions of Python or the CUDA build of torch need them.
 """
 # ruff: noqa: T201
 
@@ -15,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from dependencies import find_closure
@@ -61,16 +63,24 @@ def install_pins(pins: Iterable[Pin]) -> None:
 
 
 def install_torch(pin: Pin, file: Path) -> None:
-    """Install torch with a known SHA-256; or, from a folder of this machine, whatever build of this version is there."""
-    if pip("install", "--no-deps", "--require-hashes", "--requirement", str(file), quiet=True):
+    """Install torch: the build of this version in a folder of this machine, if there is one; otherwise a known SHA-256."""
+    if installed_version("torch") == pin.version:
         return
     # No index is asked: what comes over a network must have a known SHA-256.
     if pip("install", "--no-deps", "--no-index", f"{pin.name}=={pin.version}", quiet=True):
         note(
-            f"torch {pin.version} is a build from a folder of this machine; constraints.txt does not know its SHA-256."
+            f"torch {pin.version} comes from a folder of this machine (PIP_FIND_LINKS), and its SHA-256 was not checked."
         )
         return
-    require("install", "--no-deps", "--require-hashes", "--requirement", str(file))  # once more, to see why it fails
+    require("install", "--no-deps", "--require-hashes", "--requirement", str(file))
+
+
+def installed_version(name: str) -> str | None:
+    """The version that is installed, without the name of its build; None if there is none."""
+    try:
+        return version(name).partition("+")[0]
+    except PackageNotFoundError:
+        return None
 
 
 def install_project(lock: Lock, extras: str) -> None:

@@ -38,7 +38,7 @@ _PACKAGES = {
         "inference": "Evidence Witness",
         "reasons": "Reason",
         "results": "Estimate",
-        "samples": "Samples read write",
+        "samples": "Limits Samples read write",
         "theory": "CHI2 CHI2_INTEGRAL HELLINGER2 JS KL KL_INTEGRAL LE_CAM TV Divergence Frontier Masses Partition"
         " area conjugate extrapolated frontier integral interpolated linear_cost midpoint skew_js",
     }.items()

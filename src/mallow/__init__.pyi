@@ -25,7 +25,7 @@ from mallow.explain import Audit, Diagnosis, audit_embedder, diagnose
 from mallow.inference import Evidence, Witness
 from mallow.reasons import Reason
 from mallow.results import Estimate
-from mallow.samples import Samples, read, write
+from mallow.samples import Limits, Samples, read, write
 from mallow.theory import (
     CHI2,
     CHI2_INTEGRAL,
@@ -79,6 +79,7 @@ __all__ = [
     "Gaussian",
     "InputError",
     "KernelDensity",
+    "Limits",
     "Masses",
     "Measure",
     "Monitor",

@@ -6,6 +6,7 @@ import errno
 import hashlib
 import os
 import secrets
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,12 +14,16 @@ from typing import BinaryIO
 
 from mallow.errors import InputError
 
-__all__ = ["atomic_file", "create_folder", "digest", "make_folder", "sync_folder", "write_text"]
+__all__ = ["atomic_file", "create_folder", "digest", "make_folder", "read_text", "sync_folder", "write_text"]
+
+_LARGEST_TEXT = 1_000_000_000  # bytes; chosen: a result with the evidence of a million samples has a tenth of it
 
 
 def make_folder(path: str | os.PathLike[str]) -> Path:
     """The folder at `path`, created where it does not exist."""
-    folder = Path(path).expanduser()
+    if not os.fspath(path):
+        raise InputError("the name of a folder must not be empty. Name one, or . for the working folder.")
+    folder = Path(os.path.expanduser(path))
     try:
         create_folder(folder)
     except OSError as error:
@@ -73,9 +78,29 @@ def write_text(path: str | os.PathLike[str], content: str) -> None:
     """Write a UTF-8 text file, all of it or nothing."""
     try:
         with atomic_file(path) as stream:
-            stream.write(content.encode())
+            stream.write(content.encode("utf-8", "backslashreplace"))  # what is computed is not lost for a name
     except OSError as error:
         raise InputError(f"{os.fspath(path)}: cannot be written: {error.strerror or error}.") from error
+
+
+def read_text(path: str | os.PathLike[str]) -> str:
+    """The content of a UTF-8 text file that is read whole, such as a result: at most 1 GB, and nothing without an end."""
+    name, file = os.fspath(path), Path(os.path.expanduser(path))
+    try:
+        status = file.stat()
+        if stat.S_ISDIR(status.st_mode):
+            raise InputError(f"{name}: is a folder, not a file. Name a file in it.")
+        if not stat.S_ISREG(status.st_mode):
+            raise InputError(
+                f"{name}: must be a file on a disk; it is a pipe or a device. Save its content to a file first."
+            )
+        if status.st_size > _LARGEST_TEXT:
+            raise InputError(f"{name}: has {status.st_size / 1e9:.1f} GB; at most {_LARGEST_TEXT / 1e9:g} GB are read.")
+        return file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{name}: cannot be read: {error.strerror or error}. Check the path.") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{name}: must be UTF-8 text; byte {error.start} is not.") from error
 
 
 def digest(path: str | os.PathLike[str]) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 
 from mallow import report
 from mallow._checks import whole
-from mallow._files import make_folder
+from mallow._files import atomic_file, make_folder
 from mallow.errors import EstimateWarning
 from mallow.evaluate import compare
 from mallow.generate import NGram, generate
@@ -56,7 +56,8 @@ def demo(folder: str | os.PathLike[str], *, rng: int = 0) -> Iterator[str]:
     page = home / "report.html"
     report.write(page, comparison, diagnoses=diagnoses, title="Can an n-gram model pass for Python's documentation?")
     if find_spec("matplotlib"):
-        report.frontier_figure(comparison).savefig(home / "frontiers.png", dpi=110)
+        with atomic_file(home / "frontiers.png") as stream:
+            report.frontier_figure(comparison).savefig(stream, format="png", dpi=110)
     yield f"Texts: {COUNT} passages of {WORDS} words per system, embedded by {embedder}\n"
     yield f"{textwrap.fill(comparison.verdict, _COLUMNS)}\n\n{comparison.table()}\n"
     yield textwrap.fill(_EXPLANATION, _COLUMNS)

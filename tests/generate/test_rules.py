@@ -268,6 +268,13 @@ def test_min_p_keeps_a_share_of_the_mode(log_probs, share):
         assert mask[row.argmax()]
 
 
+def test_min_p_keeps_tokens_exactly_at_the_share():
+    tied = np.log([[0.4, 0.4, 0.2]])
+    assert kept(MinP(1), tied).tolist() == [[True, True, False]]  # both modes
+    half = np.array([[0.0, np.log(0.5), np.nextafter(np.log(0.5), -1)]])
+    assert kept(MinP(0.5), half).tolist() == [[True, True, False]]
+
+
 # --- chains
 
 

@@ -445,3 +445,12 @@ def test_wrong_input_is_refused(compared, diagnosed):
     for wrong in ({}, [1], {"a": 1}, "text"):
         with pytest.raises(InputError, match=r"^`comparison` must be a Comparison, a Score, or a mapping of names"):
             html(wrong)
+
+
+def test_no_control_character_reaches_the_page(compared):
+    """C0 without tab and line ends, DEL, all of C1 (by which terminals and old browsers are steered), halves of pairs."""
+    controls = [*range(0x09), 0x0B, 0x0C, *range(0x0E, 0x20), *range(0x7F, 0xA0), 0xD800, 0xDFFF, 0xFFFE, 0xFFFF]
+    letters = "".join(map(chr, controls))
+    page = html(compared, title=f"A{letters}B")
+    assert set(page).isdisjoint(letters)
+    assert f"<h1>A{chr(0xFFFD) * len(letters)}B</h1>" in page

@@ -140,6 +140,18 @@ def test_other_data_are_refused(result):
         type(result).from_json("{")
 
 
+def test_no_caveat_reaches_a_terminal_raw(result):
+    """Whatever a caveat holds, such as the name of a system or of a file."""
+    hostile = "\x1b]0;owned\x07\x9b31m\x7f\u202e\udc9b\rback"
+    caveats = (
+        (Caveat("x", f"seen in {hostile}.", hostile),) if "caveats" in {field.name for field in fields(result)} else ()
+    )
+    shown = replace(result, caveats=caveats) if caveats else result
+    texts = [str(shown), repr(shown), shown.to_json(), shown._repr_html_(), *shown.caveat_lines()]
+    for text in (*texts, *(shown.table(form) for form in FORMS)):
+        assert set(text).isdisjoint("\x1b\x07\x9b\x7f\u202e\udc9b\r")
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_tables_have_the_same_rows_in_every_form(result, form):
     table = result._table()

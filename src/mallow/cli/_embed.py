@@ -31,6 +31,8 @@ def embed_command(source: str, out: str, embedder: EmbedderChoice, read: SampleR
     from mallow.embed import JointEmbedder, embed_samples
     from mallow.samples import write
 
+    if not out.lower().endswith((".npz", ".npz.gz", ".npy", ".npy.gz")):  # before the work begins
+        raise InputError(f"{out}: must end in .npz or .npz.gz; features are written in no other format.")
     check_output_file(out)
     samples = read(source)
     chosen = embedder(samples.kind)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from mallow._files import read_text
 from mallow.cli._choices import EmbedderChoice
 from mallow.cli._commands import command, result_command
 from mallow.cli._options import embedder_options, measure_options, reader_options, repeats_option, rng_option
@@ -96,8 +97,8 @@ def _read_comparison(path: str) -> Comparison:
     if file.suffix != ".json":
         raise click.UsageError("Name the systems: mallow report REFERENCE NAME=PATH ...")
     try:
-        return Comparison.from_json(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:  # InputError is a ValueError
+        return Comparison.from_json(read_text(file))
+    except InputError as error:
         raise InputError(
             f"{path}: is not a comparison: {error} Save one with: mallow compare ... --out {file.name}"
         ) from error

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 from os import PathLike
 from typing import Any, cast
 
@@ -164,7 +164,8 @@ def _is_foreign(samples: object) -> bool:
         return False
     if isinstance(samples, Sequence) and len(samples):
         return not isinstance(samples[0], str | PathLike | Mapping)
-    return not isinstance(samples, Iterator)
+    sized = isinstance(samples, Sized) and getattr(samples, "ndim", 1) > 0  # an array with no axis has no length
+    return sized and not isinstance(samples, Iterator | Mapping | bytes | bytearray)
 
 
 def _embed_with_cache(samples: Samples, embedder: Embedder, cache: Cache | None, progress: bool | None) -> Points:
@@ -219,11 +220,16 @@ def _parts(embedder: Embedder, samples: Sequence[Any]) -> Iterator[Rows]:
     if isinstance(embedder, StreamingEmbedder):
         yield from embedder.stream(samples)
     else:
-        yield np.arange(len(samples)), np.asarray(embedder(samples))
+        yield np.arange(len(samples)), embedder(samples)  # checked by the caller
 
 
 def _checked(rows: object, n: int, source: str) -> Points:
-    array = np.asarray(rows)
+    try:
+        array = np.asarray(rows)
+    except ValueError:  # rows of different lengths
+        raise InputError(
+            f"The embedder must return rows of equal length for {source}; it returns a ragged list."
+        ) from None
     if array.ndim != 2 or len(array) != n:
         raise InputError(f"The embedder must return an array (n, d) of {n} rows for {source}; got shape {array.shape}.")
     if array.dtype.kind not in "biuf":

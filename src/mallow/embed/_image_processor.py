@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from mallow._files import read_text
 from mallow.embed._preprocess import Preprocess, Resample
 from mallow.errors import InputError
 from mallow.models import Source
@@ -27,7 +28,10 @@ def processor_settings(source: Source) -> dict[str, Any]:
         except InputError as error:  # without a network connection, the cache may hold the other file
             unreached = error
             continue
-        content = {} if path is None else json.loads(path.read_text(encoding="utf-8"))
+        try:
+            content = {} if path is None else json.loads(read_text(path))
+        except (ValueError, RecursionError) as error:  # an InputError too
+            raise InputError(f"{source.model!r} has a damaged {name}: {error} Download it again.") from error
         settings: dict[str, Any] | None = content if part is None else content.get(part)
         if settings:
             return settings

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,10 @@ def load_tokenizer(path: Path, max_length: int) -> Any:
 
 def _load_word_pieces(path: Path) -> Any:
     """BERT's tokenizer with the vocabulary of the file."""
-    raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    try:
+        raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    except (EOFError, OSError, zlib.error) as error:
+        raise InputError(f"`tokenizer`: {path} cannot be read: {error}. Is it complete?") from error
     try:
         pieces = raw.decode().removesuffix("\n").split("\n")
     except UnicodeDecodeError:

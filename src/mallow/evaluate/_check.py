@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
 from mallow._checks import seed_from
+from mallow._files import read_text
 from mallow.embed import AnyEmbedder, embed_all
 from mallow.engine import settle
 from mallow.errors import Caveat, InputError, warn_about
@@ -192,10 +192,10 @@ def check_regression(
 def read_baseline(path: str | PathLike[str]) -> Score:
     """The score in a file that `mallow score --format json` or `Score.to_json` wrote."""
     try:
-        data = json.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"`baseline` must be a readable file; {path}: {error.strerror}.{_SCORE_AGAIN}") from None
-    except ValueError:
+        data = json.loads(read_text(path))
+    except InputError as error:
+        raise InputError(f"`baseline` must be a readable file; {error}{_SCORE_AGAIN}") from None
+    except (ValueError, RecursionError):
         raise InputError(f"`baseline` must be the JSON file of a score; {path} is not JSON.{_SCORE_AGAIN}") from None
     kind = data.get("kind") if isinstance(data, dict) else type(data).__name__
     if kind != "mallow score":

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from mallow._checks import whole
+from mallow._files import atomic_file
 from mallow._optional import optional
 from mallow.embed import Preprocess
 from mallow.errors import InputError
@@ -50,4 +51,8 @@ def image_grid(region: Region, path: str | os.PathLike[str], *, size: int = 128)
             pixels = np.rint(decode(file)).astype(np.uint8)
             fitted = ops.pad(pillow.fromarray(pixels), (size, size), color="white")
             sheet.paste(fitted, (column * size, top + _CAPTION_HEIGHT))
-    sheet.save(target)
+    try:
+        with atomic_file(target) as stream:
+            sheet.save(stream, "PNG")
+    except OSError as error:
+        raise InputError(f"{os.fspath(path)}: cannot be written: {error.strerror or error}.") from error

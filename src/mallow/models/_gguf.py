@@ -17,8 +17,13 @@ _STRING = 8
 
 def gguf_architecture(path: str) -> str:
     """The key general.architecture of the header, such as "llama"; refuses a file that is not in GGUF format."""
-    with open(path, "rb") as file:
-        head = file.read(1 << 16)  # the architecture is among the first keys
+    try:
+        with open(path, "rb") as file:
+            head = file.read(1 << 16)  # the architecture is among the first keys
+    except OSError as error:
+        raise InputError(
+            f"`model`: {path} cannot be read: {error.strerror or error}. Check its permissions."
+        ) from error
     if head[:4] != b"GGUF":
         raise InputError(f"`model` must be a GGUF file if its name ends in .gguf; {path} is not one.")
     return _value(head, b"general.architecture", kind=_STRING).decode(errors="replace")
@@ -36,10 +41,9 @@ def _value(content: Any, key: bytes, *, kind: int) -> bytes:
     if at < 0:
         return b""
     at += 8 + len(key)
-    (stored_kind,) = struct.unpack("<I", content[at : at + 4])
-    if stored_kind != kind:
+    if bytes(content[at : at + 4]) != struct.pack("<I", kind):  # also where the file ends
         return b""
     if kind == _BOOL:
         return bytes(content[at + 4 : at + 5])
-    (size,) = struct.unpack("<Q", content[at + 4 : at + 12])
+    size = int.from_bytes(content[at + 4 : at + 12], "little")
     return bytes(content[at + 12 : at + 12 + size])

@@ -10,7 +10,7 @@ from mallow.models._load_errors import class_names
 
 __all__ = ["hub_is_unreachable"]
 
-_PATIENCE = 5.0  # seconds; chosen: connections take less than one, and an answer is promised within ten
+_PATIENCE = 4.0  # seconds; chosen: connections take less than one, and an answer is promised within ten
 _NO_CONNECTION = {"ConnectError", "ConnectionError", "ConnectTimeout", "TimeoutException", "Timeout", "NetworkError"}
 
 

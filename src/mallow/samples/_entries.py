@@ -160,6 +160,8 @@ def _split_row(row: object, field: str) -> tuple[Any, str | None, str | None]:
             f"no field `{field}`; available fields: {list_names(row)}; choose one with field=… (--field)"
         )
     value = row[field] if isinstance(row, Mapping) else row
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value.item()  # an array with no axis is a single value
     if isinstance(value, list | tuple | np.ndarray) and len(value) == 0:
         raise BadEntryError("the list of texts is empty")
     if not isinstance(row, Mapping):

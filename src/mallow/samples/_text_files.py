@@ -16,7 +16,7 @@ from mallow.samples._tables import choose_columns
 
 __all__ = ["line_rows", "parquet_rows"]
 
-_BATCH = 256  # rows of a parquet file in memory at a time; chosen: more are no faster
+_BATCH = 64  # rows of a parquet file in memory at a time; chosen: more are hardly faster
 
 
 def line_rows(form: str, lines: Iterable[Row], name: str, options: Options) -> Iterator[Row]:
@@ -38,14 +38,20 @@ def parquet_rows(stream: BinaryIO, name: str, options: Options) -> Iterator[Row]
     size = place = 0
     try:
         for batch in file.iter_batches(columns=columns, batch_size=_BATCH):
-            size += batch.nbytes  # a value that is stored once may stand in many rows
-            check_expansion(name, size, stored, options.limits)
-            yield from enumerate(batch.to_pylist(), start=place)
-            place += len(batch)
+            for row in batch.to_pylist():
+                size += sum(map(_text_size, row.values()))  # a value that is stored once may stand in many rows
+                check_expansion(name, size, stored, options.limits)
+                yield place, row
+                place += 1
     except (InputError, MemoryError, GeneratorExit):
         raise
     except Exception as error:
         raise InputError(f"{name}: cannot be read to the end: {message_of(error)}. Is the file complete?") from error
+
+
+def _text_size(value: object) -> int:
+    """About the bytes of a text, or of a list of texts."""
+    return sum(map(_text_size, value)) if isinstance(value, list) else len(value) if isinstance(value, str) else 8
 
 
 def _jsonl_rows(lines: Iterable[Row], name: str, options: Options) -> Iterator[Row]:
@@ -118,8 +124,12 @@ def _csv_entries(reader: Any, name: str, options: Options) -> Iterator[Row]:
         try:
             cells = _next_cells(reader, options)
         except csv.Error as error:
-            hint = "; allow more with limits=Limits(line_mb=…) (--max line-mb=…)" if "field limit" in str(error) else ""
-            yield first, BadEntryError(f"invalid CSV: {error} (lines {first} to {reader.line_num}){hint}")
+            if "field limit" in str(error):  # where the entry ends is not known: it cannot be skipped
+                raise InputError(
+                    f"{name}:{first}: the entry is longer than {options.limits.line_mb:g} MB. Is a quotation mark missing? Or "
+                    "allow longer ones with limits=Limits(line_mb=…) (--max line-mb=…)."
+                ) from error
+            yield first, BadEntryError(f"invalid CSV: {error} (lines {first} to {reader.line_num})")
             continue
         if cells is None:
             return

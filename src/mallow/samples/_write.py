@@ -49,6 +49,8 @@ def write(samples: Samples, path: str | os.PathLike[str]) -> None:
     ('One.', 'Two,\\nwith a line break.')
     """
     name = os.fspath(path)
+    if not name or "\0" in name:
+        raise InputError(f"`path` must be the path of a file; got {name!r}.")
     target = Path(os.path.realpath(os.path.expanduser(path)))  # a link stays a link
     form, zipped = file_format(target, name)
     _check_writable(samples, form, name)
@@ -63,6 +65,8 @@ def write(samples: Samples, path: str | os.PathLike[str]) -> None:
                     _write_to(cast("BinaryIO", compressed), samples, form)
             else:
                 _write_to(stream, samples, form)
+    except OSError as error:
+        raise InputError(f"{name}: cannot be written: {error.strerror or error}. Nothing was written.") from error
     except UnicodeEncodeError as error:
         half = f"{error.object[error.start]!a}, half of a surrogate pair"
         raise InputError(f"{name}: texts must be valid Unicode; got {half}. Fix the text.") from error

@@ -1,0 +1,132 @@
+"""Fuzzes every reader for as long as you like, and records what ran. A script, not a test; the suite runs a short part of it.
+
+    python tests/fuzz.py --minutes 60                    # all targets in turn
+    python tests/fuzz.py --minutes 5 --only csv,npz
+    python tests/fuzz.py --minutes 60 --record tests/fuzz.json
+
+Each target of `fuzz_targets.py` runs in processes of its own, for some seconds of processor time each and every time with another seed, so that
+even a crash of a library written in another language, or a case that never ends, is noticed and counted. hypothesis shrinks
+what fails; the case is printed and kept in `fuzz-failures/`. A failure becomes a test beside those of its reader.
+"""
+# ruff: noqa: T201
+
+import argparse
+import json
+import random
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from hypothesis import HealthCheck, given, seed, settings
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from fuzz_targets import TARGETS, run_case
+
+LONGEST = 30.0  # seconds of processor time of one case; more counts as hanging
+PATIENCE = 900.0  # seconds for one process; a case that waits for ever takes more, even on a busy machine
+MEMORY = 4 << 30  # bytes of one process: a case that needs more fails
+KEPT = Path("fuzz-failures")
+
+
+def fuzz_target(name: str, seconds: float, start: int) -> int:
+    """Run one target for so many seconds of processor time; returns the number of cases. Raises what a case raises."""
+    count, end, batch = 0, time.process_time() + seconds, 0
+    target = TARGETS[name]
+    with tempfile.TemporaryDirectory() as folder:
+        while time.process_time() < end:
+
+            @seed(start + batch)
+            @settings(
+                max_examples=200,
+                deadline=None,
+                database=None,
+                suppress_health_check=list(HealthCheck),
+                print_blob=False,
+            )
+            @given(target.values)
+            def cases(value: object) -> None:
+                nonlocal count
+                count += 1
+                signal.setitimer(signal.ITIMER_PROF, LONGEST)
+                run_case(target, value, Path(folder))
+                signal.setitimer(signal.ITIMER_PROF, 0)
+
+            cases()
+            batch += 1
+    return count
+
+
+def child(name: str, seconds: float, start: int) -> None:
+    """What each process does: fuzz, and print how many cases there were."""
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    signal.signal(signal.SIGPROF, _give_up)
+    began = time.process_time()
+    print(json.dumps({"cases": fuzz_target(name, seconds, start), "seconds": time.process_time() - began}))
+
+
+def _give_up(*_: object) -> None:
+    raise TimeoutError(f"a case takes more than {LONGEST:g} seconds of processor time")
+
+
+def run_round(name: str, start: int, seconds: float) -> tuple[dict[str, float], str | None]:
+    """One process: the number of cases and the seconds that they took, and the end of its report if it failed."""
+    command = [sys.executable, __file__, "--child", name, "--seed", str(start), "--round", str(seconds)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, errors="replace")
+    except subprocess.TimeoutExpired:
+        return {}, f"{name}, seed {start}: a case does not end"
+    if done.returncode == 0:
+        return json.loads(done.stdout.splitlines()[-1]), None
+    return {}, f"{name}, seed {start}, exit code {done.returncode}:\n{done.stderr[-4000:]}"
+
+
+def main() -> int:
+    """Fuzz for the time that was asked for; exit 1 if anything failed."""
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--minutes", type=float, default=60.0)
+    options.add_argument("--only", default=",".join(TARGETS), help="targets, separated by commas")
+    options.add_argument("--seed", type=int, default=None, help="of the first round; a random one if left out")
+    options.add_argument("--record", type=Path, help="add what ran to this JSON file")
+    options.add_argument("--round", type=float, default=20.0, help="seconds of processor time of one process")
+    options.add_argument("--child", help=argparse.SUPPRESS)
+    chosen = options.parse_args()
+    if chosen.child:
+        child(chosen.child, chosen.round, chosen.seed or 0)
+        return 0
+    names = chosen.only.split(",")
+    start = random.SystemRandom().randrange(1 << 40) if chosen.seed is None else chosen.seed
+    start_time = time.monotonic()
+    end = start_time + 60 * chosen.minutes
+    totals = {name: {"cases": 0, "seconds": 0.0, "failures": 0} for name in names}
+    rounds = 0
+    while time.monotonic() < end:
+        name = names[rounds % len(names)]
+        passed, failure = run_round(name, start + 1000 * rounds, chosen.round)
+        for key, value in passed.items():
+            totals[name][key] = round(totals[name][key] + value, 1)
+        if failure is not None:
+            totals[name]["failures"] += 1
+            KEPT.mkdir(exist_ok=True)
+            (KEPT / f"{name}-{start + 1000 * rounds}.txt").write_text(failure, encoding="utf-8")
+            print(failure, flush=True)
+        rounds += 1
+        if chosen.record is not None:
+            chosen.record.write_text(
+                json.dumps(
+                    {"first seed": start, "minutes": round((time.monotonic() - start_time) / 60, 1), "targets": totals},
+                    indent=1,
+                )
+                + "\n",
+                encoding="utf-8",
+            )
+    for name, total in totals.items():
+        print(f"{name:10} {total['cases']:>9.0f} cases {total['seconds']:>8.0f} s {total['failures']:>4} failures")
+    return int(any(total["failures"] for total in totals.values()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,105 @@
+"""Run tests with every supported Python, with the oldest allowed dependencies and with the newest (`make matrix`).
+
+    python tools/matrix.py [--python 3.12] [--versions oldest] [TESTS ...]
+
+Each pair has a virtual environment in .venv-matrix. A Python that this machine does not have is named at the end as missing;
+nothing is downloaded for it. The default extras leave out torch, so that a pair takes minutes: for the oldest versions they are
+each direct dependency's oldest one that has a wheel for that Python.
+"""
+# ruff: noqa: T201
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PYTHONS = ("3.11", "3.12", "3.13", "3.14")
+VERSIONS = ("oldest", "newest")
+EXTRAS = "minilm,plot,images,tables,frames,transport,kernels"
+TOOLS = ("hatchling", "editables", "hypothesis", "mpmath", "pytest", "pytest-xdist")
+QUIET = ("-q", "-n", "auto", "-p", "no:cacheprovider")
+# Old packages use what newer ones, which they bring along, have marked as deprecated.
+IGNORED = {"oldest": ("-W", "ignore::DeprecationWarning"), "newest": ()}
+TESTS = (
+    "tests/theory",
+    "tests/estimate",
+    "tests/samples",
+    "tests/results",
+    "tests/report",
+    "tests/embed/test_cache.py",
+)
+
+
+def run(*command: object, **options: object) -> subprocess.CompletedProcess[str]:
+    """A command in the folder of the project, with its output."""
+    return subprocess.run(
+        [str(each) for each in command], cwd=ROOT, text=True, capture_output=True, check=False, **options
+    )
+
+
+def last_lines(done: subprocess.CompletedProcess[str], n: int = 1) -> str:
+    """What a command said last."""
+    lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
+    return "\n".join(lines[-n:])
+
+
+def set_up(python: str, versions: str, folder: Path) -> str | None:
+    """Fill the environment; the reason why not if it fails."""
+    shutil.rmtree(folder, ignore_errors=True)
+    own = folder / "bin" / "python"
+    steps: list[list[object]] = [[python, "-m", "venv", folder]]
+    pip = [own, "-m", "pip", "--disable-pip-version-check", "-q", "install"]
+    steps.append([*pip, *TOOLS])
+    for step in steps:
+        if (done := run(*step)).returncode:
+            return last_lines(done)
+    constraint: list[object] = []
+    if versions == "oldest":
+        listed = run(own, "tools/oldest.py", EXTRAS)
+        if listed.returncode:
+            return last_lines(listed)
+        (folder / "oldest.txt").write_text(listed.stdout, encoding="utf-8")
+        constraint = ["--constraint", folder / "oldest.txt"]
+    done = run(*pip, "--no-build-isolation", "--prefer-binary", *constraint, "--editable", f".[{EXTRAS}]")
+    return last_lines(done, 3) if done.returncode else None
+
+
+def main() -> None:
+    """Run all pairs, or those that the arguments name, and print one line for each."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--python", choices=PYTHONS, action="append")
+    parser.add_argument("--versions", choices=VERSIONS, action="append")
+    parser.add_argument("tests", nargs="*", default=TESTS)
+    options = parser.parse_args()
+    failed, missing = False, []
+    for number in options.python or PYTHONS:
+        python = shutil.which(f"python{number}")
+        if python is None:
+            missing.append(number)
+            continue
+        for versions in options.versions or VERSIONS:
+            folder = ROOT / ".venv-matrix" / f"{number}-{versions}"
+            trouble = set_up(python, versions, folder)
+            if trouble is None:
+                command = [folder / "bin" / "python", "-m", "pytest", *QUIET, *IGNORED[versions], *options.tests]
+                done = run(*command)
+                failed |= done.returncode != 0
+                print(f"Python {number}, {versions}: {last_lines(done)}", flush=True)
+                if done.returncode:
+                    print("\n".join(line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))))
+            else:
+                failed = True
+                print(f"Python {number}, {versions}: the set-up failed: {trouble}", flush=True)
+    if missing:
+        print(
+            f"Not on this machine, not tried: Python {', '.join(missing)}. Install them, for example with `apt` or `pyenv`."
+        )
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()
