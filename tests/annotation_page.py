@@ -96,6 +96,11 @@ class Served:
     def __init__(self, base: str, store: annotate.Store, stop) -> None:
         self.base, self.store, self.stop = base, store, stop
 
+    def let_time_pass(self) -> None:
+        """All pairs that are out have been out for too long."""
+        with self.store._database.transaction() as execute:
+            execute("UPDATE assignments SET expires = 0 WHERE state = 'open'")
+
     @property
     def port(self) -> int:
         return urllib.parse.urlsplit(self.base).port

@@ -84,7 +84,7 @@ def test_kill_9_under_load_loses_and_doubles_nothing(run_server, study_file):
             worker.join(20)
             known |= {(name, place): answers for place, answers in worker.acknowledged.items()}
             unsure |= {(name, place): answers for place, answers in worker.sent.items()}
-    assert len(known) > 30
+    assert len(known) > 10
     store = annotate.open_study(path)
     tables = store.dump()
     who = {row["id"]: row["name"] for row in tables["annotators"]}

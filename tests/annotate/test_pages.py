@@ -8,8 +8,9 @@ import time
 
 import pytest
 
-from annotation_page import hidden, place_of
+from annotation_page import hidden, make_study, place_of
 from mallow import annotate
+from mallow.annotate._people import Finished
 from mallow.human import TEXT_FORM, QualityChecks, Question, read_votes
 
 
@@ -138,11 +139,11 @@ def test_skipping_gives_the_pair_to_others(serve, study_file):
 
 
 def test_quotas_hold_and_a_time_out_returns_a_task(serve, study_file):
-    served = serve(study_file(per_pair=1, systems=1), lease=0.6)
+    served = serve(study_file(per_pair=1, systems=1))
     ann, bob, eve = (served.person() for _ in range(3))
     hers = ann.join("Ann")
     assert "with other people at the moment" in bob.join("Bob")
-    time.sleep(0.7)
+    served.let_time_pass()
     _, _, text = bob.get("/")  # Ann has left
     assert "Judged: 0 of 1" in text
     assert "with other people" in eve.join("Eve")
@@ -157,19 +158,34 @@ def test_quotas_hold_and_a_time_out_returns_a_task(serve, study_file):
 
 
 def test_a_late_answer_counts_while_there_is_room(serve, study_file):
-    served = serve(study_file(per_pair=1, systems=1), lease=0.3)
+    served = serve(study_file(per_pair=1, systems=1))
     ann = served.person()
     text = ann.join()
-    time.sleep(0.4)
+    served.let_time_pass()
     ann.answer(text, "1")
     assert len(annotate.export_votes(served.store)) == 3
 
 
+def test_a_lease_ends_by_itself_and_is_renewed_by_looking(tmp_path):
+    from mallow.annotate._store import open_store
+
+    store = open_store(str(tmp_path / "x.db"), make_study(per_pair=1, systems=1), lease=100.0)
+    ann, bob = (store.join("open", None, name, session="", trusted=True, now=0.0) for name in ("Ann", "Bob"))
+    assert store.current(ann, 0.0) == 1
+    assert store.current(bob, 99.0) == Finished("waiting")
+    assert store.assignment(ann, 1, 60.0).state == "open"  # she looks at it again: until 160
+    assert store.current(bob, 159.0) == Finished("waiting")
+    assert store.current(bob, 161.0) == 1
+    assert store.assignment(ann, 1, 162.0) is None
+    assert store.current(ann, 163.0) == Finished("waiting")
+    store.close()
+
+
 def test_somebody_who_returns_to_a_lost_pair_gets_another(serve, study_file):
-    served = serve(study_file(per_pair=3, systems=1), lease=0.4)
+    served = serve(study_file(per_pair=3, systems=1))
     ann, bob = served.person(), served.person()
     first = ann.join("Ann")
-    time.sleep(0.5)
+    served.let_time_pass()
     text = bob.join("Bob")
     _, _, text = bob.answer(text)
     _, _, text = ann.get(place_of(first))

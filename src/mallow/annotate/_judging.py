@@ -22,7 +22,7 @@ from mallow.human import Task
 __all__ = ["Judging"]
 
 _SKIP_REASONS = (
-    "The texts cannot be judged",
+    "The pair cannot be judged",
     "I do not understand the language",
     "Offensive or upsetting",
     "Something else",
