@@ -288,6 +288,16 @@ def test_prolific_and_mturk(serve, study_file):
     ]
 
 
+def test_the_instructions_come_first(serve, study_file):
+    served = serve(study_file())
+    ann = served.person()
+    ann.post("/join", {"name": "Ann"})
+    for path in ("/", "/done"):
+        ann.get(path)
+        assert ann.path == "/instructions"
+    assert served.store.dump()["assignments"] == []
+
+
 def test_names_are_checked(serve, study_file):
     served = serve(study_file())
     for name in ("", "   ", "x" * 81):

@@ -136,7 +136,8 @@ def test_forged_cookies_are_nobody(serve, study_file):
     served = serve(study_file())
     ann = served.person()
     ann.join()
-    own = ann.cookies["mallow_session"]
+    ((name, own),) = ann.cookies.items()
+    assert name == f"mallow_{served.store.study.digest}"
     id_ = served.store.dump()["annotators"][0]["id"]
     for forged in (
         "",
@@ -147,7 +148,7 @@ def test_forged_cookies_are_nobody(serve, study_file):
         Signer("0" * 64).sign("session", id_),
     ):
         eve = served.person()
-        eve.cookies["mallow_session"] = forged
+        eve.cookies[name] = forged
         assert eve.get("/pair/1")[0] == 403
 
 
