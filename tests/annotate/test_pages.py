@@ -404,8 +404,11 @@ def test_pictures_are_shown_to_those_who_have_the_pair(serve, study_file, tmp_pa
     text = ann.join()
     assert 'src="/pair/1/a" alt="Picture A"' in text
     assert not any(word in text for word in ("real/", "fake", *names))
-    status, headers, _ = ann.get("/pair/1/a")
-    assert (status, headers["content-type"]) == (200, "image/png")
+    task = served.store.study.tasks[0]
+    for side, item in (("a", task.left_item), ("b", task.right_item)):
+        status, headers, content = ann.get(f"/pair/1/{side}")
+        assert (status, headers["content-type"]) == (200, "image/png")
+        assert content == (tmp_path / "study-pictures" / item).read_bytes().decode(errors="replace")
     for path in ("/pair/1/c", "/pair/2/a", "/pair/99/a"):
         assert ann.get(path)[0] == 404
     stranger = served.person()
