@@ -14,7 +14,18 @@ __version__ = "0.1.0"
 
 # Every public name is loaded at its first use, so that the command line shows its help without numpy.
 # `__init__.pyi` says the same to type checkers and editors.
-_MODULES = ["annotate", "baselines", "bounds", "compat", "embed", "generate", "human", "report", "smoothing", "transport"]
+_MODULES = [
+    "annotate",
+    "baselines",
+    "bounds",
+    "compat",
+    "embed",
+    "generate",
+    "human",
+    "report",
+    "smoothing",
+    "transport",
+]
 _PACKAGES = {
     name: package
     for package, names in {

@@ -183,7 +183,7 @@ class Study(Result):
         if self.dropped:
             total = sum(map(len, self.dropped.values()))
             reasons = "; ".join(f"{len(ids):,} {reason}" for reason, ids in self.dropped.items())
-            lines.append(f"Prompts not used: {total:,} ({reasons}).")
+            lines.append(f"Prompts left out: {total:,} ({reasons}).")
         return "\n".join([*lines, *(f"caveat: {line}" for line in self.caveat_lines())])
 
     def _table(self) -> TableData:
