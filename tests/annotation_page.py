@@ -45,7 +45,7 @@ class Person:
         sent = {name.replace("_", "-"): value for name, value in headers.items()}
         if self.cookies:
             sent.setdefault("cookie", "; ".join(f"{name}={value}" for name, value in self.cookies.items()))
-        connection = http.client.HTTPConnection(self.host, timeout=20)
+        connection = http.client.HTTPConnection(self.host, timeout=60)
         with contextlib.closing(connection):
             connection.request(method, path, body=body, headers=sent)
             answer = connection.getresponse()

@@ -34,7 +34,7 @@ def opened(browser):
     def open_tab(**options):
         context = browser.new_context(**options)
         contexts.append(context)
-        context.set_default_timeout(10_000)
+        context.set_default_timeout(30_000)
         tab = context.new_page()
         tab.said, tab.asked = [], []
         tab.on("console", lambda message: tab.said.append(message.text))

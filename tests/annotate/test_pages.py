@@ -427,7 +427,7 @@ def test_time_is_what_the_page_measured_but_never_more_than_passed(serve, study_
     kept = [row["seconds"] for row in served.store.dump()["submissions"]]
     assert kept[0] == 0.05
     assert kept[2] == 0.0
-    assert all(0.1 <= kept[place] < 5.0 for place in (1, 3, 4))
+    assert all(0.1 <= kept[place] < 60.0 for place in (1, 3, 4))
     _, _, text = ann.get("/pair/1")
     time.sleep(0.05)
     ann.answer(text, "-1", seconds="0.02")  # a second visit adds its time

@@ -78,7 +78,7 @@ def test_a_study_on_postgresql(server):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(120)
     votes = [vote for vote in annotate.export_votes(store) if vote.question == "sensible"]
     assert Counter(vote.task for vote in votes) == dict.fromkeys((task.id for task in study.tasks), 2)
     assert all(row["number"] == 1 for row in store.dump()["submissions"])

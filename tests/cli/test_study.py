@@ -133,7 +133,7 @@ def test_annotate_prints_links_and_ends_with_ctrl_c(mallow, home):
     finally:
         time.sleep(0.5)
         run.send_signal(signal.SIGINT)
-        out, err = run.communicate(timeout=20)
+        out, err = run.communicate(timeout=60)
     assert out == ""
     assert "Traceback" not in err
     assert run.returncode in (0, 130)
