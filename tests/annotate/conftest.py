@@ -51,11 +51,11 @@ def serve():
                 kwargs={"ready": on_ready},
             )
             run.start()
-            assert ready.wait(20)
+            assert ready.wait(60)
 
             def stop() -> None:
                 state["stop"]()
-                run.join(20)
+                run.join(60)
                 store.close()
 
             stack.callback(stop)

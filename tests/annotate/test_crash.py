@@ -76,15 +76,18 @@ def test_kill_9_under_load_loses_and_doubles_nothing(run_server, study_file):
             workers[name] = Worker(base, cookies[name], 100 * round_ + number, stop)
         for worker in workers.values():
             worker.start()
-        time.sleep(0.8 + 0.37 * round_)
+        end = time.monotonic() + 60.0
+        while sum(len(worker.acknowledged) for worker in workers.values()) < 15 and time.monotonic() < end:
+            time.sleep(0.01)
+        time.sleep(random.Random(round_).random() / 10)
         os.kill(run.pid, signal.SIGKILL)  # at whatever moment this is
         run.wait()
         stop.set()
         for name, worker in workers.items():
-            worker.join(20)
+            worker.join(60)
             known |= {(name, place): answers for place, answers in worker.acknowledged.items()}
             unsure |= {(name, place): answers for place, answers in worker.sent.items()}
-    assert len(known) > 30
+    assert len(known) >= 15
     store = annotate.open_study(path)
     tables = store.dump()
     who = {row["id"]: row["name"] for row in tables["annotators"]}
@@ -231,7 +234,7 @@ def test_many_threads_never_exceed_a_quota(tmp_path):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(120)
     votes = [vote for vote in annotate.export_votes(store) if vote.question == "sensible"]
     assert Counter(vote.task for vote in votes) == dict.fromkeys((task.id for task in study.tasks), 2)
     store.close()

@@ -4,6 +4,7 @@ import os
 import pwd
 import shutil
 import subprocess
+import tempfile
 import threading
 from collections import Counter
 from pathlib import Path
@@ -22,35 +23,38 @@ BINARIES = [
 ]
 HOME = next((folder for folder in BINARIES if (folder / "initdb").exists()), None)
 pytestmark = pytest.mark.skipif(HOME is None, reason="needs a server: apt-get install postgresql")
+FILES = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "stdin": subprocess.DEVNULL}
 QUESTIONS = ("interesting", "sensible", "human-like")
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory):
+def server():
     """Starts and stops the server; its URL. It refuses to run as root, so that root runs it as nobody."""
-    folder = tmp_path_factory.mktemp("pg")
-    user = {}
-    if os.geteuid() == 0:
-        account = pwd.getpwnam("nobody")
-        for parent in [folder, *folder.parents][:3]:
-            parent.chmod(0o755)
-        os.chown(folder, account.pw_uid, account.pw_gid)
-        user = {"user": account.pw_uid, "group": account.pw_gid}
-    quiet = {"check": True, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": folder} | user
-    data = folder / "data"
-    subprocess.run([HOME / "initdb", "-D", data, "-U", "owner", "-A", "trust", "--no-sync"], **quiet)
-    options = f"-c listen_addresses= -k {folder} -c max_connections=20"
-    command = [HOME / "pg_ctl", "-D", data, "-w", "-o", options, "-l", folder / "log"]
-    subprocess.run([*command, "start"], **quiet)
+    with tempfile.TemporaryDirectory(prefix="mallow-pg-") as name:
+        folder = Path(name)
+        user = {}
+        if os.geteuid() == 0:
+            account = pwd.getpwnam("nobody")
+            os.chown(folder, account.pw_uid, account.pw_gid)
+            user = {"user": account.pw_uid, "group": account.pw_gid}
 
-    def stop(mode="immediate"):
-        subprocess.run([HOME / "pg_ctl", "-D", data, "-m", mode, "stop"], **quiet)
+        def run(program, *arguments):
+            done = subprocess.run(
+                [HOME / program, "-D", folder / "data", *arguments], cwd=folder, timeout=60, **FILES, **user
+            )
+            assert done.returncode == 0, (program, arguments)
 
-    def start():
-        subprocess.run([*command, "start"], **quiet)
+        def start():
+            options = f"-c listen_addresses= -k {folder} -c max_connections=20"
+            run("pg_ctl", "-w", "-o", options, "-l", folder / "log", "start")
 
-    yield f"postgresql://owner@/postgres?host={folder}", stop, start
-    subprocess.run([HOME / "pg_ctl", "-D", data, "-m", "immediate", "stop"], **quiet | {"check": False})
+        def stop(mode):
+            run("pg_ctl", "-m", mode, "stop")
+
+        run("initdb", "-U", "owner", "-A", "trust", "--no-sync")
+        start()
+        yield f"postgresql://owner@/postgres?host={folder}", stop, start
+        stop("fast")
 
 
 def test_a_study_on_postgresql(server):
@@ -74,7 +78,7 @@ def test_a_study_on_postgresql(server):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(120)
     votes = [vote for vote in annotate.export_votes(store) if vote.question == "sensible"]
     assert Counter(vote.task for vote in votes) == dict.fromkeys((task.id for task in study.tasks), 2)
     assert all(row["number"] == 1 for row in store.dump()["submissions"])
@@ -84,7 +88,7 @@ def test_a_study_on_postgresql(server):
     assert store.current(ann, 4.0) == Finished("all done")
     store.set_open(False)
     assert not again.is_open()
-    stop()  # the server goes away, and comes back
+    stop("immediate")  # the server goes away, and comes back
     with pytest.raises(StorageError, match="PostgreSQL: "):
         store.is_open()
     start()

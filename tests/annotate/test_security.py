@@ -136,7 +136,8 @@ def test_forged_cookies_are_nobody(serve, study_file):
     served = serve(study_file())
     ann = served.person()
     ann.join()
-    own = ann.cookies["mallow_session"]
+    ((name, own),) = ann.cookies.items()
+    assert name == f"mallow_{served.store.study.digest}"
     id_ = served.store.dump()["annotators"][0]["id"]
     for forged in (
         "",
@@ -147,7 +148,7 @@ def test_forged_cookies_are_nobody(serve, study_file):
         Signer("0" * 64).sign("session", id_),
     ):
         eve = served.person()
-        eve.cookies["mallow_session"] = forged
+        eve.cookies[name] = forged
         assert eve.get("/pair/1")[0] == 403
 
 
@@ -202,7 +203,7 @@ def test_large_and_strange_forms_are_refused(serve, study_file):
 
 def test_a_form_that_never_ends_is_cut_off(serve, study_file):
     served = serve(study_file(), limits=annotate.Limits(seconds=0.3, rate=1000, burst=1000))
-    with socket.create_connection(("127.0.0.1", served.port), timeout=10) as line:
+    with socket.create_connection(("127.0.0.1", served.port), timeout=60) as line:
         line.sendall(
             b"POST /join HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n"
             b"content-type: application/x-www-form-urlencoded\r\n\r\nname="
@@ -211,7 +212,7 @@ def test_a_form_that_never_ends_is_cut_off(serve, study_file):
 
 
 def test_a_flood_is_slowed_down(serve, study_file):
-    limits = annotate.Limits(rate=1.0, burst=10.0, address_rate=1.0, address_burst=10.0)
+    limits = annotate.Limits(rate=0.001, burst=10.0, address_rate=0.001, address_burst=10.0)
     served = serve(study_file(), limits=limits)
     ann = served.person()
     ann.get(f"/join/{served.store.signer.personal_token('Ann', time.time() + 99)}")
@@ -223,7 +224,7 @@ def test_a_flood_is_slowed_down(serve, study_file):
     bob = served.person()
     assert bob.get(f"/join/{served.store.signer.personal_token('Bob', time.time() + 99)}")[0] == 200  # others are not
     flood = [served.person().get("/static/style.css")[0] for _ in range(20)]
-    assert flood.count(200) <= 12
+    assert flood.count(200) == 10
 
 
 @given(st.lists(st.floats(0, 0.5), max_size=60))
@@ -252,7 +253,7 @@ def test_no_secrets_in_logs(run_server, study_file):
     ann.get("/nowhere/" + link.rpartition("/")[2])
     ann.ask("GET", "/owner/" + "x" * 32)
     run.terminate()
-    run.wait(10)
+    run.wait(60)
     assert (path.parent / "server.log").read_text() == ""
     assert (path.parent / "study-answers.db").stat().st_mode & 0o777 == 0o600
 

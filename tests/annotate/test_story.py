@@ -8,8 +8,8 @@ from annotation_page import hidden
 from mallow import annotate, human
 from mallow.samples import Samples
 
-STRENGTH = {"human": 120.0, "large": 30.0, "small": -150.0}  # the truth, on the scale of Bradley and Terry
-SHUFFLED = -400.0
+STRENGTH = {"human": 250.0, "large": 0.0, "small": -250.0}  # the truth, on the scale of Bradley and Terry
+SHUFFLED = -600.0
 
 
 def test_from_samples_to_a_ranking(serve, study_file, tmp_path):

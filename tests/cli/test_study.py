@@ -133,7 +133,7 @@ def test_annotate_prints_links_and_ends_with_ctrl_c(mallow, home):
     finally:
         time.sleep(0.5)
         run.send_signal(signal.SIGINT)
-        out, err = run.communicate(timeout=20)
+        out, err = run.communicate(timeout=60)
     assert out == ""
     assert "Traceback" not in err
     assert run.returncode in (0, 130)
@@ -155,7 +155,9 @@ def test_a_port_in_use_and_an_edited_study(mallow, home, refused):
     (home / "study.json").write_text(text.replace("Which continuation is better?", "Which one?"))
     refused("annotate study.json", 1, "study.json: the study was edited after it was made: form. Undo the edit")
     refused("annotate study.json --accept-edits --export v.jsonl", 1, "holds the answers of another study")
-    assert mallow("annotate study.json --accept-edits --export v.jsonl --database other.db")[0] == 0
+    missing = "annotate study.json --accept-edits --export v.jsonl --database other.db"
+    refused(missing, 1, "other.db: there are no answers yet: no such file. Name the file with --database.")
+    assert not (home / "other.db").exists()
 
 
 def test_a_warning_before_it_opens_to_the_network(mallow, home):

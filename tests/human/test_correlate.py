@@ -16,7 +16,7 @@ import mallow
 from human_votes import simulate
 from mallow import InputError
 from mallow.human import correlate, rank, rank_all
-from mallow.human._measured import read_measured
+from mallow.human._measured import _from_limits, read_measured
 from mallow.human._ranks import average_ranks, kendall, pearson, spearman
 
 pytestmark = pytest.mark.filterwarnings("ignore::mallow.EstimateWarning")
@@ -117,8 +117,9 @@ def test_the_best_is_marked_only_outside_the_noise():
     assert clear.best == {"q": "good"}
     assert clear._table().marked == {(0, 1)}
     assert "above all others outside the noise" in str(clear)
-    near = table(np.where(order == 3, 2.5, order), 0.6)
+    near = table([0, 1, 3, 2, *range(4, 12)], 0.6)
     noisy = correlate({"good": table(order, 0.6), "near": near}, people)
+    assert noisy.of("near", "q").spearman.value < noisy.of("good", "q").spearman.value == 1
     assert noisy.best == {"q": None}
     assert "but not above all others outside the noise" in str(noisy)
     assert correlate({"good": good, "same": good}, people).best == {"q": None}
@@ -174,6 +175,17 @@ def test_comparisons_and_baselines_are_metrics(tmp_path):
     values = correlate(tmp_path / "baselines.json", people).metrics
     assert len(values) > 3
     assert all(value <= 0 for own in values.values() for value, _ in own.values())
+
+
+def test_a_limit_that_is_cut_off_does_not_look_exact():
+    """A certificate of 1 with the limit 1 has an unknown error, not none: that of the others takes its place."""
+    found = _from_limits({"a": (1.0, 0.0, True), "b": (0.5, 0.1, False), "c": (0.9, 0.3, True), "d": (0.4, 0.2, False)})
+    assert found.table() == {
+        "a": (1.0, approx(0.15)),
+        "b": (0.5, approx(0.1)),
+        "c": (0.9, approx(0.3)),
+        "d": (0.4, approx(0.2)),
+    }
 
 
 def test_all_three_correlations_are_printed(paper):

@@ -54,6 +54,19 @@ def test_intervals_cover_whatever_the_judge(options):
         assert np.mean(gains) == approx(1, abs=0.05)
 
 
+def test_many_judges_that_guess_do_no_harm():
+    """A regression on thirty judges learns their noise; it must not be judged on the votes that it was learned from."""
+    rng = np.random.default_rng(7)
+    votes = [v for v in battles(150, 300, seed=7) if not v.judge]
+    shown = {v.task: (v.left, v.right) for v in battles(150, 300, seed=7)}
+    for task, (left, right) in shown.items():
+        for place, answer in enumerate(rng.choice([-1, 0, 1], size=30)):
+            votes.append(vote(left, right, int(answer), annotator=f"j{place}", task=task, judge=True))
+    judged = rank_with_judges(Votes(tuple(votes)))
+    assert judged.weight < 0.15
+    assert judged.effective / judged.labelled < 1.1
+
+
 def test_a_biased_judge_alone_would_mislead():
     votes = battles(300, 3000, seed=2, noise=0.2, bias=0.6)
     judged = rank_with_judges(votes)

@@ -120,6 +120,15 @@ def test_intervals_hold_with_fewer_annotators_than_systems():
     assert np.mean(inside) > 0.92
 
 
+def test_few_annotators_do_not_make_differences_of_nothing():
+    """Six people with tastes of their own, twelve equal systems: 5 % of the differences have p < 0.05."""
+    equal = {f"s{i}": 0.0 for i in range(12)}
+    found = [
+        one.p_value for seed in range(25) for one in rank(simulate(equal, 400, seed, people=6, taste=40.0)).differences
+    ]
+    assert 0.03 < np.mean(np.array(found) < 0.05) < 0.08
+
+
 def test_unknown_annotators_are_independent():
     votes = simulate(TRUTH, 500, seed=8)
     unknown = Votes(tuple(vote(v.left, v.right, v.answer, annotator="") for v in votes))

@@ -119,10 +119,13 @@ def test_what_is_left_out_is_said():
     study = design_study(broken, {"m": model}, plan)
     assert study.dropped == {
         "mostly capitals: a heading or a menu": ("p5",),
-        "without a sample of m": ("p35", "p36", "p37", "p38", "p39"),
+        "without a sample of m (its pairs only)": ("p35", "p36", "p37", "p38", "p39"),
         "all texts shorter than 3 tokens": ("p3",),
     }
-    assert "Prompts not used: 7 (1 mostly capitals: a heading or a menu; 5 without a sample of m;" in str(study)
+    assert (
+        "Prompts left out: 7 (1 mostly capitals: a heading or a menu; 5 without a sample of m (its pairs only);"
+        in str(study)
+    )
     assert {task.prompt for task in study.tasks}.isdisjoint({"p3", "p5", "p36"})
     message = (
         r"40 comparisons of 'human' and 'm' need as many prompts with texts of both; there are 33. Left out: 1 prompts"

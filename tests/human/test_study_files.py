@@ -1,6 +1,7 @@
 """Studies in files: edits are noticed and named; pictures travel along; forms and gold pairs of one's own."""
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -120,6 +121,7 @@ def test_pictures_are_copied_under_names_that_tell_nothing(tmp_path):
     folder = picture_folder(path)
     assert folder == tmp_path / "pair-pictures"
     assert len(list(folder.iterdir())) == 6
+    assert all(re.fullmatch(r"[0-9a-f]{20}\.png", file.name) for file in folder.iterdir())
     assert read_study(path) == written
     for task, before in zip(written.tasks, study.tasks, strict=True):
         assert (folder / task.left_item).read_bytes() == Path(before.left_item).read_bytes()

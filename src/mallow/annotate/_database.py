@@ -153,7 +153,8 @@ class _Postgres:
 
     def _connect(self) -> Any:
         if self._connection is None or self._connection.closed or self._connection.broken:
-            seconds = int(_PATIENCE)
+            self.close()
+            seconds = max(1, int(_PATIENCE))
             self._connection = self._psycopg.connect(
                 self._url, autocommit=True, connect_timeout=seconds, options=f"-c lock_timeout={seconds}s"
             )
@@ -163,3 +164,4 @@ class _Postgres:
         """See `Database`."""
         if self._connection is not None:
             self._connection.close()
+            self._connection = None

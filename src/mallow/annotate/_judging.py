@@ -22,7 +22,7 @@ from mallow.human import Task
 __all__ = ["Judging"]
 
 _SKIP_REASONS = (
-    "The texts cannot be judged",
+    "The pair cannot be judged",
     "I do not understand the language",
     "Offensive or upsetting",
     "Something else",
@@ -91,16 +91,23 @@ class Judging:
     async def done(self, request: Request) -> Response:
         """Thanks, and the completion code."""
         annotator = await self._visitors.known(request)
+        if not annotator.ready:
+            return RedirectResponse("/instructions", 303)
         current = await run_in_threadpool(self._store.current, annotator.id, time.time())
-        if isinstance(current, int) and annotator.ready:
+        if not isinstance(current, Finished):
             return RedirectResponse(f"/pair/{current}", 303)
         judged, _ = await run_in_threadpool(self._store.progress, annotator.id)
-        reason = current.reason if isinstance(current, Finished) else "closed"
         code = self._settings.completion_code or self._store.signer.completion_code(annotator.id)
         last = await run_in_threadpool(self._store.last_place, annotator.id)
         prolific = annotator.source == "prolific" and self._settings.completion_code is not None
         return page(
-            "done.html", form=self._study.form, judged=judged, reason=reason, code=code, prolific=prolific, last=last
+            "done.html",
+            form=self._study.form,
+            judged=judged,
+            reason=current.reason,
+            code=code,
+            prolific=prolific,
+            last=last,
         )
 
     async def _show(

@@ -18,15 +18,15 @@ from mallow.annotate._store import Store
 
 __all__ = ["owner_routes"]
 
-_COOKIE = "mallow_owner"
 _WHO = "the owner"
 
 
 def owner_routes(store: Store, settings: Settings) -> list[Route]:
     """The routes of the owner."""
+    cookie = f"mallow_owner_{store.study.digest}"
 
     def require_owner(request: Request) -> None:
-        if store.signer.verify("owner session", request.cookies.get(_COOKIE, "")) != _WHO:
+        if store.signer.verify("owner session", request.cookies.get(cookie, "")) != _WHO:
             raise HTTPException(
                 403, "This page is for the owner of the study. Open the owner's link that the program printed."
             )
@@ -36,7 +36,7 @@ def owner_routes(store: Store, settings: Settings) -> list[Route]:
             raise HTTPException(404, "This is not the owner's link of this study.")
         answer = RedirectResponse("/owner", 303)
         token = store.signer.sign("owner session", _WHO)
-        answer.set_cookie(_COOKIE, token, httponly=True, samesite="lax", secure=settings.secure, path="/owner")
+        answer.set_cookie(cookie, token, httponly=True, samesite="lax", secure=settings.secure, path="/owner")
         return answer
 
     async def show(request: Request) -> Response:

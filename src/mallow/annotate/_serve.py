@@ -105,7 +105,12 @@ class Links:
 
 
 def open_study(
-    path: str | os.PathLike[str], database: str | None = None, *, lease: float = 1800.0, accept_edits: bool = False
+    path: str | os.PathLike[str],
+    database: str | None = None,
+    *,
+    lease: float = 1800.0,
+    create: bool = True,
+    accept_edits: bool = False,
 ) -> Store:
     """The store of the study in a file.
 
@@ -115,11 +120,18 @@ def open_study(
         The path of an SQLite file or a postgresql:// URL; None: a file beside the study, named after it.
     lease : float
         Seconds after which a pair that was not answered goes to somebody else.
+    create : bool
+        Whether to create a file that does not exist, for a study that begins.
+    accept_edits : bool
+        Whether to take a study that was edited by hand.
     """
     positive("lease", lease)
     study = read_study(path, accept_edits=accept_edits)
     file = Path(path).expanduser()
-    return open_store(database or str(file.with_name(f"{file.stem}-answers.db")), study, lease=lease)
+    url = database or str(file.with_name(f"{file.stem}-answers.db"))
+    if not create and "://" not in url and not Path(url).expanduser().exists():
+        raise InputError(f"{url}: there are no answers yet: no such file. Name the file with --database.")
+    return open_store(url, study, lease=lease)
 
 
 def make_links(store: Store, base: str, people: Sequence[str] = (), *, days: float = _LINK_DAYS) -> Links:

@@ -16,7 +16,6 @@ from mallow.annotate._store import Store
 
 __all__ = ["Visitors", "crowd_identity"]
 
-COOKIE = "mallow_session"
 _DAYS = 60  # that a session lasts; chosen: longer than a study
 
 # Platform → the parameters that name the person and the session.
@@ -51,16 +50,19 @@ class Visitors:
 
     def __init__(self, store: Store, settings: Settings) -> None:
         self._store, self._signer, self._settings = store, store.signer, settings
+        self._cookie = (
+            f"mallow_{store.study.digest}"  # cookies are shared by all ports of a host, and so by all studies
+        )
 
     def remember(self, answer: Response, annotator: str) -> None:
         """Set the cookie of an annotator."""
         token = self._signer.sign("session", annotator)
         age = _DAYS * 24 * 3600
-        answer.set_cookie(COOKIE, token, max_age=age, httponly=True, samesite="lax", secure=self._settings.secure)
+        answer.set_cookie(self._cookie, token, max_age=age, httponly=True, samesite="lax", secure=self._settings.secure)
 
     def annotator_id(self, request: Request) -> str | None:
         """The id in a genuine cookie."""
-        return self._signer.verify("session", request.cookies.get(COOKIE, ""))
+        return self._signer.verify("session", request.cookies.get(self._cookie, ""))
 
     async def annotator(self, request: Request) -> Annotator | None:
         """The annotator who sent a request; None if it is somebody else, or if the database is a new one."""

@@ -76,7 +76,7 @@ def annotate_command(
     target = None if export is None else check_output_file(export, ".jsonl")
     names = [] if people is None else read_lines(people)
     address = annotate.Address(host, port, url)
-    store = annotate.open_study(study, database, lease=60.0 * lease, accept_edits=accept_edits)
+    store = annotate.open_study(study, database, lease=60.0 * lease, create=target is None, accept_edits=accept_edits)
     try:
         if target is not None:
             save_text(target, annotate.votes_text(annotate.export_votes(store)))

@@ -241,10 +241,4 @@ def _covariance(
             caveats.append(Caveat("few annotators", text, values={"annotators": len(people)}))
     scores = row_scores(rows, fit, groups, count)
     covariance = inverse @ (scores.T @ scores) @ inverse * count / max(count - 1, 1)
-    if known == len(votes) and len(people) < max(_FEW, 2 * rows.systems):
-        # The sandwich of few clusters has too low a rank. What remains of it is how much more people vary than votes do.
-        n = rows.systems
-        centre = np.eye(n) - 1.0 / n
-        between, within = (float(np.trace(centre @ one[:n, :n] @ centre)) for one in (covariance, inverse))
-        covariance = inverse * max(1.0, between / within)
     return covariance, len(people), freedom, caveats

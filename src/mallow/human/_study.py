@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 from collections import Counter
@@ -127,7 +128,7 @@ class Study(Result):
     settings: dict[str, str]
     caveats: tuple[Caveat, ...]
 
-    @property
+    @functools.cached_property
     def digest(self) -> str:
         """Twelve hexadecimal digits that identify the whole study."""
         return _digest(self._seal(), 12)
@@ -149,9 +150,9 @@ class Study(Result):
         study = super().from_dict(data)
         edited = [] if accept_edits else _changed(data.get("seal"), study._seal())
         if edited:
-            more = f" and {len(edited) - _NAMED} more" if len(edited) > _NAMED else ""
+            more = [f"{len(edited) - _NAMED} more"] if len(edited) > _NAMED else []
             raise InputError(
-                f"the study was edited after it was made: {join_names(edited[:_NAMED]) if not more else ', '.join(edited[:_NAMED]) + more}. "
+                f"the study was edited after it was made: {join_names([*edited[:_NAMED], *more])}. "
                 "Undo the edit, design the study again with the wording that you want, or accept the file as it is now "
                 "with accept_edits=True (--accept-edits)."
             )
@@ -182,7 +183,7 @@ class Study(Result):
         if self.dropped:
             total = sum(map(len, self.dropped.values()))
             reasons = "; ".join(f"{len(ids):,} {reason}" for reason, ids in self.dropped.items())
-            lines.append(f"Prompts not used: {total:,} ({reasons}).")
+            lines.append(f"Prompts left out: {total:,} ({reasons}).")
         return "\n".join([*lines, *(f"caveat: {line}" for line in self.caveat_lines())])
 
     def _table(self) -> TableData:

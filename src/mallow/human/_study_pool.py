@@ -87,7 +87,7 @@ def collect_pool(samples: Mapping[str, Samples], window: TextWindow, rules: Prom
     for name in samples:
         lost = [prompt for prompt in contexts if prompt not in refused and prompt not in set(labels[name])]
         if lost:
-            dropped.setdefault(f"without a sample of {name}", []).extend(lost)
+            dropped.setdefault(f"without a sample of {name} (its pairs only)", []).extend(lost)
     fitting = {prompt for own in items.values() for prompt in own}
     accounted = {prompt for prompts in dropped.values() for prompt in prompts}
     lost = [prompt for prompt in contexts if prompt not in fitting and prompt not in accounted]
