@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -36,7 +37,7 @@ class Pool:
     dropped : dict
         Reason → ids of prompts that are not used at all.
     short : dict
-        System → texts below the window.
+        System → the tokens of each text below the window.
     sources : dict
         System → where its samples came from, with a digest of them.
     caveats : tuple of Caveat
@@ -46,7 +47,7 @@ class Pool:
     items: dict[str, dict[str, list[Item]]]
     contexts: dict[str, str]
     dropped: dict[str, tuple[str, ...]]
-    short: dict[str, int]
+    short: dict[str, list[int]]
     sources: dict[str, str]
     caveats: tuple[Caveat, ...]
 
@@ -65,7 +66,11 @@ class Pool:
     def explain(self) -> str:
         """What was left out, in a sentence for an error message."""
         parts = [f"{len(ids)} prompts: {reason}" for reason, ids in self.dropped.items()]
-        parts += [f"{count} texts of {name} are too short" for name, count in self.short.items() if count]
+        parts += [
+            f"{len(lengths)} texts of {name} are too short (median {statistics.median(lengths):g} tokens)"
+            for name, lengths in self.short.items()
+            if lengths
+        ]
         return f"Left out: {'; '.join(parts)}." if parts else "Nothing was left out."
 
 
@@ -154,16 +159,16 @@ def _contexts(samples: Mapping[str, Samples], labels: Mapping[str, Sequence[str]
 
 def _fitting(
     samples: Samples, labels: Sequence[str], window: TextWindow, refused: set[str]
-) -> tuple[dict[str, list[Item]], int]:
-    """The items of a system by prompt, texts cut to the window; and how many were too short."""
+) -> tuple[dict[str, list[Item]], list[int]]:
+    """The items of a system by prompt, texts cut to the window; and the lengths of those that are too short."""
     items: dict[str, list[Item]] = {}
-    short = 0
+    short = []
     for prompt, item in zip(labels, samples.items, strict=True):
         if prompt in refused:
             continue
         kept: Item | None = (str(item), None) if samples.kind == "image" else window.cut(item)
         if kept is None:
-            short += 1
+            short.append(window.count(item))
         else:
             items.setdefault(prompt, []).append(kept)
     return items, short
