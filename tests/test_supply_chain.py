@@ -260,6 +260,8 @@ def test_an_audit_that_looked_at_nothing_does_not_pass(capsys, packages, code, t
 
 def test_the_matrix_names_what_is_missing(tmp_path):
     command = [sys.executable, str(ROOT / "tools" / "matrix.py")]
-    run = subprocess.run(command, env={"PATH": str(tmp_path)}, capture_output=True, text=True, check=False)
+    run = subprocess.run(
+        command, env={"PATH": str(tmp_path), "HOME": str(tmp_path)}, capture_output=True, text=True, check=False
+    )
     assert run.returncode == 0
     assert run.stdout.startswith("Not on this machine, not tried: Python 3.11, 3.12, 3.13, 3.14.")

@@ -47,6 +47,19 @@ def last_lines(done: subprocess.CompletedProcess[str], n: int = 1) -> str:
     return "\n".join(lines[-n:])
 
 
+def find_python(number: str) -> str | None:
+    """A Python of this version, on the path or among those of pyenv; None if there is none that starts."""
+    known = [
+        shutil.which(f"python{number}"),
+        *sorted(Path.home().glob(f".pyenv/versions/{number}.*/bin/python{number}")),
+    ]
+    for python in filter(None, known):
+        done = run(python, "-c", "import sys, venv; print('%d.%d' % sys.version_info[:2])")
+        if done.stdout.strip() == number:  # pyenv puts commands on the path that start nothing
+            return str(python)
+    return None
+
+
 def set_up(python: str, versions: str, folder: Path) -> str | None:
     """Fill the environment; the reason why not if it fails."""
     shutil.rmtree(folder, ignore_errors=True)
@@ -77,7 +90,7 @@ def main() -> None:
     options = parser.parse_args()
     failed, missing = False, []
     for number in options.python or PYTHONS:
-        python = shutil.which(f"python{number}")
+        python = find_python(number)
         if python is None:
             missing.append(number)
             continue
