@@ -17,7 +17,8 @@ def test_caveats_come_once_at_the_end_on_standard_error(mallow):
     code, out, err = mallow(COMPARE)
     assert code == 0
     assert "caveat" not in out
-    lines = err.splitlines()
+    note, *lines = err.splitlines()
+    assert note == "mallow: note: letters:letters runs code of the working folder: letters.py"
     assert all(line.startswith("mallow: caveat: ") for line in lines)
     few = "only 400 samples: with fewer than 1000 per side, scores are biased and noisy."
     assert f"mallow: caveat: near and far: {few}" in lines
@@ -51,10 +52,10 @@ def test_warnings_that_are_no_caveats_are_shown_too(mallow, home):
 def test_a_damaged_cache_is_told(mallow, home, tmp_path):
     command = "score human.jsonl far.jsonl -e letters:Lengths --repeats 1"
     mallow(command)
-    for file in (tmp_path / "cache").rglob("*.npy"):
+    for file in (tmp_path / "cache").rglob("*.rows"):
         file.write_bytes(b"damaged")
     _, _, err = mallow(command)
-    assert re.search(r"mallow: warning: The cache file .* was damaged", err)
+    assert re.search(r"mallow: warning: (The cache file .* was damaged|\d+ cache files were damaged)", err)
 
 
 def test_quiet_is_quiet(mallow, home):
