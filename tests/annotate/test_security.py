@@ -254,7 +254,7 @@ def test_no_secrets_in_logs(run_server, study_file):
     ann.ask("GET", "/owner/" + "x" * 32)
     run.terminate()
     run.wait(60)
-    assert (path.parent / "server.log").read_text() == ""
+    assert (path.parent / "server.log").read_text().strip() in ("", "mallow: stopped")
     assert (path.parent / "study-answers.db").stat().st_mode & 0o777 == 0o600
 
 

@@ -71,7 +71,7 @@ def test_costs_are_monotone(swap):
 
 def test_costs_stay_in_their_range():
     far = certify(np.full(50, 600.0), np.full(50, -600.0), alone(50, 50))
-    assert far.estimates["midpoint"].value <= np.log(2) + 1e-12
+    assert far.estimates["midpoint"].value <= np.log(2) + 1e-10  # ten digits are kept
     assert far.estimates["mauve"].value == approx(1 / 252, abs=1e-6)  # the area of disjoint supports
     rng = np.random.default_rng(3)
     for divergence in [*NAMED, TV]:

@@ -175,9 +175,10 @@ def test_the_curves_of_all_repeats_lie_in_the_band(banded):
     low, high = made.band
     for axis in ("p_to_mix", "q_to_mix"):
         each = np.array([getattr(curve, axis) for curve in curves])
-        assert np.array_equal(getattr(low, axis), each.min(axis=0))
-        assert np.array_equal(getattr(high, axis), each.max(axis=0))
-        assert np.array_equal(getattr(made.frontier, axis), each.mean(axis=0))
+        # ten digits are kept
+        np.testing.assert_allclose(getattr(low, axis), each.min(axis=0), rtol=1e-9)
+        np.testing.assert_allclose(getattr(high, axis), each.max(axis=0), rtol=1e-9)
+        np.testing.assert_allclose(getattr(made.frontier, axis), each.mean(axis=0), rtol=1e-9)
     assert (high.p_to_mix > low.p_to_mix).any()
 
 

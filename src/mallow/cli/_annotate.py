@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import click
@@ -10,6 +9,7 @@ import click
 from mallow.cli._commands import command
 from mallow.cli._output_files import check_output_file, save_text
 from mallow.cli._samples import read_lines
+from mallow.cli._terminal import say, tell
 
 __all__ = ["COMMANDS"]
 
@@ -82,17 +82,14 @@ def annotate_command(
             save_text(target, annotate.votes_text(annotate.export_votes(store)))
             return
         if not address.is_local and not address.is_secure:
-            click.echo(
-                "mallow: warning: anyone in the network can read along: put a proxy with https before it.", err=True
-            )
+            tell("mallow: warning: anyone in the network can read along: put a proxy with https before it.")
 
         def show_links(base: str, _port: int, _stop: Any) -> None:
             links = annotate.make_links(store, base, names, days=days)
-            click.echo(f"study: {links.study}{'  (by invitation)' if invited_only else ''}")
-            click.echo(f"owner: {links.owner}")
+            say(f"study: {links.study}{'  (by invitation)' if invited_only else ''}")
+            say(f"owner: {links.owner}")
             if names:
-                click.echo(links.to_csv(), nl=False)
-            sys.stdout.flush()
+                say(links.to_csv().removesuffix("\n"))
 
         settings = annotate.Settings(open_link=not invited_only, completion_code=completion_code)
         annotate.serve(store, study, address, settings, ready=show_links)

@@ -11,6 +11,7 @@ from mallow.cli._commands import result_command
 from mallow.cli._options import bundle, reader_options, rng_option
 from mallow.cli._output_files import check_output_file
 from mallow.cli._samples import SampleReader, read_lines, read_systems
+from mallow.cli._terminal import tell
 from mallow.errors import InputError
 
 if TYPE_CHECKING:
@@ -215,7 +216,7 @@ def design_command(
     x, others = read_systems(read, reference, systems)
     design = StudyDesign(pairs, window, prompts, checks, votes, per_annotator, form, reference_name)
     study = write_study(design_study(x, others, design, gold=gold, rng=rng), target)
-    click.echo(f"{target}: written. Show it with: mallow annotate {target}", err=True)
+    tell(f"{target}: written. Show it with: mallow annotate {target}")
     return study
 
 

@@ -306,7 +306,7 @@ def build_score(
         certified={} if certificate is None else certificate.estimates,
         p_value=1.0 if evidence is None else evidence.test.p_value,
         self_score=settle(itself),
-        frontier=settle(mean),
+        frontier=mean.settle(),
         certified_frontier=None if certificate is None else certificate.frontier,
         masses=first,
         signature=make_signature(measure, run.reference, len(run.model), run.masses, seed, tolerance=tolerance),
@@ -314,9 +314,9 @@ def build_score(
         n=(len(run.reference), len(run.model)),
         scale=measure.area_scale,
         values=settle(values),
-        band=settle(band),
+        band=None if band is None else (band[0].settle(), band[1].settle()),
         evidence=evidence,
-        reasons=settle(reasons),
+        reasons=reasons,
     )
 
 

@@ -91,7 +91,7 @@ def certify(at_p: Array, at_q: Array, units: Units, divergence: Divergence = KL,
     estimates = {NAMES[0]: Estimate(values[0], 0.0, high)}
     for name, value, low, end in zip(NAMES[1:], values[1:], lows, ends, strict=True):
         estimates[name] = Estimate(value, low, end)
-    return Certificate(settle(curve), settle(estimates), influence, scale)
+    return Certificate(curve.settle(), settle(estimates), influence, scale)
 
 
 def _one_sided(at_p: Array, at_q: Array, units: Units) -> float | None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from mallow.engine import single_threaded_blas
+from mallow.engine import settle, single_threaded_blas
 from mallow.errors import InputError
 from mallow.estimate import as_features
 from mallow.inference import Evidence, holm
@@ -68,7 +68,7 @@ def find_reasons(reference: Samples, model: Samples, evidence: Evidence) -> tupl
     with single_threaded_blas():
         candidates = _judge_differences(reference, model, tests, evidence)
         differing = [replace(one, adjusted=_TESTS * _FAMILIES * one.adjusted) for one in candidates]
-        return _choose_reasons(tests, _confirm(tests, [one for one in differing if one.adjusted < LEVEL]))
+        return settle(_choose_reasons(tests, _confirm(tests, [one for one in differing if one.adjusted < LEVEL])))
 
 
 def _check_sizes(reference: Samples, model: Samples, evidence: Evidence) -> None:

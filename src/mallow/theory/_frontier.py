@@ -13,6 +13,7 @@ from typing import Literal
 import numpy as np
 
 from mallow._checks import real_array, whole
+from mallow.engine import settle
 from mallow.errors import Caveat, InputError, warn_about
 from mallow.theory._arrays import Array
 from mallow.theory._divergence import KL, Divergence
@@ -50,6 +51,10 @@ class Frontier:
     q_to_mix: Array
     exact: bool = False
     caveats: tuple[Caveat, ...] = ()
+
+    def settle(self) -> Frontier:
+        """The curve without the last digits of its costs, in which processors may differ."""
+        return replace(self, p_to_mix=settle(self.p_to_mix), q_to_mix=settle(self.q_to_mix))
 
 
 def frontier(masses: Masses, divergence: Divergence = KL, *, grid: Grid = None) -> Frontier:
