@@ -89,7 +89,7 @@ def annotate_command(
             say(f"study: {links.study}{'  (by invitation)' if invited_only else ''}")
             say(f"owner: {links.owner}")
             if names:
-                say(links.to_csv().removesuffix("\n"))
+                say("\n".join(links.to_csv().splitlines()))
 
         settings = annotate.Settings(open_link=not invited_only, completion_code=completion_code)
         annotate.serve(store, study, address, settings, ready=show_links)
