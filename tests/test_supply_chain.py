@@ -211,7 +211,10 @@ def test_the_notice_is_true():
 def test_no_dependency_of_the_library_is_copyleft():
     licences = {name: licence_of(package) for name, package in find_closure("mallow[all]").packages.items()}
     assert len(licences) > 50
-    assert {name: licence for name, licence in licences.items() if re.search(r"\b[AL]?GPL", licence)} == {}
+    # The driver of PostgreSQL is LGPL, which does not reach the programs that import it; it comes with an extra of its own.
+    driver = {"psycopg", "psycopg-binary"}
+    copyleft = {name: licence for name, licence in licences.items() if re.search(r"\b[AL]?GPL", licence)}
+    assert copyleft == dict.fromkeys(driver & licences.keys(), "LGPL-3.0-only")
 
 
 def test_the_bill_of_materials_is_complete():
