@@ -72,8 +72,10 @@ def gather_evidence(learner: Learner, system: int, *, permutations: int, seed: i
     """The evidence about one of the systems of a learner (1 is the first)."""
     units = learner.units.pair(system)
     reference_units, model_units = units.sets
-    with single_threaded_blas():  # both at once: neither keeps two processors busy
-        test = start(partial(run_identity_test, learner.space, units, system, permutations=permutations, seed=seed))
+    with single_threaded_blas():  # both at once; the test on one thread, since the witness keeps the others busy
+        test = start(
+            partial(run_identity_test, learner.space, units, system, permutations=permutations, seed=seed, threads=1)
+        )
         at_p, at_q = learner.scores(system)
     tolerance = 0.0 if learner.space.columns.dtype == np.float64 else STEP
     return Evidence(at_p, at_q, reference_units, model_units, units.keys, test.result(), tolerance)

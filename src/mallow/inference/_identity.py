@@ -60,13 +60,18 @@ class IdentityTest:
     statistics: dict[str, float]
 
 
-def run_identity_test(space: Space, units: Units, system: int, *, permutations: int, seed: int) -> IdentityTest:
-    """The test for the reference and one system of a space; `units` are those of the two alone."""
+def run_identity_test(
+    space: Space, units: Units, system: int, *, permutations: int, seed: int, threads: int | None = None
+) -> IdentityTest:
+    """The test for the reference and one system of a space; `units` are those of the two alone.
+
+    By default it runs on as many threads as there are processors.
+    """
     whole("permutations", permutations, least=1)
     rows, unit, is_reference = _rows_of_pair(space, units, system)
     exchange = draw_exchanges(unit, is_reference, permutations, np.random.default_rng([seed, 2]))
     with single_threaded_blas():
-        groups = _quadratic_forms(space, rows, exchange)
+        groups = _quadratic_forms(space, rows, exchange, threads or cores())
     # Cube roots of quadratic forms are nearly normal (Wilson and Hilferty), so that each counts in its tail alike.
     roots = np.cbrt(np.stack(list(groups.values()), axis=1))  # (1 + permutations, statistics); the observed first
     p_value = share_as_large(roots)
@@ -109,24 +114,26 @@ def _tail_probability(roots: Array) -> float:
     return min(1.0, int(roots.shape[1]) * math.exp(float(log_ndtr(-z.max()))))
 
 
-def _quadratic_forms(space: Space, rows: Indices, exchange: Exchange) -> dict[str, Array]:
+def _quadratic_forms(space: Space, rows: Indices, exchange: Exchange, threads: int) -> dict[str, Array]:
     """Every statistic of every permutation."""
     forms: dict[str, Array] = {}
     if exchange.exact:  # otherwise axes, columns and bins follow the side with fewer units: only means are safe
-        means, variances = _differences(space.columns, rows, exchange, squares=True)
+        means, variances = _differences(space.columns, rows, exchange, threads, squares=True)
         forms["variances by column"] = means**2 @ _inverse(variances, _FLOOR)
         forms["total variance"] = means.sum(axis=1) ** 2
-    means, variances = _differences(space.points, rows, exchange)
+    means, variances = _differences(space.points, rows, exchange, threads)
     for strength in _STRENGTHS:
         forms[f"means, strength {strength:g}"] = means**2 @ _inverse(variances, strength)
     if exchange.exact:
         for partitions in space.bins:
             bins = int(partitions.max()) + 1
-            forms[f"{bins} bins"] = _bin_form(partitions[:, rows], bins, exchange)
+            forms[f"{bins} bins"] = _bin_form(partitions[:, rows], bins, exchange, threads)
     return forms
 
 
-def _differences(source: Values, rows: Indices, exchange: Exchange, *, squares: bool = False) -> tuple[Array, Array]:
+def _differences(
+    source: Values, rows: Indices, exchange: Exchange, threads: int, *, squares: bool = False
+) -> tuple[Array, Array]:
     """Δ of every permutation, (1 + permutations, columns), and a variance for it that no permutation changes, (columns,)."""
     values = source if len(rows) == len(source) else source[rows]
     each = _sum_atoms(exchange.atoms.astype(source.dtype), values, squares=squares)
@@ -144,7 +151,7 @@ def _differences(source: Values, rows: Indices, exchange: Exchange, *, squares: 
         some = exchange.signs[low : low + _PERMUTATIONS].astype(source.dtype)
         means[low : low + _PERMUTATIONS] = some @ each + constant
 
-    for _ in ordered_map(task, range(0, len(means), _PERMUTATIONS), cores()):
+    for _ in ordered_map(task, range(0, len(means), _PERMUTATIONS), threads):
         pass
     if exchange.within.shape[0]:
         middle = exchange.within.astype(source.dtype) @ each
@@ -166,7 +173,7 @@ def _sum_atoms(atoms: sparse.csr_array, values: Values, *, squares: bool) -> Val
     return each
 
 
-def _bin_form(partitions: Indices, bins: int, exchange: Exchange) -> Array:
+def _bin_form(partitions: Indices, bins: int, exchange: Exchange, threads: int) -> Array:
     """Σ (difference of the shares of a bin)²/(its size), over the bins of all partitions (partitions, rows)."""
     member = membership(partitions, bins)
     each = (exchange.atoms @ member).T.tocsr()
@@ -177,7 +184,7 @@ def _bin_form(partitions: Indices, bins: int, exchange: Exchange) -> Array:
         form: Array = shares**2 @ one_over_size
         return form
 
-    return np.concatenate(list(ordered_map(task, range(0, len(exchange.signs), _PERMUTATIONS), cores())))
+    return np.concatenate(list(ordered_map(task, range(0, len(exchange.signs), _PERMUTATIONS), threads)))
 
 
 def _inverse(variances: Array, strength: float) -> Array:
