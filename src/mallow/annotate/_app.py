@@ -56,10 +56,10 @@ async def _health(request: Request) -> Response:
 
 
 async def _static(request: Request) -> Response:
-    found = asset(request.path_params["name"])
-    if found is None:
+    file = asset(request.path_params["name"])
+    if file is None:
         raise HTTPException(404, "There is no such page.")
-    content, kind = found
+    content, kind = file
     return Response(content, media_type=kind, headers={"Cache-Control": "no-cache"})
 
 

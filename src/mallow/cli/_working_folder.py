@@ -25,10 +25,10 @@ def allow_working_folder(spec: str) -> None:
         sys.path.append(folder)
     module = spec.partition(":")[0].partition(".")[0]
     try:
-        found = importlib.util.find_spec(module) if module else None
+        module_spec = importlib.util.find_spec(module) if module else None
     except (ImportError, ValueError):  # what is wrong with the name is said by whoever imports it
         return
-    places = [] if found is None else [found.origin, *(found.submodule_search_locations or ())]
+    places = [] if module_spec is None else [module_spec.origin, *(module_spec.submodule_search_locations or ())]
     files = [Path(place) for place in places if place is not None and Path(place).parent == Path(folder)]
     if files:
         show_note(f"{spec} runs code of the working folder: {files[0].name}")

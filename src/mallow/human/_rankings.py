@@ -52,15 +52,15 @@ class Rankings(Result):
 
     def correlations(self) -> dict[tuple[str, str], float]:
         """The Spearman correlation of the scores by each two questions (paper: tab:mauve:expt:webtext-human-eval-all)."""
-        found = {}
+        coefficients = {}
         for first, second in combinations(self.rankings, 2):
             one, two = self.rankings[first].scores, self.rankings[second].scores
             common = [name for name in one if name in two]
             if len(common) > 1:
-                found[first, second] = float(
+                coefficients[first, second] = float(
                     spearman(np.array([one[name] for name in common]), np.array([two[name] for name in common]))
                 )
-        return found
+        return coefficients
 
     def _table(self) -> TableData:
         rows = []

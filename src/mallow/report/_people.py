@@ -77,10 +77,10 @@ def compare_with_people(comparison: Comparison, ranking: AnyRanking) -> People:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", EstimateWarning)  # the page says it in its own words
         try:
-            found = correlate(comparison, Rankings(rankings))
+            table = correlate(comparison, Rankings(rankings))
         except InputError:  # all values are equal
             return People(rankings, systems, (), "All scores are equal: there is no correlation.", ())
-    return People(rankings, systems, found.correlations, "", tuple(_scatter(found, name) for name in rankings))
+    return People(rankings, systems, table.correlations, "", tuple(_scatter(table, name) for name in rankings))
 
 
 def ranking_caveats(ranking: AnyRanking | None) -> tuple[Caveat, ...]:
@@ -98,10 +98,10 @@ def _by_question(ranking: AnyRanking) -> dict[str, Ranking]:
     return {ranking.question or "people": ranking}
 
 
-def _scatter(found: Correlations, question: str) -> Scatter:
+def _scatter(table: Correlations, question: str) -> Scatter:
     """Certified MAUVE against people, or the published one where nothing was certified."""
-    metric = "certified MAUVE" if "certified MAUVE" in found.metrics else "published MAUVE"
-    people, own = found.people[question], found.metrics[metric]
+    metric = "certified MAUVE" if "certified MAUVE" in table.metrics else "published MAUVE"
+    people, own = table.people[question], table.metrics[metric]
     rows = [(name, *own[name], *people[name]) for name in own if name in people]
     low, high = ([min(max(value + side * error, 0.0), 1.0) for _, value, error, _, _ in rows] for side in (-1, 1))
     x = Scale.around([*low, *high], most_ticks=5)
