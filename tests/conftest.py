@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -68,3 +69,25 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         for reason in reasons:
             reporter.write_line(f"  {reason}")
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+CHROMIUM = next(
+    (
+        path
+        for name in ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+        if (path := shutil.which(name))
+    ),
+    None,
+)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """Debian's chromium, driven by playwright; tests that ask for it are skipped where either is missing."""
+    api = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install playwright")
+    if CHROMIUM is None:
+        pytest.skip("needs a browser: apt-get install chromium")
+    with api.sync_playwright() as started:
+        chromium = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield chromium
+        chromium.close()

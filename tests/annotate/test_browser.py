@@ -2,7 +2,6 @@
 
 import io
 import re
-import shutil
 import time
 
 import numpy as np
@@ -13,17 +12,6 @@ from mallow import annotate
 from mallow.human import QualityChecks
 
 api = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install playwright")
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-CHROMIUM = next((path for name in NAMES if (path := shutil.which(name))), None)
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs a browser: apt-get install chromium")
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with api.sync_playwright() as started:
-        opened = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield opened
-        opened.close()
 
 
 @pytest.fixture

@@ -115,6 +115,7 @@ def test_many_samples_keep_their_precision(dtype, monkeypatch):
     x, y = (cloud(30, 3, seed).astype(dtype) for seed in (0, 1))
     assert space_of(x[:5], y[:5]).columns.dtype == np.float64
     assert space_of(x, y).columns.dtype == (np.float64 if dtype == np.float64 else np.float32)
+    assert space_of(x[:5], y[:5], x[5:10]).columns.dtype == np.float64  # two systems, each few with the reference
 
 
 def test_a_column_that_is_far_from_0_is_not_constant():

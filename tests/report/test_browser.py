@@ -2,23 +2,11 @@
 
 import io
 import re
-import shutil
 
 import numpy as np
 import pytest
 
 api = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install playwright")
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-CHROMIUM = next((path for name in NAMES if (path := shutil.which(name))), None)
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs a browser: apt-get install chromium")
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with api.sync_playwright() as started:
-        opened = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield opened
-        opened.close()
 
 
 @pytest.fixture

@@ -123,7 +123,8 @@ def _scale_columns(sets: Sequence[Features], places: Sequence[Indices]) -> Value
     """All samples in the order of the space, each column with mean 0 and standard deviation 1; 0 where it is constant."""
     size, width = sum(len(rows) for rows in sets), sets[0].shape[1]
     dtypes = [np.result_type(np.float32, rows.dtype) for rows in sets]
-    few = size * width * min(size, width) <= _FEW
+    pair = len(sets[0]) + max(len(rows) for rows in sets[1:])  # a difference of two systems is as exact as their scores
+    few = pair * width * min(pair, width) <= _FEW
     columns = np.empty((size, width), np.float64 if few else np.result_type(*dtypes))
     for rows, own in zip(sets, places, strict=True):
         columns[own] = rows
