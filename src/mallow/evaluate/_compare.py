@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, replace
+from functools import partial
 from itertools import combinations, pairwise
 from typing import Any
 
@@ -20,7 +21,15 @@ from mallow.evaluate._generations import generations_as_samples, match_prompts, 
 from mallow.evaluate._held_out import HeldOut, Pairs, hold_out
 from mallow.evaluate._measure import MAUVE_STAR, SUMMARIES, Measure
 from mallow.evaluate._no_answer import refuse_without_answer
-from mallow.evaluate._run import Run, generator_for, mean_frontier, pair_points, run_repeats, summary_values
+from mallow.evaluate._run import (
+    Run,
+    generator_for,
+    mean_frontier,
+    pair_points,
+    run_repeats,
+    run_systems,
+    summary_values,
+)
 from mallow.evaluate._sample_checks import check_samples
 from mallow.evaluate._score import Score, build_score
 from mallow.evaluate._self_score import self_score
@@ -177,13 +186,19 @@ def _all_runs(
     """The runs of each system, one per generation."""
     if _shares_bins(measure):
         return _shared_runs(measure, generations, repeats, seed)
-    runs: dict[str, list[Run]] = {}
-    for name, parts in generations.items():
-        runs[name] = []
-        for reference, model in parts:
-            prepared = measure.estimator.prepare(*pair_points(reference, model))
-            masses = run_repeats(measure, prepared, repeats, seed)
-            runs[name].append(Run(reference, model, masses, prepared, find_units(reference, model)))
+
+    def run(reference: Samples, model: Samples) -> Run:
+        prepared = measure.estimator.prepare(*pair_points(reference, model))
+        return Run(
+            reference, model, run_repeats(measure, prepared, repeats, seed), prepared, find_units(reference, model)
+        )
+
+    places = [(name, pair) for name, parts in generations.items() for pair in parts]
+    own_code = not isinstance(measure.estimator, Quantize)
+    done = run_systems([partial(run, *pair) for _, pair in places], [pair for _, pair in places], alone=own_code)
+    runs: dict[str, list[Run]] = {name: [] for name in generations}
+    for (name, _), one in zip(places, done, strict=True):
+        runs[name].append(one)
     return runs
 
 
@@ -224,23 +239,29 @@ def _all_scores(
     seed: int,
     caveats: Mapping[str, list[Caveat]],
 ) -> dict[str, Score]:
-    known: dict[tuple[int, int], dict[str, float]] = {}  # self-scores by reference and size: the model plays no part
-    scores = {}
-    for name, parts in runs.items():
-        last = parts[-1]
-        key = (id(last.reference), len(last.model))
-        if key not in known:
-            known[key] = self_score(measure, last.reference, len(last.model), repeats=repeats, seed=seed)
+    last = {name: parts[-1] for name, parts in runs.items()}
+    keys = {name: (id(run.reference), len(run.model)) for name, run in last.items()}  # the model plays no part
+    of_key = {key: last[name] for name, key in keys.items()}
+    itself = {
+        key: self_score(measure, run.reference, len(run.model), repeats=repeats, seed=seed)
+        for key, run in of_key.items()
+    }
+
+    def score(name: str) -> Score:
         evidence, certificate = held_out.evidence[name], held_out.certificates[name]
         reasons = find_reasons(*held_out.samples[name], evidence)
         each = [
-            build_score(measure, run, known[key], seed, evidence=evidence, certificate=certificate, reasons=reasons)
-            for run in parts
+            build_score(
+                measure, run, itself[keys[name]], seed, evidence=evidence, certificate=certificate, reasons=reasons
+            )
+            for run in runs[name]
         ]
-        score = each[0] if len(each) == 1 else _mean_score(each)
+        mean = each[0] if len(each) == 1 else _mean_score(each)
         own = rename_system([caveat for one in each for caveat in one.caveats], name)
-        scores[name] = replace(score, caveats=unique_caveats([*caveats[name], *own]))
-    return scores
+        return replace(mean, caveats=unique_caveats([*caveats[name], *own]))
+
+    pairs = [(run.reference, run.model) for run in last.values()]
+    return dict(zip(runs, run_systems([partial(score, name) for name in runs], pairs), strict=True))
 
 
 def _mean_score(scores: list[Score]) -> Score:

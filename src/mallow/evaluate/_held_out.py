@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from mallow.errors import Caveat
 from mallow.evaluate._measure import Measure
-from mallow.evaluate._run import pair_points
+from mallow.evaluate._run import pair_points, run_systems
 from mallow.inference import (
     Certificate,
     Evidence,
@@ -17,6 +18,7 @@ from mallow.inference import (
     difference_between,
     find_units,
     gather_evidence,
+    is_undecided,
     subtract_certificates,
 )
 from mallow.samples import Samples
@@ -44,7 +46,8 @@ class HeldOut:
         """The certified summaries of one system minus those of another, with what can be said about them."""
         certificates = self.certificates[first], self.certificates[second]
         (reference, one), (other_reference, other) = self.samples[first], self.samples[second]
-        if reference is not other_reference:  # a joint embedder gave each pair a space of its own
+        if reference is not other_reference or not is_undecided(*certificates):
+            # A joint embedder gave each pair a space of its own; or a common witness would not change the verdict.
             return subtract_certificates(*certificates)
         names = list(self.samples)
         sets = [self.units.sets[place] for place in (0, names.index(first) + 1, names.index(second) + 1)]
@@ -58,14 +61,19 @@ def hold_out(measure: Measure, pairs: Pairs, seed: int, *, permutations: int = P
     """The evidence about each system against its reference, the same whichever systems are beside it."""
     references = [reference for reference, _ in pairs.values()]
     units = find_units(references[0], *(model for _, model in pairs.values()))
-    evidence = {}
-    for place, (name, (reference, model)) in enumerate(pairs.items()):
-        own = units.pair(place + 1)
-        if reference is not references[0]:
-            own = _with_keys_of(own, find_units(reference, model))
-        learner = Learner(measure.witness, pair_points(reference, model), own, seed)
-        evidence[name] = gather_evidence(learner, 1, permutations=permutations, seed=seed)
-    certificates = {name: one.certify(measure.divergence, measure.area_scale) for name, one in evidence.items()}
+
+    def gather(place: int, pair: tuple[Samples, Samples]) -> tuple[Evidence, Certificate]:
+        own = units.pair(place)
+        if pair[0] is not references[0]:
+            own = _with_keys_of(own, find_units(*pair))
+        learner = Learner(measure.witness, pair_points(*pair), own, seed)
+        evidence = gather_evidence(learner, 1, permutations=permutations, seed=seed)
+        return evidence, evidence.certify(measure.divergence, measure.area_scale)
+
+    tasks = [partial(gather, place, pair) for place, pair in enumerate(pairs.values(), start=1)]
+    each = run_systems(tasks, pairs.values(), alone=bool(measure.witness.views))
+    evidence = {name: own for name, (own, _) in zip(pairs, each, strict=True)}
+    certificates = {name: own for name, (_, own) in zip(pairs, each, strict=True)}
     return HeldOut(measure, pairs, units, evidence, certificates, seed)
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mallow.engine import cores, ordered_map, single_threaded_blas
 from mallow.errors import InputError
 from mallow.estimate import as_features, same_width
 from mallow.evaluate._measure import SUMMARIES, Measure
@@ -22,8 +23,13 @@ __all__ = [
     "mean_frontier",
     "pair_points",
     "run_repeats",
+    "run_systems",
     "summary_values",
 ]
+
+_AT_ONCE = 2**26  # chosen: numbers of a reference and a system up to which several systems are scored side by side
+
+Outcome = TypeVar("Outcome")
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +78,20 @@ def run_repeats(measure: Measure, prepared: Any, repeats: int, seed: int) -> lis
                 f"`estimator` must return Masses; {type(estimator).__name__}.masses returned {type(masses).__name__}."
             )
     return runs
+
+
+def run_systems(
+    tasks: Sequence[Callable[[], Outcome]], pairs: Iterable[tuple[Samples, Samples]], *, alone: bool = False
+) -> list[Outcome]:
+    """The results of one task per system, several at once: one task does not keep all processors busy all the time.
+
+    They run one by one where there would not be memory for several, or with `alone`, for functions that a user brought and
+    that need not be safe on threads.
+    """
+    numbers = max(sum(side.require_features().size for side in pair) for pair in pairs)
+    with single_threaded_blas():
+        threads = 1 if alone or numbers > _AT_ONCE else min(cores(), len(tasks))
+        return list(ordered_map(lambda task: task(), tasks, threads, ahead=1))
 
 
 def summary_values(measure: Measure, runs: Sequence[Masses]) -> dict[str, tuple[float, ...]]:

@@ -7,6 +7,7 @@ from mallow.inference._evidence import (
     EvidenceDifference,
     difference_between,
     gather_evidence,
+    is_undecided,
     subtract_certificates,
 )
 from mallow.inference._fold_views import View
@@ -39,6 +40,7 @@ __all__ = [
     "fit_sequential_test",
     "gather_evidence",
     "holm",
+    "is_undecided",
     "pooled_masses",
     "published_interval",
     "run_identity_test",

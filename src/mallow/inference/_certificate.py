@@ -73,13 +73,17 @@ def certify(at_p: Array, at_q: Array, units: Units, divergence: Divergence = KL,
     """The certificate of held-out scores h of the reference (n,) and of the model (m,), whose units are known."""
     range_ends = compute_frontier(_DISJOINT, divergence)
     lam, rest = range_ends.lam, range_ends.lam[::-1]
-    terms = cost_terms(at_p, at_q, divergence, lam, rest)
-    to_p, to_q = (np.clip(each, 0.0, None) for each in np.split(terms[0].mean(axis=0) + terms[1].mean(axis=0), 2))
+    # Scores are few different numbers, multiples of one step: what a sample adds is looked up by its score.
+    distinct = [np.unique(own, return_inverse=True, return_counts=True) for own in (at_p, at_q)]
+    terms = cost_terms(distinct[0][0], distinct[1][0], divergence, lam, rest)
+    means = sum((counts / counts.sum()) @ own for (_, _, counts), own in zip(distinct, terms, strict=True))
+    to_p, to_q = (np.clip(each, 0.0, None) for each in np.split(np.asarray(means), 2))
     # A true cost falls in λ (or rises), so a bound at one λ is also one at every λ where the cost is larger.
     to_p = np.minimum(np.maximum.accumulate(to_p[::-1])[::-1], range_ends.p_to_mix)
     to_q = np.minimum(np.maximum.accumulate(to_q), range_ends.q_to_mix)
     curve = Frontier(lam, to_p, to_q, exact=True)
-    influence = unit_influence([summary_terms(own, curve, scale) for own in terms], units)
+    each = [summary_terms(own, curve, scale)[place] for (_, place, _), own in zip(distinct, terms, strict=True)]
+    influence = unit_influence(each, units)
     values = [float(area(curve, scale=scale)), float(integral(curve)), float(midpoint(curve))]
     errors, quantile = standard_errors(influence), _one_sided(at_p, at_q, units)
     high, lows = 1.0, [0.0, 0.0]

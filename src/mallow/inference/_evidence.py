@@ -22,12 +22,23 @@ from mallow.inference._identity import IdentityTest, run_identity_test
 from mallow.inference._slopes import NAMES
 from mallow.inference._units import Units
 from mallow.inference._witness import STEP, Learner
-from mallow.theory import Array, Divergence
+from mallow.theory import Array, Divergence, Frontier
 
-__all__ = ["NORMAL", "Evidence", "EvidenceDifference", "difference_between", "gather_evidence", "subtract_certificates"]
+__all__ = [
+    "NORMAL",
+    "Evidence",
+    "EvidenceDifference",
+    "difference_between",
+    "gather_evidence",
+    "is_undecided",
+    "subtract_certificates",
+]
 
 NORMAL = 1.959963984540054  # standard errors of a two-sided 95 % interval
 _DIGITS = 6  # of p-values: far in the tail they are less exact than other numbers
+_CLEAR = (
+    3.5  # chosen: standard errors, √2 times as large, beyond which a difference of certificates needs no common witness
+)
 _ROUNDING = 1e-12  # chosen: summaries are of order 1; a smaller difference is one of rounding, and so is its error
 
 
@@ -106,34 +117,61 @@ def difference_between(
     pooled = Units((sets[0], np.concatenate([sets[place] for place in systems])), learner.units.keys)
     scale = certificates[0].scale
     curve = certify(at_reference, np.concatenate(at_systems), pooled, divergence, scale).frontier
-    terms = [cost_terms(at_reference[:0], own, divergence, curve.lam, curve.lam[::-1])[1] for own in at_systems]
-    first, second = (summary_terms(own, curve, scale) for own in terms)
+    first, second = (_summary_terms_of_model(own, curve, divergence, scale) for own in at_systems)
     units = Units((sets[systems[0]], sets[systems[1]]), learner.units.keys)
     errors = standard_errors(unit_influence([first, -second], units))
     means = first.mean(axis=0) - second.mean(axis=0)
     return subtract_certificates(*certificates, common=np.where(errors > 0, means / np.maximum(errors, 1e-300), 0.0))
 
 
+def _summary_terms_of_model(scores: Array, curve: Frontier, divergence: Divergence, scale: float) -> Array:
+    """What each sample of a model adds to the three summaries near a curve, (samples, 3)."""
+    values, place = np.unique(scores, return_inverse=True)
+    terms = cost_terms(scores[:0], values, divergence, curve.lam, curve.lam[::-1])[1]
+    return summary_terms(terms, curve, scale)[place]
+
+
+def is_undecided(first: Certificate, second: Certificate) -> bool:
+    """Whether a common witness has to decide if the difference of two certificates is real.
+
+    Not where their errors cover it, and not where it would be clear even if witnesses doubled the variance by their luck.
+    """
+    return any(_in_doubt(z) for _, _, z in _apart(first, second))
+
+
 def subtract_certificates(first: Certificate, second: Certificate, common: Array | None = None) -> EvidenceDifference:
     """The difference of two certificates whose units have the same numbers.
 
-    `common` is how many standard errors a common witness sees between the systems, (3,). Without one, errors are larger
-    by √2: two witnesses were learned, each with luck of its own, which near identity doubles the variance.
+    `common` is how many standard errors a common witness sees between the systems, (3,). Without one, p-values allow for
+    errors that are larger by √2: two witnesses were learned, each with luck of its own, which near identity doubles the
+    variance. So do intervals where the difference is undecided.
     """
-    influence = first.influence - second.influence
-    errors = standard_errors(influence) * (1.0 if common is not None else math.sqrt(2.0))
     value, interval, p_value = {}, {}, {}
-    for place, name in enumerate(NAMES):
-        difference = first.estimates[name].value - second.estimates[name].value
-        difference = difference if abs(difference) > _ROUNDING else 0.0
-        error = float(errors[place])
-        z = abs(difference) / error if error > 0 else 0.0 if difference == 0 else math.inf
+    for place, (name, (difference, error, z)) in enumerate(zip(NAMES, _apart(first, second), strict=True)):
         if common is not None:
             z = min(z, max(0.0, float(common[place]) * math.copysign(1.0, difference)))
-        reach = max(NORMAL * error, abs(difference) * NORMAL / max(z, 1.0))
+            reach = max(NORMAL * error, abs(difference) * NORMAL / max(z, 1.0))
+        else:
+            reach = NORMAL * error * (math.sqrt(2.0) if _in_doubt(z) else 1.0)
+            z /= math.sqrt(2.0)
         if first.errors[place] == 0.0 and second.errors[place] == 0.0 and difference == 0.0:
             reach = first.estimates[name].high  # nothing was learned of either: any difference is possible
         most = 1.0 if place == 0 else first.estimates[name].high  # the range of the summary
         value[name], interval[name] = difference, (max(difference - reach, -most), min(difference + reach, most))
         p_value[name] = math.erfc(z / math.sqrt(2.0))
     return EvidenceDifference(settle(value), settle(interval), settle(p_value, _DIGITS))
+
+
+def _apart(first: Certificate, second: Certificate) -> list[tuple[float, float, float]]:
+    """The difference of each summary, its standard error, and how many of them it is away from 0."""
+    apart = []
+    for name, error in zip(NAMES, standard_errors(first.influence - second.influence).tolist(), strict=True):
+        difference = first.estimates[name].value - second.estimates[name].value
+        difference = difference if abs(difference) > _ROUNDING else 0.0
+        z = abs(difference) / error if error > 0 else 0.0 if difference == 0 else math.inf
+        apart.append((difference, error, z))
+    return apart
+
+
+def _in_doubt(z: float) -> bool:
+    return NORMAL <= z < math.sqrt(2.0) * _CLEAR
