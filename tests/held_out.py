@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from mallow.inference import Certificate, Evidence, Learner, Witness, find_units, gather_evidence
+from mallow.inference import Certificate, Evidence, Witness, find_units, gather_evidence, make_learner
 from mallow.samples import Samples
 from mallow.theory import KL
 
@@ -14,7 +14,7 @@ def samples(features, ids=None):
 def learn(*sets, witness=None, seed=0):
     """A learner of sets of features, or of pairs (features, ids)."""
     every = [samples(*one) if isinstance(one, tuple) else samples(one) for one in sets]
-    return Learner(witness or Witness(), [one.features for one in every], find_units(*every), seed)
+    return make_learner(witness or Witness(), [one.features for one in every], find_units(*every), seed)
 
 
 def gather(*sets, witness=None, seed=0, permutations=99) -> Evidence:

@@ -26,10 +26,10 @@ from mallow.inference import (
     Certificate,
     Evidence,
     IdentityTest,
-    Learner,
     Witness,
     find_units,
     gather_evidence,
+    make_learner,
     subtract_certificates,
 )
 from mallow.samples import Samples
@@ -126,13 +126,13 @@ def shared_rows(*sets: Samples) -> list[np.ndarray]:
 # What is measured
 
 
-def learn(reference: Samples, *systems: Samples, seed: int, witness: Witness | None = None) -> Learner:
+def learn(reference: Samples, *systems: Samples, seed: int, witness: Witness | None = None) -> make_learner:
     """A learner with the defaults of the library."""
     units = find_units(reference, *systems)
-    return Learner(witness or Witness(), [each.features for each in (reference, *systems)], units, seed)
+    return make_learner(witness or Witness(), [each.features for each in (reference, *systems)], units, seed)
 
 
-def evidence_of(learner: Learner, system: int, *, seed: int) -> tuple[Evidence, Certificate]:
+def evidence_of(learner: make_learner, system: int, *, seed: int) -> tuple[Evidence, Certificate]:
     """The test and the certificate for one system."""
     evidence = gather_evidence(learner, system, permutations=PERMUTATIONS, seed=seed)
     return evidence, evidence.certify(KL, SCALE)

@@ -29,7 +29,7 @@ from mallow.inference import (
 )
 from mallow.inference._certificate import cost_terms, standard_errors
 from mallow.inference._exchange import draw_exchanges, exchangeable_rows
-from mallow.inference._folds import _scatter, deal_folds
+from mallow.inference._folds import deal_folds, scatter
 from mallow.inference._identity import _inverse, _tail_probability, share_as_large
 from mallow.inference._leave_out import LeaveUnitOut
 from mallow.inference._sequential import MeanTest, crossing_probability, fit_mean_test, fit_sequential_test
@@ -321,10 +321,10 @@ def test_wide_samples_that_differ_in_a_late_column_are_no_copies():
     assert find_units(samples(np.concatenate([x, late], axis=1)), other).count == 50 + 30
 
 
-def test_keys_are_scattered_as_by_splitmix64():
+def test_keys_arescattered_as_by_splitmix64():
     # The outputs of splitmix64 with the seed 1234567, as the tests of other implementations have them.
     expected = [6457827717110365317, 3203168211198807973, 9817491932198370423, 4593380528125082431]
-    assert [int(_scatter(np.array([1234567], np.uint64), step)[0]) for step in range(4)] == expected
+    assert [int(scatter(np.array([1234567], np.uint64), step)[0]) for step in range(4)] == expected
 
 
 def test_folds_do_not_depend_on_the_numbers_of_units_where_both_sides_have_equally_many():

@@ -5,14 +5,21 @@ import pytest
 from pytest import approx
 
 from mallow import KL, Samples, Witness
-from mallow.inference import Learner, certify, difference_between, find_units, gather_evidence, subtract_certificates
+from mallow.inference import (
+    certify,
+    difference_between,
+    find_units,
+    gather_evidence,
+    make_learner,
+    subtract_certificates,
+)
 
 QUICK = Witness(assignments=2)
 
 
 def compare(x, a, b, seed=0):
     units = find_units(*(Samples(features=rows) for rows in (x, a, b)))
-    learner = Learner(QUICK, [x, a, b], units, seed)
+    learner = make_learner(QUICK, [x, a, b], units, seed)
     certificates = []
     for system in (1, 2):
         at_p, at_q = learner.scores(system)
@@ -90,7 +97,7 @@ def test_without_a_common_witness_errors_are_larger():
 def test_evidence_keeps_what_certifies_it():
     x, a, _ = draw(3, 0.8, 0.0)
     units = find_units(Samples(features=x), Samples(features=a))
-    learner = Learner(QUICK, [x, a], units, 0)
+    learner = make_learner(QUICK, [x, a], units, 0)
     evidence = gather_evidence(learner, 1, permutations=99, seed=0)
     at_p, at_q = learner.scores(1)
     assert np.array_equal(evidence.reference_scores, at_p)

@@ -9,7 +9,7 @@ import pytest
 from pytest import approx
 
 from mallow import InputError, Samples
-from mallow.inference import Learner, Witness, find_units, gather_evidence
+from mallow.inference import Witness, find_units, gather_evidence, make_learner
 from mallow.reasons import Reason, UnitTests, find_reasons
 from mallow.reasons._candidate import Candidate
 from mallow.reasons._find import _choose_reasons
@@ -170,7 +170,7 @@ def test_reasons_of_features_are_columns_and_distances():
 
 def gather(sides):
     units = find_units(*sides)
-    learner = Learner(Witness(assignments=2), [side.require_features() for side in sides], units, 0)
+    learner = make_learner(Witness(assignments=2), [side.require_features() for side in sides], units, 0)
     return gather_evidence(learner, 1, permutations=199, seed=0)
 
 

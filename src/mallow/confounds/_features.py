@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from mallow.confounds._copies import SampleKeys, copy_caveats, skipped_caveats
 from mallow.confounds._statistics import Numbers, count_independent, quantiles_differ
 from mallow.errors import Caveat
-from mallow.estimate import canonical_order
+from mallow.estimate import row_keys
 from mallow.samples import Samples
 
 __all__ = ["feature_caveats"]
 
 _MIN_NORM_RATIO = 1.5  # chosen: norms differ somewhat between samples of any two distributions
-_BLOCK = 4096  # rows that are converted to double precision together
+_BLOCK = 1024  # rows that are converted to double precision together
 
 
 def feature_caveats(sets: Sequence[tuple[str, Samples]]) -> Iterator[Caveat]:
@@ -46,8 +46,8 @@ def feature_caveats(sets: Sequence[tuple[str, Samples]]) -> Iterator[Caveat]:
 
 def _row_keys(names: Sequence[str], rows: Sequence[NDArray[Any]]) -> list[tuple[str, SampleKeys]]:
     """Equal numbers for equal rows, in whichever set they are; every row is hashed once."""
-    pooled = canonical_order(rows[0], np.concatenate(rows[1:]) if len(rows) > 2 else rows[1])
-    groups = np.split(pooled.group, np.cumsum([len(part) for part in rows])[:-1])
+    _, group = np.unique(np.concatenate([row_keys(part) for part in rows]), return_inverse=True)
+    groups = np.split(group, np.cumsum([len(part) for part in rows])[:-1])
     return [
         (name, SampleKeys.count(group.tolist(), "row {}".format)) for name, group in zip(names, groups, strict=True)
     ]
@@ -55,5 +55,5 @@ def _row_keys(names: Sequence[str], rows: Sequence[NDArray[Any]]) -> list[tuple[
 
 def _norms(features: NDArray[Any]) -> Numbers:
     """The Euclidean norm of every row."""
-    parts = [features[low : low + _BLOCK].astype(np.float64) for low in range(0, len(features), _BLOCK)]
-    return np.concatenate([np.linalg.norm(part, axis=1) for part in parts])
+    blocks = (features[low : low + _BLOCK].astype(np.float64) for low in range(0, len(features), _BLOCK))
+    return np.concatenate([np.linalg.norm(block, axis=1) for block in blocks])

@@ -5,7 +5,7 @@ Tasks are blocks of fixed shape whose results are combined in a fixed order: the
 
 from mallow.engine._exact import DOUBLE, SINGLE, bits_for_squares, round_to, settle, unit_rows
 from mallow.engine._progress import bar, quiet
-from mallow.engine._threads import cores, ordered_map, single_threaded_blas, start
+from mallow.engine._threads import cores, ordered_map, run_now, single_threaded_blas, start
 
 __all__ = [
     "DOUBLE",
@@ -16,6 +16,7 @@ __all__ = [
     "ordered_map",
     "quiet",
     "round_to",
+    "run_now",
     "settle",
     "single_threaded_blas",
     "start",

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import Any, TypeVar
 
-__all__ = ["cores", "ordered_map", "single_threaded_blas", "start"]
+__all__ = ["cores", "ordered_map", "run_now", "single_threaded_blas", "start"]
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -46,6 +46,13 @@ def start(function: Callable[[], Result]) -> Future[Result]:
     pool = ThreadPoolExecutor(1)
     future = pool.submit(function)
     pool.shutdown(wait=False)
+    return future
+
+
+def run_now(function: Callable[[], Result]) -> Future[Result]:
+    """The result of ``function`` like `start`, but computed here and now: for work that needs the memory for itself."""
+    future: Future[Result] = Future()
+    future.set_result(function())
     return future
 
 

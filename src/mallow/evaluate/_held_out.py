@@ -13,12 +13,12 @@ from mallow.inference import (
     Certificate,
     Evidence,
     EvidenceDifference,
-    Learner,
     Units,
     difference_between,
     find_units,
     gather_evidence,
     is_undecided,
+    make_learner,
     subtract_certificates,
 )
 from mallow.samples import Samples
@@ -53,7 +53,7 @@ class HeldOut:
         sets = [self.units.sets[place] for place in (0, names.index(first) + 1, names.index(second) + 1)]
         points = [pair_points(reference, one), pair_points(reference, other)]
         both = [points[0][0], points[0][1], points[1][1]]
-        learner = Learner(self.measure.witness, both, Units(tuple(sets), self.units.keys), self.seed)
+        learner = make_learner(self.measure.witness, both, Units(tuple(sets), self.units.keys), self.seed)
         return difference_between(learner, (1, 2), certificates, self.measure.divergence)
 
 
@@ -66,7 +66,7 @@ def hold_out(measure: Measure, pairs: Pairs, seed: int, *, permutations: int = P
         own = units.pair(place)
         if pair[0] is not references[0]:
             own = _with_keys_of(own, find_units(*pair))
-        learner = Learner(measure.witness, pair_points(*pair), own, seed)
+        learner = make_learner(measure.witness, pair_points(*pair), own, seed)
         evidence = gather_evidence(learner, 1, permutations=permutations, seed=seed)
         return evidence, evidence.certify(measure.divergence, measure.area_scale)
 

@@ -19,6 +19,7 @@ from mallow.theory import Frontier, Masses
 
 __all__ = [
     "Run",
+    "fits_several",
     "generator_for",
     "mean_frontier",
     "pair_points",
@@ -27,7 +28,7 @@ __all__ = [
     "summary_values",
 ]
 
-_AT_ONCE = 2**26  # chosen: numbers of a reference and a system up to which several systems are scored side by side
+_AT_ONCE = 2**26  # chosen: numbers of a reference and a system up to which several tasks run at once
 
 Outcome = TypeVar("Outcome")
 
@@ -80,6 +81,11 @@ def run_repeats(measure: Measure, prepared: Any, repeats: int, seed: int) -> lis
     return runs
 
 
+def fits_several(pairs: Iterable[tuple[Samples, Samples]]) -> bool:
+    """Whether there is memory for several tasks at once, each on a reference and a system."""
+    return max(sum(side.require_features().size for side in pair) for pair in pairs) <= _AT_ONCE
+
+
 def run_systems(
     tasks: Sequence[Callable[[], Outcome]], pairs: Iterable[tuple[Samples, Samples]], *, alone: bool = False
 ) -> list[Outcome]:
@@ -88,9 +94,8 @@ def run_systems(
     They run one by one where there would not be memory for several, or with `alone`, for functions that a user brought and
     that need not be safe on threads.
     """
-    numbers = max(sum(side.require_features().size for side in pair) for pair in pairs)
     with single_threaded_blas():
-        threads = 1 if alone or numbers > _AT_ONCE else min(cores(), len(tasks))
+        threads = 1 if alone or not fits_several(pairs) else min(cores(), len(tasks))
         return list(ordered_map(lambda task: task(), tasks, threads, ahead=1))
 
 

@@ -11,14 +11,14 @@ import numpy as np
 
 from mallow._checks import seed_from, whole
 from mallow.embed import AnyEmbedder, embed_all
-from mallow.engine import settle, single_threaded_blas, start
+from mallow.engine import run_now, settle, single_threaded_blas, start
 from mallow.errors import Caveat, warn_about
 from mallow.evaluate._caveats import bin_caveats, unique_caveats
 from mallow.evaluate._estimate_checks import blindness_caveats, check_estimate
 from mallow.evaluate._held_out import evidence_caveats, hold_out
 from mallow.evaluate._measure import MAUVE_STAR, SUMMARIES, Measure
 from mallow.evaluate._no_answer import refuse_without_answer
-from mallow.evaluate._run import Run, mean_frontier, pair_points, run_repeats, summary_values
+from mallow.evaluate._run import Run, fits_several, mean_frontier, pair_points, run_repeats, summary_values
 from mallow.evaluate._sample_checks import check_samples
 from mallow.evaluate._self_score import self_score
 from mallow.evaluate._signature import Signature, make_signature
@@ -251,9 +251,10 @@ def score_embedded(reference: Samples, model: Samples, *, measure: Measure, repe
     x, y = pair_points(reference, model)
     refuse_without_answer(measure, (x, y))
     pair = {"model": (reference, model)}
+    begin = start if fits_several(pair.values()) else run_now
     with single_threaded_blas():  # three tasks at once, none of which keeps all processors busy
-        evidence_task = start(partial(hold_out, measure, pair, seed))
-        itself = start(partial(self_score, measure, reference, len(y), repeats=repeats, seed=seed))
+        evidence_task = begin(partial(hold_out, measure, pair, seed))
+        itself = begin(partial(self_score, measure, reference, len(y), repeats=repeats, seed=seed))
         caveats = check_samples(pair)["model"]
         prepared = measure.estimator.prepare(x, y)
         masses = run_repeats(measure, prepared, repeats, seed)

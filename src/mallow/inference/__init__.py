@@ -17,7 +17,7 @@ from mallow.inference._published import debiased_estimate, published_interval
 from mallow.inference._sequential import Looks, SequentialTest, fit_sequential_test
 from mallow.inference._space import find_space
 from mallow.inference._units import Units, find_units
-from mallow.inference._witness import Learner, Witness, pooled_masses
+from mallow.inference._witness import Witness, make_learner, pooled_masses
 
 __all__ = [
     "NORMAL",
@@ -26,7 +26,6 @@ __all__ = [
     "Evidence",
     "EvidenceDifference",
     "IdentityTest",
-    "Learner",
     "Looks",
     "SequentialTest",
     "Units",
@@ -41,6 +40,7 @@ __all__ = [
     "gather_evidence",
     "holm",
     "is_undecided",
+    "make_learner",
     "pooled_masses",
     "published_interval",
     "run_identity_test",

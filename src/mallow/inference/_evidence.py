@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from mallow.engine import settle, single_threaded_blas, start
+from mallow.engine import run_now, settle, single_threaded_blas, start
 from mallow.inference._certificate import (
     Certificate,
     certify,
@@ -18,10 +18,10 @@ from mallow.inference._certificate import (
     summary_terms,
     unit_influence,
 )
-from mallow.inference._identity import IdentityTest, run_identity_test
+from mallow.inference._identity import IdentityTest
 from mallow.inference._slopes import NAMES
 from mallow.inference._units import Units
-from mallow.inference._witness import STEP, Learner
+from mallow.inference._witness import AnyLearner
 from mallow.theory import Array, Divergence, Frontier
 
 __all__ = [
@@ -79,17 +79,16 @@ class Evidence:
         return certify(self.reference_scores, self.model_scores, self.units, divergence, scale)
 
 
-def gather_evidence(learner: Learner, system: int, *, permutations: int, seed: int) -> Evidence:
+def gather_evidence(learner: AnyLearner, system: int, *, permutations: int, seed: int) -> Evidence:
     """The evidence about one of the systems of a learner (1 is the first)."""
     units = learner.units.pair(system)
     reference_units, model_units = units.sets
-    with single_threaded_blas():  # both at once; the test on one thread, since the witness keeps the others busy
-        test = start(
-            partial(run_identity_test, learner.space, units, system, permutations=permutations, seed=seed, threads=1)
+    with single_threaded_blas():
+        test = (start if learner.together else run_now)(
+            partial(learner.test, system, permutations=permutations, seed=seed)
         )
         at_p, at_q = learner.scores(system)
-    tolerance = 0.0 if learner.space.columns.dtype == np.float64 else STEP
-    return Evidence(at_p, at_q, reference_units, model_units, units.keys, test.result(), tolerance)
+    return Evidence(at_p, at_q, reference_units, model_units, units.keys, test.result(), learner.tolerance)
 
 
 @dataclass(frozen=True)
@@ -102,7 +101,7 @@ class EvidenceDifference:
 
 
 def difference_between(
-    learner: Learner, systems: tuple[int, int], certificates: tuple[Certificate, Certificate], divergence: Divergence
+    learner: AnyLearner, systems: tuple[int, int], certificates: tuple[Certificate, Certificate], divergence: Divergence
 ) -> EvidenceDifference:
     """Which of two systems of a learner is farther from the reference, unit by unit.
 

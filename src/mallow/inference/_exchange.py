@@ -25,6 +25,7 @@ from mallow.theory import Array
 
 __all__ = ["Exchange", "draw_exchanges", "exchangeable_rows"]
 
+_AT_ONCE = 32  # chosen: permutations that are drawn at once
 _LEFT_OUT = 0.1  # chosen: share of the samples of a side up to which units without counterpart are left out
 
 Flags = NDArray[np.bool_]
@@ -135,12 +136,13 @@ def _draw_signs(
     """Fill in random signs below the observed ones; the logarithm of the number of ways."""
     permutations = len(signs) - 1
     flipped = np.flatnonzero((counts.equal | lonely)[unit])
-    signs[1:, flipped] *= _coins(permutations, len(flipped), rng)
+    _flip(signs[1:], flipped, rng)
     log_count = len(flipped) * math.log(2.0)
     whole = counts.alone & ~lonely
     for size in np.unique((counts.of_p + counts.of_q)[whole]):
         members = np.flatnonzero((whole & (counts.of_p + counts.of_q == size))[unit])
-        signs[1:, members] = rng.permuted(signs[1:, members], axis=1)
+        for low in range(1, len(signs), _AT_ONCE):
+            signs[low : low + _AT_ONCE, members] = rng.permuted(signs[low : low + _AT_ONCE, members], axis=1)
         log_count += _log_ways(len(members), int((signs[0, members] > 0).sum()))
     kinds = {(int(counts.of_p[u]), int(counts.of_q[u])) for u in np.unique(unit[single])}
     for a, b in sorted(kinds):
@@ -152,10 +154,12 @@ def _draw_signs(
     return log_count
 
 
-def _coins(rows: int, columns: int, rng: np.random.Generator) -> NDArray[np.float32]:
-    """Signs of fair coins."""
-    bits = np.unpackbits(np.frombuffer(rng.bytes(-(-rows * columns // 8)), np.uint8), count=rows * columns)
-    return (1.0 - 2.0 * bits.astype(np.float32)).reshape(rows, columns).astype(np.float32)
+def _flip(signs: NDArray[np.float32], columns: Indices, rng: np.random.Generator) -> None:
+    """Multiply the signs in some columns by those of fair coins; a few rows at a time, since there may be many columns."""
+    count = signs.shape[0] * len(columns)
+    bits = np.unpackbits(np.frombuffer(rng.bytes(-(-count // 8)), np.uint8), count=count).reshape(len(signs), -1)
+    for low in range(0, len(signs), _AT_ONCE):
+        signs[low : low + _AT_ONCE, columns] *= 1.0 - 2.0 * bits[low : low + _AT_ONCE].astype(np.float32)
 
 
 def _log_ways(total: int, chosen: int) -> float:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mallow.inference._units import Indices, Keys
 from mallow.theory import Array
 
-__all__ = ["Folds", "deal_folds"]
+__all__ = ["Folds", "deal_folds", "scatter"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,13 +75,13 @@ def deal_folds(
         kinds.reverse()
     fold = np.zeros((assignments, len(keys)), np.int64)
     for number in range(assignments):
-        shuffled = _scatter(keys ^ _scatter(np.array([seed % 2**63], np.uint64), 0)[0], number)
+        shuffled = scatter(keys ^ scatter(np.array([seed % 2**63], np.uint64), 0)[0], number)
         order = np.concatenate([kind[np.argsort(shuffled[kind], kind="stable")] for kind in kinds])
         fold[number, order] = np.arange(len(order)) % folds
     return Folds(fold[:, unit], folds)
 
 
-def _scatter(keys: Keys, step: int) -> Keys:
+def scatter(keys: Keys, step: int) -> Keys:
     """Keys scattered over all 64-bit numbers (the finaliser of splitmix64)."""
     with np.errstate(over="ignore"):
         z = keys + np.uint64((step + 1) * 0x9E3779B97F4A7C15 % 2**64)

@@ -25,9 +25,9 @@ from mallow.inference._space import Space
 from mallow.inference._units import Indices, Units
 from mallow.theory import Array
 
-__all__ = ["IdentityTest", "run_identity_test"]
+__all__ = ["STRENGTHS", "IdentityTest", "bin_form", "judge_statistics", "run_identity_test"]
 
-_STRENGTHS = (0.001, 0.01, 0.1, 1.0)  # of the regularisation of means, in units of the mean variance
+STRENGTHS = (0.001, 0.01, 0.1, 1.0)  # of the regularisation of means, in units of the mean variance
 _FLOOR = 0.01  # the same for squares; chosen
 _TIE = 1e-9  # chosen: rounding must not make a permutation that equals the observed one smaller
 _LEAST = 1e-16  # the smallest p-value that the tail approximation gives
@@ -72,6 +72,12 @@ def run_identity_test(
     exchange = draw_exchanges(unit, is_reference, permutations, np.random.default_rng([seed, 2]))
     with single_threaded_blas():
         groups = _quadratic_forms(space, rows, exchange, threads or cores())
+    return judge_statistics(groups, exchange)
+
+
+def judge_statistics(groups: dict[str, Array], exchange: Exchange) -> IdentityTest:
+    """The test by several statistics, each (1 + permutations,) with the observed value first."""
+    permutations = len(exchange.signs) - 1
     # Cube roots of quadratic forms are nearly normal (Wilson and Hilferty), so that each counts in its tail alike.
     roots = np.cbrt(np.stack(list(groups.values()), axis=1))  # (1 + permutations, statistics); the observed first
     p_value = share_as_large(roots)
@@ -122,12 +128,12 @@ def _quadratic_forms(space: Space, rows: Indices, exchange: Exchange, threads: i
         forms["variances by column"] = means**2 @ _inverse(variances, _FLOOR)
         forms["total variance"] = means.sum(axis=1) ** 2
     means, variances = _differences(space.points, rows, exchange, threads)
-    for strength in _STRENGTHS:
+    for strength in STRENGTHS:
         forms[f"means, strength {strength:g}"] = means**2 @ _inverse(variances, strength)
     if exchange.exact:
         for partitions in space.bins:
             bins = int(partitions.max()) + 1
-            forms[f"{bins} bins"] = _bin_form(partitions[:, rows], bins, exchange, threads)
+            forms[f"{bins} bins"] = bin_form(partitions[:, rows], bins, exchange, threads)
     return forms
 
 
@@ -173,7 +179,7 @@ def _sum_atoms(atoms: sparse.csr_array, values: Values, *, squares: bool) -> Val
     return each
 
 
-def _bin_form(partitions: Indices, bins: int, exchange: Exchange, threads: int) -> Array:
+def bin_form(partitions: Indices, bins: int, exchange: Exchange, threads: int) -> Array:
     """Σ (difference of the shares of a bin)²/(its size), over the bins of all partitions (partitions, rows)."""
     member = membership(partitions, bins)
     each = (exchange.atoms @ member).T.tocsr()

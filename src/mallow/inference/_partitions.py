@@ -12,14 +12,14 @@ from mallow.inference._blocks import ROWS, Values
 from mallow.inference._units import Indices
 from mallow.theory import Array
 
-__all__ = ["find_partitions", "membership"]
+__all__ = ["AXES", "PARTITIONS", "find_centres", "find_partitions", "label_points", "leading_axes", "membership"]
 
 _VARIANCE = 0.9  # share of the variance in which bins are made, as published,
-_AXES = 32  # on so many axes at most; chosen: more take time and change little
+AXES = 32  # on so many axes at most; chosen: more take time and change little
 _MOST_BINS = 200  # chosen: more take time
 _FITTING_UNITS = 1000  # that move the centres; chosen: all samples get a bin
 _ROUNDS = 3  # of k-means; chosen: bins need not be the best ones
-_PARTITIONS = 8  # of each number of bins; chosen: several poor ones see more than one good one, and depend less on luck
+PARTITIONS = 8  # of each number of bins; chosen: several poor ones see more than one good one, and depend less on luck
 
 
 def find_partitions(points: Values, variances: Array, unit: Indices, pair: int, seed: int) -> tuple[Indices, ...]:
@@ -35,22 +35,33 @@ def find_partitions(points: Values, variances: Array, unit: Indices, pair: int, 
     pair : int
         How many distinct samples two sides have together. The bins follow it, not the number of systems.
     """
-    share = np.cumsum(variances) / max(float(variances.sum()), np.finfo(float).tiny)
-    leading = np.ascontiguousarray(points[:, : min(int(np.searchsorted(share, _VARIANCE)) + 1, _AXES)])
+    leading = np.ascontiguousarray(points[:, : leading_axes(variances, float(variances.sum()))])
+    every = find_centres(leading, unit, pair, seed)
+    labels = list(ordered_map(lambda own: label_points(leading, own), every, cores()))
+    return tuple(np.stack(labels[low : low + PARTITIONS]) for low in range(0, len(labels), PARTITIONS))
+
+
+def leading_axes(variances: Array, total: float) -> int:
+    """How many axes bins are made on, from the largest variances along axes and the sum of all."""
+    share = np.cumsum(variances) / max(total, np.finfo(float).tiny)
+    return min(int(np.searchsorted(share, _VARIANCE)) + 1, AXES)
+
+
+def find_centres(points: Values, unit: Indices, pair: int, seed: int) -> list[Values]:
+    """The centres of all partitions, those with few bins first, `PARTITIONS` with each number of bins."""
     # A few dozen samples per bin see broad shifts, twenty see narrow ones.
     counts = sorted({max(2, min(count, pair)) for count in (round(math.sqrt(pair) / 2), min(pair // 20, _MOST_BINS))})
-    tasks = [(place, count, times) for place, count in enumerate(counts) for times in range(_PARTITIONS)]
+    tasks = [(place, count, times) for place, count in enumerate(counts) for times in range(PARTITIONS)]
 
-    def task(one: tuple[int, int, int]) -> Indices:
+    def task(one: tuple[int, int, int]) -> Values:
         place, count, times = one
-        return _cluster(leading, unit, count, np.random.default_rng([seed, 1, place, times]))
+        return _cluster(points, unit, count, np.random.default_rng([seed, 1, place, times]))
 
-    labels = list(ordered_map(task, tasks, cores()))
-    return tuple(np.stack(labels[low : low + _PARTITIONS]) for low in range(0, len(labels), _PARTITIONS))
+    return list(ordered_map(task, tasks, cores()))
 
 
-def _cluster(points: Values, unit: Indices, count: int, rng: np.random.Generator) -> Indices:
-    """The bin of each point. Centres start at samples of random units, so that copies of a sample change nothing."""
+def _cluster(points: Values, unit: Indices, count: int, rng: np.random.Generator) -> Values:
+    """Centres of bins. They start at samples of random units, so that copies of a sample change nothing."""
     starts = np.flatnonzero(np.diff(unit, prepend=-1))
     sizes = np.diff(starts, append=len(unit))
     order = rng.permutation(len(starts))
@@ -60,14 +71,14 @@ def _cluster(points: Values, unit: Indices, count: int, rng: np.random.Generator
     chosen[order[:_FITTING_UNITS]] = True
     some = points if chosen.all() else points[chosen[unit]]
     for _ in range(_ROUNDS):
-        labels = _nearest(some, centres)
+        labels = label_points(some, centres)
         members = np.bincount(labels, minlength=count)[:, None]
         sums = membership(labels[None], count).T @ some
         centres = np.where(members > 0, sums / np.maximum(members, 1), centres).astype(points.dtype)
-    return _nearest(points, centres)
+    return centres
 
 
-def _nearest(points: Values, centres: Values) -> Indices:
+def label_points(points: Values, centres: Values) -> Indices:
     """The nearest centre of each point."""
     table, half = np.ascontiguousarray(centres.T), np.einsum("ij,ij->i", centres, centres) / 2.0
     labels = np.empty(len(points), np.int64)

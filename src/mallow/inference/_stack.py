@@ -12,8 +12,9 @@ from mallow.inference._folds import Folds
 from mallow.inference._units import Indices
 from mallow.theory import Array
 
-__all__ = ["stack_gain", "stack_views"]
+__all__ = ["STEP", "round_scores", "stack_gain", "stack_views", "stack_weights"]
 
+STEP = 2.0**-10  # of held-out scores; chosen: far above what processors round differently, far below what matters
 _GATE = 0.5  # chosen: standard errors of the inner gain below which nothing counts as learned; one more, and all does
 _RIDGE = 1.0  # chosen: in units of one unit of samples
 _SAME = 1e-9  # chosen: spread of a view, relative to its values, up to which it says the same of all samples
@@ -45,31 +46,58 @@ def stack_views(
     folds : Folds
     """
     scores = np.zeros(len(fold))
-    rows = [np.flatnonzero(fold == number) for number in range(folds.count)]
-    for k, test in enumerate(rows):
-        others = [number for number in range(folds.count) if number != k]
-        train = np.concatenate([rows[other] for other in others])
-        rules = {other: views[:, folds.pair_without[other, k]] for other in others}
-        inner = np.concatenate([rules[other][:, rows[other]] for other in others], axis=1).astype(np.float64)
-        spread = inner.std(axis=1)
-        spread[spread <= _SAME * np.abs(inner).max(axis=1)] = np.inf
-        inner /= spread[:, None]
-        share = _half_on_each_side(weight[train], is_reference[train])
-        units = np.count_nonzero(np.bincount(unit[train]))
-        weights = calibrate_scores(inner, is_reference[train], share, ridge=_RIDGE / units)
-        gain = stack_gain(weights @ inner, is_reference[train], share, unit[train])
-        trust = min(1.0, max(0.0, gain - _GATE))  # no jump, at which seeds would differ
-        if trust > 0.0:
-            factor = trust * weights / spread
+    for k in range(folds.count):
+        factor = stack_weights(views, k, fold, folds, is_reference=is_reference, weight=weight, unit=unit)
+        if factor.any():
+            test = np.flatnonzero(fold == k)
+            others = [number for number in range(folds.count) if number != k]
             first, rest = factor[: len(judged)], factor[len(judged) :]
             scores[test] = first @ judged[:, test]
-            scores[test] += sum(rest @ rules[other][len(judged) :, test] for other in others) / len(others)
+            rules = [views[len(judged) :, folds.pair_without[other, k]] for other in others]
+            scores[test] += sum(rest @ own[:, test] for own in rules) / len(others)
     return scores
+
+
+def stack_weights(
+    views: Values,
+    k: int,
+    fold: Indices,
+    folds: Folds,
+    *,
+    is_reference: NDArray[np.bool_],
+    weight: Array,
+    unit: Indices,
+) -> Array:
+    """The weights of the views for fold k, (views,), fitted on the rows of the other folds; 0 where nothing was learned.
+
+    Parameters are those of `stack_views`.
+    """
+    rows = {other: np.flatnonzero(fold == other) for other in range(folds.count) if other != k}
+    train = np.concatenate(list(rows.values()))
+    parts = [views[:, folds.pair_without[other, k], own] for other, own in rows.items()]
+    inner = np.concatenate(parts, axis=1).astype(np.float64)
+    spread = inner.std(axis=1)
+    spread[spread <= _SAME * np.abs(inner).max(axis=1)] = np.inf
+    inner /= spread[:, None]
+    share = _half_on_each_side(weight[train], is_reference[train])
+    units = np.count_nonzero(np.bincount(unit[train]))
+    weights = calibrate_scores(inner, is_reference[train], share, ridge=_RIDGE / units)
+    gain = stack_gain(weights @ inner, is_reference[train], share, unit[train])
+    trust = min(1.0, max(0.0, gain - _GATE))  # no jump, at which seeds would differ
+    factor: Array = trust * weights / spread
+    return factor
 
 
 def _half_on_each_side(weight: Array, is_reference: NDArray[np.bool_]) -> Array:
     halved: Array = weight / (2.0 * np.where(is_reference, weight[is_reference].sum(), weight[~is_reference].sum()))
     return halved
+
+
+def round_scores(h: Array, units: int) -> Array:
+    """Scores as multiples of 2⁻¹⁰, none beyond the logarithm of the number of units."""
+    limit = np.log(units)
+    rounded: Array = np.rint(np.clip(h, -limit, limit) / STEP) * STEP
+    return rounded
 
 
 def stack_gain(h: Array, is_reference: NDArray[np.bool_], weight: Array, unit: Indices) -> float:

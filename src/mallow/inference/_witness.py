@@ -28,20 +28,24 @@ from mallow.errors import InputError
 from mallow.estimate import Features, checked_pair
 from mallow.inference._fold_views import View, score_by_folds
 from mallow.inference._folds import deal_folds
+from mallow.inference._identity import IdentityTest, run_identity_test
 from mallow.inference._leave_out import LeaveUnitOut
+from mallow.inference._many import ManyLearner
 from mallow.inference._pooled import Pooled
 from mallow.inference._space import Space, find_space
-from mallow.inference._stack import stack_views
+from mallow.inference._stack import STEP, round_scores, stack_views
 from mallow.inference._unit_views import RADIUS, ClosedForms, score_by_units
 from mallow.inference._units import Units, find_units
 from mallow.samples import Samples
 from mallow.theory import Array, Masses
 
-__all__ = ["STEP", "Learner", "Witness", "pooled_masses"]
+__all__ = ["AnyLearner", "Witness", "make_learner", "pooled_masses"]
+
 
 _STRENGTHS = (0.001, 0.01, 0.1, 1.0)  # chosen: on text and Gaussians each of them is the best somewhere
 _ASSIGNMENTS = ((8000, 16), (math.inf, 8))  # chosen: up to so many samples, so many assignments
-STEP = 2.0**-10  # of held-out scores; chosen: far above what processors round differently, far below what matters
+_MANY_ROWS = 2**15  # chosen: beyond so many samples, and so many units, rules are learned without a fold, not a unit
+_MANY_UNITS = 2**13
 _NUMBERS = 2**25  # chosen: numbers held at once, 256 MB
 
 
@@ -112,7 +116,7 @@ class Witness:
         """Learn once, with row i of equally long samples as one unit."""
         x, y = prepared
         units = find_units(Samples.trusted(features=x), Samples.trusted(features=y))
-        at_x, at_y = Learner(self, [x, y], units, seed_from(rng)).scores(1)
+        at_x, at_y = make_learner(self, [x, y], units, seed_from(rng)).scores(1)
         return pooled_masses(at_x, at_y)
 
 
@@ -121,8 +125,16 @@ def pooled_masses(at_p: Array, at_q: Array) -> Masses:
     return Masses.from_log_ratio(at_p, at_q, pooled=True)
 
 
+def make_learner(witness: Witness, sets: Sequence[Features], units: Units, seed: int) -> AnyLearner:
+    """The reference and its systems, ready for witnesses; many samples are learned from in another way."""
+    many = sum(len(rows) for rows in sets) > _MANY_ROWS and units.count >= _MANY_UNITS and not witness.views
+    return (ManyLearner if many else Learner)(witness, sets, units, seed)
+
+
 class Learner:
     """The reference and its systems, ready for witnesses of any pair: coordinates, bins and folds are shared."""
+
+    together = True  # whether its test and its scores may be computed at the same time
 
     def __init__(self, witness: Witness, sets: Sequence[Features], units: Units, seed: int) -> None:
         self.witness, self.sets, self.units = witness, sets, units
@@ -139,9 +151,18 @@ class Learner:
         pooled = self._pool(systems)
         total = np.zeros(len(self.space.unit))
         if min(pooled.units_of_sides) >= self.witness.folds:
-            limit = math.log(sum(pooled.units_of_sides))
-            total[pooled.rows] = np.rint(np.clip(self._learn(pooled), -limit, limit) / STEP) * STEP
+            total[pooled.rows] = round_scores(self._learn(pooled), sum(pooled.units_of_sides))
         return tuple(total[self.space.places[place]] for place in (0, *systems))
+
+    def test(self, system: int, *, permutations: int, seed: int) -> IdentityTest:
+        """The test of identity of the reference and one system; on one thread, since the witness keeps others busy."""
+        units = self.units.pair(system)
+        return run_identity_test(self.space, units, system, permutations=permutations, seed=seed, threads=1)
+
+    @property
+    def tolerance(self) -> float:
+        """By how much a score may differ on another processor."""
+        return 0.0 if self.space.columns.dtype == np.float64 else STEP
 
     def _pool(self, systems: Sequence[int]) -> Pooled:
         weight = np.zeros(len(self.space.unit))
@@ -187,3 +208,6 @@ class Learner:
     def _leave_out(self) -> Future[LeaveUnitOut]:
         """Corrections for the own unit, made once for all pairs."""
         return start(partial(LeaveUnitOut, self.space, (*self.witness.strengths, RADIUS)))
+
+
+AnyLearner = Learner | ManyLearner

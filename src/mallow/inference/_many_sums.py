@@ -1,0 +1,183 @@
+"""Exact sums over the rows of each fold: counts, sums, squares and products of columns. They add up in any order."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mallow.engine import cores, ordered_map, single_threaded_blas
+from mallow.estimate import Features
+from mallow.inference._coarse import LEVELS, ROWS, CoarseGrid
+from mallow.inference._units import Indices
+from mallow.theory import Array
+
+__all__ = ["FoldSums", "sum_folds"]
+
+_EXACT = 1e-26  # chosen: of the squared error of a solution; what is left is rounding
+_PART = 256  # chosen: rows of a table that are multiplied at once
+_STEPS = 200  # chosen: far more than it takes
+
+
+@dataclass(frozen=True, eq=False)
+class FoldSums:
+    """Sums over the rows of each fold and set, of the integers of a `CoarseGrid`.
+
+    Attributes
+    ----------
+    counts : array (folds, sets)
+        Rows.
+    units : array (folds, sets)
+        Units.
+    sums, squares : array (folds, sets, d)
+        Of the integers, and of their squares.
+    products : array (folds, d, d)
+        Of all pairs of columns, over the rows of all sets.
+    lengths : tuple of float64 arrays
+        For each set, the sum of squares of each row.
+    """
+
+    counts: Array
+    units: Array
+    sums: Array
+    squares: Array
+    products: NDArray[Any]
+    lengths: tuple[Array, ...]
+
+    @cached_property
+    def metrics(self) -> Metrics:
+        """Inverses of the covariance of all rows, regularised."""
+        return Metrics(self)
+
+    def total_covariance(self) -> Array:
+        """The covariance of all rows, (d, d)."""
+        size = float(self.counts.sum())
+        mean = self.sums.sum(axis=(0, 1)) / size
+        table: Array = self.products[0].astype(np.float64)
+        for own in self.products[1:]:
+            table += own
+        table /= size
+        for low in range(0, len(table), ROWS):  # in parts: no second table
+            table[low : low + ROWS] -= np.outer(mean[low : low + ROWS], mean)
+        return table
+
+
+class Metrics:
+    """(C + ridge)⁻¹ for several ridges, with the covariance C of all rows or of those of some folds.
+
+    With many rows, covariances of most folds differ little from that of all: one factor of the latter, as a preconditioner,
+    solves for all of them in a few steps.
+    """
+
+    def __init__(self, sums: FoldSums) -> None:
+        self._sums = sums
+        self.covariance = sums.total_covariance()
+        self._floor = max(float(np.trace(self.covariance)) / len(self.covariance), np.finfo(float).tiny)
+
+    def root(self, strength: float) -> Array:
+        """L with L Lᵀ = C + strength · mean variance, C of all rows; lower triangular. It is not kept: it is large."""
+        import scipy.linalg
+
+        table = self.covariance.copy(order="F")
+        table[np.diag_indices(len(table))] += strength * self._floor
+        root: Array = scipy.linalg.cholesky(table, lower=True, overwrite_a=True, check_finite=False)
+        return root
+
+    def solve(self, targets: Array, kept: Array, strength: float) -> Array:
+        """(C + strength · mean variance)⁻¹ of each column of `targets` (d, columns), C of its folds ``kept`` (columns, folds)."""
+        import scipy.linalg
+
+        sizes = kept @ self._sums.counts.sum(axis=1)  # (columns,)
+        means = (kept @ self._sums.sums.sum(axis=1) / sizes[:, None]).T  # (d, columns)
+        shares = (kept / sizes[:, None]).T  # (folds, columns)
+        root = self.root(strength)
+
+        def multiply(values: Array) -> Array:
+            total: Array = strength * self._floor * values - means * np.einsum("ij,ij->j", means, values)
+            scaled = values[None] * shares[:, None]  # (folds, d, columns)
+
+            def rows(low: int) -> None:
+                for own, part in zip(self._sums.products, scaled, strict=True):
+                    total[low : low + _PART] += own[low : low + _PART].astype(np.float64) @ part
+
+            for _ in ordered_map(rows, range(0, len(total), _PART), cores()):
+                pass
+            return total
+
+        def precondition(values: Array) -> Array:
+            solved: Array = scipy.linalg.cho_solve((root, True), values, check_finite=False)
+            return solved
+
+        return _conjugate_gradients(multiply, precondition, targets)
+
+
+def _conjugate_gradients(
+    multiply: Callable[[Array], Array], precondition: Callable[[Array], Array], targets: Array
+) -> Array:
+    """The solutions of positive definite systems, one for each column of the targets."""
+    solution = np.zeros_like(targets)
+    rest = targets.copy()
+    direction = near = precondition(rest)
+    energy = np.einsum("ij,ij->j", rest, near)
+    enough = _EXACT * energy
+    for _ in range(_STEPS):
+        product = multiply(direction)
+        curvature = np.einsum("ij,ij->j", direction, product)
+        open_ = (energy > enough) & (curvature > 0)
+        if not open_.any():
+            break
+        size = np.where(open_, energy / np.where(open_, curvature, 1.0), 0.0)
+        solution += size * direction
+        rest -= size * product
+        near = precondition(rest)
+        before, energy = energy, np.einsum("ij,ij->j", rest, near)
+        direction = near + direction * np.where(open_, energy / np.where(before > 0, before, 1.0), 0.0)
+    return solution
+
+
+def sum_folds(
+    sets: Sequence[Features], folds: Sequence[Indices], units: Sequence[Indices], count: int, grid: CoarseGrid
+) -> FoldSums:
+    """The sums over the rows of some sets, whose folds and units are known. All of them are integers, and exact."""
+    width = sets[0].shape[1]
+    sums, squares = np.zeros((2, count, len(sets), width))
+    # Integers of 32 bits take half the memory, and hold the sums of 2^17 rows.
+    small = max(int(np.bincount(np.concatenate(list(folds))).max()), 1) * LEVELS**2 < 2**31
+    products = np.zeros((count, width, width), np.int32 if small else np.float64)
+    lengths = tuple(np.empty(len(rows)) for rows in sets)
+    locks = [threading.Lock() for _ in range(count)]
+
+    def add(task: tuple[int, int, Indices]) -> None:
+        place, fold, rows = task
+        integers = grid.integers(sets[place][rows])
+        table = integers.T @ integers  # of 1,024 rows at most: exact in float32
+        square = np.square(integers)
+        lengths[place][rows] = square.sum(axis=1, dtype=np.float64)
+        column, own = integers.sum(axis=0), square.sum(axis=0)
+        with locks[fold]:
+            np.add(products[fold], table, out=products[fold], casting="unsafe")  # both are integers
+            sums[fold, place] += column
+            squares[fold, place] += own
+
+    with single_threaded_blas():
+        for _ in ordered_map(add, _blocks(folds, count), cores()):
+            pass
+    counts = np.stack([np.bincount(own, minlength=count) for own in folds], axis=1).astype(np.float64)
+    firsts = [np.unique(own, return_index=True)[1] for own in units]
+    of_units = [np.bincount(own[first], minlength=count) for own, first in zip(folds, firsts, strict=True)]
+    return FoldSums(counts, np.stack(of_units, axis=1).astype(np.float64), sums, squares, products, lengths)
+
+
+def _blocks(folds: Sequence[Indices], count: int) -> Iterator[tuple[int, int, Indices]]:
+    """Blocks of rows of one set and one fold; neighbours are of different folds, so that threads do not wait."""
+    members = [[np.flatnonzero(own == fold) for fold in range(count)] for own in folds]
+    for place, own in enumerate(members):
+        for low in range(0, max(len(rows) for rows in own), ROWS):
+            for fold, rows in enumerate(own):
+                if low < len(rows):
+                    yield place, fold, rows[low : low + ROWS]
