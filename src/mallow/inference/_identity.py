@@ -33,6 +33,7 @@ _TIE = 1e-9  # chosen: rounding must not make a permutation that equals the obse
 _LEAST = 1e-16  # the smallest p-value that the tail approximation gives
 _DIGITS = 4  # of a p-value by the tail, an approximation
 _PERMUTATIONS = 128  # chosen: per task
+_FEW_PERMUTATIONS = 32  # chosen: per task with sparse arrays, which are as fast with few and need less memory
 
 
 @dataclass(frozen=True)
@@ -186,11 +187,11 @@ def bin_form(partitions: Indices, bins: int, exchange: Exchange, threads: int) -
     constant, one_over_size = exchange.constant @ member, 1.0 / np.maximum(member.sum(axis=0), 1.0)
 
     def task(low: int) -> Array:
-        shares = (each @ exchange.signs[low : low + _PERMUTATIONS].T.astype(np.float64)).T + constant
+        shares = (each @ exchange.signs[low : low + _FEW_PERMUTATIONS].T.astype(np.float64)).T + constant
         form: Array = shares**2 @ one_over_size
         return form
 
-    return np.concatenate(list(ordered_map(task, range(0, len(exchange.signs), _PERMUTATIONS), threads)))
+    return np.concatenate(list(ordered_map(task, range(0, len(exchange.signs), _FEW_PERMUTATIONS), threads)))
 
 
 def _inverse(variances: Array, strength: float) -> Array:

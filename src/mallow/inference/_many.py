@@ -117,7 +117,7 @@ class ManyLearner:
         axes = _leading(self._sums.metrics.covariance)
         points = np.concatenate([self._integers(place, rows) @ axes for place, rows in enumerate(sample)])
         unit = np.concatenate([self._rank[place][rows] for place, rows in enumerate(sample)])
-        order = np.argsort(unit, kind="stable")
+        order = np.lexsort((points[:, 0], unit))  # within a unit by values, so that sides play no part
         pair = len(self.sets[0]) + max(len(rows) for rows in self.sets[1:])
         centres = find_centres(points[order], unit[order], pair, self._seed)
         labels = [[np.empty(len(rows), np.uint8) for rows in self.sets] for _ in centres]

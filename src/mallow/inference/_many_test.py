@@ -20,7 +20,7 @@ from mallow.theory import Array
 
 __all__ = ["run_test_of_many"]
 
-_ATOMS = 2048  # chosen: atoms per product: sums of squares over 16 stay exact in float32
+_ATOMS = 512  # chosen: atoms per product; up to 4,096, sums of squares over 16 are exact in float32
 _SQUARES = 16.0  # squares are rounded to multiples of it
 _FLOOR = 0.01  # regularisation of squares, in units of their mean variance; as in `_identity.py`
 
@@ -62,8 +62,7 @@ def run_test_of_many(
         return values
 
     with single_threaded_blas():
-        means, squares = _exchanged_means(exchange, read, sets[0].shape[1])
-        forms = _forms(exchange, means, squares, sums)
+        forms = _forms(exchange, *_exchanged_means(exchange, read, sets[0].shape[1]), sums)
         if exchange.exact:
             every = [np.concatenate([one[0], one[1]])[kept].astype(np.int64) for one in labels]
             for low in range(0, len(every), PARTITIONS):

@@ -94,7 +94,8 @@ def find_units(reference: Samples, *systems: Samples) -> Units:
     for samples, units in zip(every, sets, strict=True):
         new = ~known[units]
         if new.any():
-            rows = samples.require_features()[new]
+            rows = samples.require_features()
+            rows = rows if new.all() else rows[new]  # a copy only where it has to be
             np.add.at(keys, units[new], row_keys(rows if rows.ndim == 2 else rows[:, None]))
             known[units] = True
     return Units(sets, keys)
