@@ -23,6 +23,7 @@ from mallow.embed import embed_samples, find_embedder
 from mallow.estimate import Quantize
 from mallow.generate import NGram, generate
 from mallow.inference import (
+    AnyLearner,
     Certificate,
     Evidence,
     IdentityTest,
@@ -126,13 +127,13 @@ def shared_rows(*sets: Samples) -> list[np.ndarray]:
 # What is measured
 
 
-def learn(reference: Samples, *systems: Samples, seed: int, witness: Witness | None = None) -> make_learner:
+def learn(reference: Samples, *systems: Samples, seed: int, witness: Witness | None = None) -> AnyLearner:
     """A learner with the defaults of the library."""
     units = find_units(reference, *systems)
     return make_learner(witness or Witness(), [each.features for each in (reference, *systems)], units, seed)
 
 
-def evidence_of(learner: make_learner, system: int, *, seed: int) -> tuple[Evidence, Certificate]:
+def evidence_of(learner: AnyLearner, system: int, *, seed: int) -> tuple[Evidence, Certificate]:
     """The test and the certificate for one system."""
     evidence = gather_evidence(learner, system, permutations=PERMUTATIONS, seed=seed)
     return evidence, evidence.certify(KL, SCALE)

@@ -12,7 +12,7 @@ from mallow.inference import _many_test as many_test
 from mallow.inference._coarse import CoarseGrid, find_coarse_grid
 from mallow.inference._exchange import draw_exchanges
 from mallow.inference._many import ManyLearner
-from mallow.inference._many_sums import sum_folds
+from mallow.inference._many_sums import Metrics, sum_folds
 from mallow.inference._witness import Learner
 from mallow.theory import KL
 
@@ -173,7 +173,7 @@ def test_metrics_of_folds_solve_their_equations():
     kept = np.array([[1.0, 1, 1, 0, 0], [0, 1, 0, 1, 1]])
     floor = np.cov(rows.T, bias=True).trace() / 7
     for strength in (0.001, 1.0):
-        solved = sums.metrics.solve(targets, kept, strength)
+        solved = Metrics(sums).solve(targets, kept, strength)
         for column, own in enumerate(kept):
             covariance = np.cov(rows[own[fold] == 1].T, bias=True) + strength * floor * np.eye(7)
             assert solved[:, column] == approx(np.linalg.solve(covariance, targets[:, column]), rel=1e-9)

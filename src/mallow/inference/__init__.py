@@ -17,11 +17,12 @@ from mallow.inference._published import debiased_estimate, published_interval
 from mallow.inference._sequential import Looks, SequentialTest, fit_sequential_test
 from mallow.inference._space import find_space
 from mallow.inference._units import Units, find_units
-from mallow.inference._witness import Witness, make_learner, pooled_masses
+from mallow.inference._witness import AnyLearner, Witness, make_learner, pooled_masses
 
 __all__ = [
     "NORMAL",
     "ONE_SIDED",
+    "AnyLearner",
     "Certificate",
     "Evidence",
     "EvidenceDifference",

@@ -20,7 +20,7 @@ from mallow.inference._blocks import Values
 from mallow.inference._coarse import ROWS, find_coarse_grid
 from mallow.inference._folds import Folds, deal_folds, scatter
 from mallow.inference._many_rules import Rules, learn_rules
-from mallow.inference._many_sums import FoldSums, sum_folds
+from mallow.inference._many_sums import FoldSums, Metrics, sum_folds
 from mallow.inference._many_test import run_test_of_many
 from mallow.inference._partitions import AXES, PARTITIONS, find_centres, label_points, leading_axes
 from mallow.inference._stack import round_scores, stack_weights
@@ -35,7 +35,7 @@ __all__ = ["ManyLearner"]
 
 _GRID_ROWS = 2**12  # chosen: rows that the grid and the bins are made from
 _STACK_ROWS = 2**16  # chosen: rows that the weights of the views are fitted on
-_TEST_UNITS = 2**15  # chosen: units whose sides are exchanged in the test; all would take memory for 500 signs each
+_TEST_UNITS = 2**14  # chosen: units whose sides are exchanged in the test; all would take memory for 500 signs each
 _AXIS_BITS = 12  # to which axes are rounded: processors that differ in their last digits give the same bins
 
 
@@ -60,6 +60,7 @@ class ManyLearner:
         sample = self._first_rows(_GRID_ROWS)
         self._grid = find_coarse_grid(sets, sample)
         self._sums: FoldSums = sum_folds(sets, self._fold, units.sets, witness.folds, self._grid)
+        self._metrics = Metrics(self._sums)
         self._labels, self._partitions = self._find_bins(sample) if witness.bins else ([], 0)
 
     def scores(self, *systems: int) -> tuple[Array, ...]:
@@ -89,7 +90,7 @@ class ManyLearner:
             rows,
             [self._rank[0][rows[0]], self._rank[system][rows[1]]],
             self._grid,
-            self._sums,
+            self._metrics,
             [[own[0][rows[0]], own[system][rows[1]]] for own in self._labels],
             permutations=permutations,
             seed=seed,
@@ -114,7 +115,7 @@ class ManyLearner:
 
     def _find_bins(self, sample: Sequence[Indices]) -> tuple[list[list[NDArray[np.uint8]]], int]:
         """For each partition, the bins of the rows of each set; and how many partitions have few bins."""
-        axes = _leading(self._sums.metrics.covariance)
+        axes = _leading(self._metrics.covariance)
         points = np.concatenate([self._integers(place, rows) @ axes for place, rows in enumerate(sample)])
         unit = np.concatenate([self._rank[place][rows] for place, rows in enumerate(sample)])
         order = np.lexsort((points[:, 0], unit))  # within a unit by values, so that sides play no part
@@ -143,6 +144,7 @@ class ManyLearner:
         )
         return learn_rules(
             self._sums,
+            self._metrics,
             self._folds,
             systems,
             strengths=witness.strengths,

@@ -10,7 +10,7 @@ import numpy as np
 from mallow.engine import cores, ordered_map, single_threaded_blas
 from mallow.inference._blocks import Values
 from mallow.inference._folds import Folds
-from mallow.inference._many_sums import FoldSums
+from mallow.inference._many_sums import FoldSums, Metrics
 from mallow.inference._unit_views import PRIOR_SHARE, discriminant, shrink_variances
 from mallow.inference._units import Indices
 from mallow.theory import Array
@@ -62,6 +62,7 @@ class Rules:
 
 def learn_rules(
     sums: FoldSums,
+    metrics: Metrics,
     folds: Folds,
     systems: Sequence[int],
     *,
@@ -74,7 +75,7 @@ def learn_rules(
 
     Parameters
     ----------
-    sums : FoldSums
+    sums, metrics : FoldSums, Metrics
     systems : sequence of int
         The sets that are the model, each with the same weight; set 0 is the reference.
     bin_counts : sequence of sequences of arrays (folds, sets, bins)
@@ -112,7 +113,7 @@ def learn_rules(
     targets = np.stack([of_p - of_q for of_p, of_q in apart], axis=1)
     with single_threaded_blas():
         for view, strength in enumerate(strengths):
-            linear[view] = sums.metrics.solve(targets, folds.kept, strength).T
+            linear[view] = metrics.solve(targets, folds.kept, strength).T
         for _ in ordered_map(learn, range(pairs), cores()):
             pass
     return Rules(linear, quadratic, length, constant, bins)

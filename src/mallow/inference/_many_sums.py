@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from mallow.inference._coarse import LEVELS, ROWS, CoarseGrid
 from mallow.inference._units import Indices
 from mallow.theory import Array
 
-__all__ = ["FoldSums", "sum_folds"]
+__all__ = ["FoldSums", "Metrics", "sum_folds"]
 
 _EXACT = 1e-26  # chosen: of the squared error of a solution; what is left is rounding
 _PART = 256  # chosen: rows of a table that are multiplied at once
@@ -48,11 +47,6 @@ class FoldSums:
     squares: Array
     products: NDArray[Any]
     lengths: tuple[Array, ...]
-
-    @cached_property
-    def metrics(self) -> Metrics:
-        """Inverses of the covariance of all rows, regularised."""
-        return Metrics(self)
 
     def total_covariance(self) -> Array:
         """The covariance of all rows, (d, d)."""

@@ -13,7 +13,7 @@ from mallow.inference._blocks import Values
 from mallow.inference._coarse import CoarseGrid
 from mallow.inference._exchange import Exchange, draw_exchanges, exchangeable_rows
 from mallow.inference._identity import STRENGTHS, IdentityTest, bin_form, judge_statistics
-from mallow.inference._many_sums import FoldSums
+from mallow.inference._many_sums import Metrics
 from mallow.inference._partitions import PARTITIONS
 from mallow.inference._units import Indices
 from mallow.theory import Array
@@ -30,7 +30,7 @@ def run_test_of_many(
     rows: Sequence[Indices],
     units: Sequence[Indices],
     grid: CoarseGrid,
-    sums: FoldSums,
+    metrics: Metrics,
     labels: Sequence[Sequence[NDArray[np.uint8]]],
     *,
     permutations: int,
@@ -42,8 +42,8 @@ def run_test_of_many(
     ----------
     sets, rows, units : two each
         The features, the rows that take part, and the unit of each of these.
-    grid, sums :
-        Of all rows; the metric in which means are compared comes from the sums.
+    grid, metrics :
+        Of all rows.
     labels : sequence of pairs of arrays
         The bins of these rows in each partition.
     """
@@ -62,7 +62,7 @@ def run_test_of_many(
         return values
 
     with single_threaded_blas():
-        forms = _forms(exchange, *_exchanged_means(exchange, read, sets[0].shape[1]), sums)
+        forms = _forms(exchange, *_exchanged_means(exchange, read, sets[0].shape[1]), metrics)
         if exchange.exact:
             every = [np.concatenate([one[0], one[1]])[kept].astype(np.int64) for one in labels]
             for low in range(0, len(every), PARTITIONS):
@@ -107,7 +107,7 @@ def _exchanged_means(exchange: Exchange, read: Callable[[int, int], Values], wid
     return totals[0], totals[1]
 
 
-def _forms(exchange: Exchange, means: Array, squares: Array, sums: FoldSums) -> dict[str, Array]:
+def _forms(exchange: Exchange, means: Array, squares: Array, metrics: Metrics) -> dict[str, Array]:
     """The statistics of means and squares. Metrics come from all rows together: no permutation changes them."""
     import scipy.linalg
 
@@ -118,7 +118,7 @@ def _forms(exchange: Exchange, means: Array, squares: Array, sums: FoldSums) -> 
         forms["variances by column"] = squares**2 @ np.where(spread > 0, 1.0 / np.maximum(spread + floor, 1e-300), 0.0)
         forms["total variance"] = squares.sum(axis=1) ** 2
     for strength in STRENGTHS:
-        root = sums.metrics.root(strength)
+        root = metrics.root(strength)
         white = scipy.linalg.solve_triangular(root, means.T, lower=True, check_finite=False)
         forms[f"means, strength {strength:g}"] = np.einsum("ij,ij->j", white, white)
     return forms
