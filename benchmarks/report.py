@@ -12,7 +12,8 @@ SCORES = {
     "small": "(5,000 + 5,000) × 1,024, 500 bins",
     "single": "(5,000 + 5,000) × 1,024, 500 bins, one thread each",
     "large": "(50,000 + 50,000) × 2,048, 1,000 bins",
-    "growth": "Cost against n at 500 bins, width 256",
+    "ten": "Ten systems against one reference, 5,000 × 1,024 each",
+    "growth": "Cost against n at 500 bins, width 128",
 }
 EMBEDDING = {"gpt2": "GPT-2 of 6 layers × 512, random weights", "smollm2": "SmolLM2-135M"}
 OTHERS = {
@@ -54,6 +55,18 @@ def section(title: str, values: dict[str, object]) -> list[str]:
     return [f"## {title}", "", "| | |", "|---|---|", *rows, ""] if rows else []
 
 
+def versions() -> list[str]:
+    """The public call by version, (5,000 + 5,000) × 1,024: what became faster or slower."""
+    rows = json.loads((HERE / "versions.json").read_text())
+    names = [name for name in rows[0] if name not in ("version", "state")]
+    lines = ["## By version, (5,000 + 5,000) × 1,024, against mauve-text 0.4.0 in the same run", ""]
+    lines += [f"| version | {' | '.join(names)} |", "|---" * (len(names) + 1) + "|"]
+    lines += [
+        f"| {row['version']}, {row['state']} | {' | '.join(shown(row[name]) for name in names)} |" for row in rows
+    ]
+    return [*lines, ""]
+
+
 def page() -> str:
     scores = results("scores")
     about = scores["about"]
@@ -68,6 +81,10 @@ def page() -> str:
     ]
     for name, title in SCORES.items():
         lines += section(title, scores.get(name, {}))
+    lines += versions()
+    profile = results("profile")
+    for name, values in profile.items():
+        lines += section(f"Where the time of mallow.score goes, {name}, one thread", values)
     for name, title in OTHERS.items():
         lines += section(title, results(name))
     embedding = results("embedding")

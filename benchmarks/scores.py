@@ -1,7 +1,7 @@
 """mallow and mauve-text 0.4.0 side by side on the same arrays: time, ratios, memory, growth with n.
 
     pip install -e '.[benchmarks]'
-    python benchmarks/scores.py small single growth large        about 20 minutes; any of them alone works too
+    python benchmarks/scores.py small single ten large growth        about 20 minutes; any of them alone works too
 
 Both run in one process, one after the other, on the same float32 features (a mixture of 50 Gaussians with a power-law
 spectrum, so that 90 % of the variance needs some 150 of 1,024 axes). The first rows are the public call, `mallow.score(x, y)`,
@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 
 import mallow
-from mallow import Measure, score
+from mallow import Measure, compare, score
 from mallow.engine import cores, single_threaded_blas
 from mallow.estimate import Quantize
 from mallow.estimate import _nearest as nearest
@@ -157,45 +157,104 @@ def single() -> dict[str, object]:
     return json.loads(run.stdout.strip().splitlines()[-1])
 
 
+_LARGE = """
+import json, resource, sys, warnings
+warnings.simplefilter("ignore")
+sys.path.insert(0, sys.argv[1])
+import scores
+from mallow import Measure, compare, score
+from mallow.estimate import Quantize
+x, y = scores.features({n}, {width}, 0.0, 1), scores.features({n}, {width}, 0.3, 2)
+size = x.nbytes + y.nbytes
+peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / size
+before = peak()
+inner = scores.seconds(lambda: scores.one_score(x, y, {bins}))[0]
+alone = peak()
+public = scores.seconds(lambda: score(x, y, measure=Measure(Quantize(bins={bins})), repeats=1))[0]
+print(json.dumps([public, inner, before, alone, peak()]))
+"""
+
+
 def large() -> dict[str, object]:
     import mauve
 
     n, width, bins = 50_000, 2048, 1000
-    script = (
-        "import json, resource, sys, time; sys.path.insert(0, sys.argv[1]); import scores; "
-        f"x = scores.features({n}, {width}, 0.0, 1); y = scores.features({n}, {width}, 0.3, 2); "
-        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss; "
-        f"t, f = scores.seconds(lambda: scores.one_score(x, y, {bins})); "
-        "peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss; "
-        "print(json.dumps([t, peak * 1024 / (x.nbytes + y.nbytes), before * 1024 / (x.nbytes + y.nbytes)]))"
-    )
+    script = _LARGE.format(n=n, width=width, bins=bins)
     run = subprocess.run([sys.executable, "-c", script, str(HERE)], capture_output=True, text=True, check=True)
-    ours, memory, before = json.loads(run.stdout)
+    public, inner, before, alone, memory = json.loads(run.stdout)
     x, y = features(n, width, 0.0, 1), features(n, width, 0.3, 2)
     theirs, _ = seconds(lambda: mauve.compute_mauve(p_features=x, q_features=y, num_buckets=bins))
     return {
-        "inner path, published score alone (s)": ours,
+        "mallow.score(x, y, repeats=1), all that it returns (s)": public,
         "mauve-text, one call (s)": theirs,
-        "inner path, times faster": theirs / ours,
+        "times faster": theirs / public,
+        "inner path, published score alone (s)": inner,
+        "inner path, times faster": theirs / inner,
         "peak memory of the process / input (input included)": memory,
+        "the same of the inner path": alone,
         "the same before scoring": before,
     }
 
 
 def growth() -> dict[str, object]:
-    sizes, bins, times = [5_000, 10_000, 20_000, 50_000, 100_000, 200_000], 500, []
+    """The public call with its defaults but one repeat, up to a million samples in all."""
+    sizes, times, inner = [5_000, 20_000, 50_000, 100_000, 200_000, 500_000], [], []
+    measure = Measure(Quantize(bins=500))
     for size in sizes:
-        x, y = features(size, 256, 0.0, 1), features(size, 256, 0.3, 2)
-        times.append(min(seconds(lambda x=x, y=y: one_score(x, y, bins))[0] for _ in range(2 if size <= 50_000 else 1)))
-    exponent = float(np.polyfit(np.log(sizes), np.log(times), 1)[0])
-    return {"n = m": sizes, "seconds": times, "exponent": exponent, "width": 256, "bins": bins}
+        x, y = features(size, 128, 0.0, 1), features(size, 128, 0.3, 2)
+        times.append(seconds(lambda x=x, y=y: score(x, y, measure=measure, repeats=1))[0])
+        inner.append(seconds(lambda x=x, y=y: one_score(x, y, 500))[0])
+        print(size, times[-1], inner[-1], flush=True)
+    exponents = [float(np.polyfit(np.log(sizes), np.log(own), 1)[0]) for own in (times, inner)]
+    return {
+        "n = m": sizes,
+        "mallow.score(x, y, repeats=1), all that it returns (s)": times,
+        "exponent": exponents[0],
+        "inner path, published score alone (s)": inner,
+        "inner path, exponent": exponents[1],
+        "width": 128,
+        "bins": 500,
+    }
+
+
+def ten() -> dict[str, object]:
+    """`compare` of ten systems against one `score`, with the defaults of both; then what replaces 1,000 resamples of them."""
+    n, width = 5000, 1024
+    reference = features(n, width, 0.0, 1)
+    systems = {f"system {place}": features(n, width, 0.03 * (place + 1), 10 + place) for place in range(10)}
+    equal = {f"system {place}": features(n, width, 0.2, 30 + place) for place in range(10)}
+    compare(reference[:300], {name: own[:300] for name, own in systems.items()})  # load everything first
+    one = float(np.median([seconds(lambda: score(reference, systems["system 9"]))[0] for _ in range(3)]))
+    apart, _ = seconds(lambda: compare(reference, systems))
+    together, found = seconds(lambda: compare(reference, equal))
+    evidence = [own.evidence for own in found.scores.values()]
+
+    def resample() -> None:
+        rng = np.random.default_rng(0)
+        for own in evidence:
+            units = own.units
+            sums = [units.totals(place, side) for place, side in enumerate((own.reference_scores, own.model_scores))]
+            counts = [units.sizes(place).astype(np.float64) for place in (0, 1)]
+            for _ in range(10):  # 100 resamples of units at a time
+                times = rng.multinomial(units.count, np.full(units.count, 1 / units.count), size=100).astype(np.float64)
+                _ = [(times @ total) / (times @ count) for total, count in zip(sums, counts, strict=True)]
+
+    return {
+        "mallow.score(reference, system) (s)": one,
+        "mallow.compare of ten systems, evenly apart (s)": apart,
+        "that, times one score": apart / one,
+        "mallow.compare of ten equal systems (s)": together,
+        "that one, times one score": together / one,
+        "1,000 resamples of the units of ten systems, held-out means (s)": seconds(resample)[0],
+    }
 
 
 TITLES = {
     "small": "(5,000 + 5,000) × 1,024, 500 bins",
     "single": "(5,000 + 5,000) × 1,024, 500 bins, one thread each",
     "large": "(50,000 + 50,000) × 2,048, 1,000 bins",
-    "growth": "Cost against n at 500 bins, width 256",
+    "ten": "Ten systems against one reference, 5,000 × 1,024 each",
+    "growth": "Cost against n at 500 bins, width 128",
 }
 
 
@@ -212,9 +271,37 @@ def main() -> None:
         "threads": os.environ.get("OMP_NUM_THREADS", "default"),
     }
     for name in sys.argv[1:] or list(TITLES):
-        results[name] = {"small": small, "single": single, "large": large, "growth": growth}[name]()
+        results[name] = {"small": small, "single": single, "large": large, "ten": ten, "growth": growth}[name]()
         print(json.dumps({name: results[name]}, indent=1), flush=True)
         RESULTS.write_text(json.dumps(results, indent=1) + "\n")
+        if name == "small":
+            remember(results["small"])
+
+
+def remember(values: dict[str, object]) -> None:
+    """Keep the figures that users see in the table by version: the last run of each version and state stands."""
+    path = HERE / "versions.json"
+    rows = json.loads(path.read_text()) if path.exists() else []
+    state = os.environ.get("MALLOW_STATE", "now")
+    rows = [row for row in rows if (row["version"], row["state"]) != (mallow.__version__, state)]
+    rows.append(
+        {
+            "version": mallow.__version__,
+            "state": state,
+            **{
+                key: values[key]
+                for key in (
+                    "mallow.score(x, y, repeats=1), all that it returns (s)",
+                    "one repeat, times faster",
+                    "mallow.score(x, y), five repeats, all that it returns (s)",
+                    "five repeats, times faster",
+                    "inner path, one repeat, times faster",
+                    "inner path, five repeats, times faster",
+                )
+            },
+        }
+    )
+    path.write_text(json.dumps(rows, indent=1) + "\n")
 
 
 if __name__ == "__main__":

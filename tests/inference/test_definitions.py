@@ -24,6 +24,7 @@ from mallow.inference import (
     find_space,
     find_units,
     holm,
+    is_undecided,
     run_identity_test,
     subtract_certificates,
 )
@@ -230,16 +231,25 @@ ERRORS = np.sqrt((INFLUENCE**2).sum(axis=0) * 3 / 2)  # ddof = 1 over the three 
 NORMAL = norm.ppf(0.975)
 
 
-def test_a_difference_by_hand():
-    first, second = certificate_of((0.9, 0.10, 0.05), 2 * INFLUENCE), certificate_of((0.8, 0.12, 0.05), INFLUENCE)
+@pytest.mark.parametrize(
+    ("z", "wider", "open_"),
+    [(1.9, 1.0, False), (2.0, math.sqrt(2), True), (4.9, math.sqrt(2), True), (5.0, 1.0, False)],
+)
+def test_a_difference_by_hand(z, wider, open_):
+    """Without a common witness, p-values allow for errors √2 times as large; intervals do where it is undecided."""
+    values = 0.5 + z * ERRORS[0], 0.10, 0.05
+    first, second = certificate_of(values, 2 * INFLUENCE), certificate_of((0.5, 0.10, 0.05), INFLUENCE)
     found = subtract_certificates(first, second)
-    differences = np.array([0.1, -0.02, 0.0])
-    assert list(found.value.values()) == approx(differences)
-    z = np.abs(differences) / (ERRORS * math.sqrt(2))
-    assert list(found.p_value.values()) == approx(2 * norm.sf(z))
-    for place, (low, high) in enumerate(found.interval.values()):
-        reach = NORMAL * ERRORS[place] * math.sqrt(2)
-        assert (low, high) == approx((differences[place] - reach, differences[place] + reach))
+    assert list(found.value.values()) == approx([z * ERRORS[0], 0.0, 0.0])
+    assert list(found.p_value.values()) == approx([2 * norm.sf(z / math.sqrt(2)), 1.0, 1.0], rel=1e-5)
+    reach = NORMAL * ERRORS * np.array([wider, 1.0, 1.0])
+    ends = np.array(list(found.interval.values()))
+    expected = np.stack([found.value["mauve"] * np.array([1, 0, 0]) + sign * reach for sign in (-1, 1)], axis=1)
+    assert ends == approx(np.clip(expected, [[-1], [-0.9], [-0.7]], [[1], [0.9], [0.7]]))
+    assert is_undecided(first, second) is open_
+    assert is_undecided(second, first) is open_
+    # Interval and p-value never disagree about 0 at the 5 % level.
+    assert (ends[0, 0] > 0) == (found.p_value["mauve"] < 0.05)
 
 
 @pytest.mark.parametrize("turned", [1.0, -1.0])
