@@ -39,8 +39,9 @@ class Writer:
     other than these two may be read. If `resumes`, the writer is run once more after each fault, and must leave what an
     undisturbed run leaves.
 
-    What does not go through Python's files, such as a database, calls `reach` before each of its steps, for example by
-    `connection.set_trace_callback(reach)`; only processes that end (kill, power) are then tried there.
+    What does not go through Python's files, such as a database, calls `reach` before each of its steps, with the error that
+    the step could end with (error and kill are then tried there); without one only processes that end (kill, power) are.
+    Such files are named by `hand_over`: what a failure of the power leaves of them is not for the harness to say.
     """
 
     prepare: Callable[[Path], object]
@@ -76,9 +77,9 @@ def check_writer(writer: Writer, home: Path) -> Outcome:
     tried = 0
     for place, label in enumerate(points):
         for fault in FAULTS:
-            if (fault in ("short", "torn")) > label.startswith("write") or (
-                fault == "error" and label.startswith("reach")
-            ):
+            if fault in ("short", "torn") and not label.startswith("write"):
+                continue
+            if (fault, label.split()[0]) in (("error", "reach"), ("power", "step")):
                 continue
             folder = home / f"{place}-{fault}"
             shutil.copytree(before, folder)
@@ -124,10 +125,18 @@ def _seen(writer: Writer, folder: Path) -> object:
         shutil.rmtree(copy)
 
 
-def reach(step: str) -> None:
-    """A point in a writer that does not use Python's files; nothing happens outside `check_writer`."""
+def reach(step: str, error: Exception | None = None) -> None:
+    """A point in a writer that does not use Python's files, and how it may fail; nothing happens outside `check_writer`."""
     if _Disk.current is not None:
-        _Disk.current.point(f"reach {step:.40}")
+        line = " ".join(step.split())
+        _Disk.current.point(f"reach {line:.40}" if error is None else f"step {line:.40}", error=error)
+
+
+def hand_over(path: Any) -> None:
+    """Leave a file to a library that writes and synchronises it by itself."""
+    if (disk := _Disk.current) is not None and (own := disk.mine(path)) is not None and own in disk.handles:
+        del disk.handles[own], disk.synced[own]
+        disk.unsynced_names.discard(own)
 
 
 def _run(writer: Writer, folder: Path, disk: _Disk) -> None:
@@ -197,7 +206,7 @@ class _Disk:
             if path.exists():
                 self.note(f"unsafe the folder of {path.name} is not synchronised")
 
-    def point(self, label: str, half: Callable[[], object] | None = None) -> None:
+    def point(self, label: str, half: Callable[[], object] | None = None, error: Exception | None = None) -> None:
         place, self.count = self.count, self.count + 1
         self.note(f"point {label}")
         if place != self.at:
@@ -211,6 +220,8 @@ class _Disk:
                 self.real["ftruncate"](handle, self.synced[path])
         if self.fault in ("kill", "torn", "power"):
             os.kill(os.getpid(), signal.SIGKILL)
+        if error is not None:
+            raise error
         self.full = label.startswith(("write", "create"))
         code = errno.ENOSPC if self.full else errno.EIO
         raise OSError(code, os.strerror(code))

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 import mallow
+from crash_database import careless_study_writer, study_writer
 from crash_points import Writer, check_writer, reach
 from mallow import cli, report
 from mallow.embed import Cache
@@ -300,6 +301,8 @@ CARELESS = {
     "leaves its file": careless(write_and_leave_it),
     "two steps": careless(write_in_two_steps),
 }
+# Made in a folder, in which they find out what may be stored.
+DATABASES = {"study": study_writer, "study without transactions": careless_study_writer}
 
 if __name__ == "__main__":
     # Imported here, because it would be imported again in every process that is forked.
@@ -307,8 +310,13 @@ if __name__ == "__main__":
     import platformdirs  # noqa: F401
 
     outcomes = {}
-    for name in sys.argv[2:] or [*CARELESS, *WRITERS]:
+    known = WRITERS | CARELESS | DATABASES
+    for name in sys.argv[2:] or known:
         home = Path(sys.argv[1], name)
         home.mkdir()
-        outcomes[name] = dataclasses.asdict(check_writer((WRITERS | CARELESS)[name], home))
+        writer = known[name]
+        if name in DATABASES:
+            (home / "states").mkdir()
+            writer = writer(home / "states")
+        outcomes[name] = dataclasses.asdict(check_writer(writer, home))
     print(json.dumps(outcomes))

@@ -2,8 +2,7 @@
 
 A target is a strategy and a function. The function may return, or raise an `InputError` with one printable line. Anything
 else is a failure: another exception, another warning, a wrong value where the target can tell. Another interface is one more
-entry of `TARGETS`; that of a web application, for instance, starts the application once and sends one request per case, in
-which an answer of 500 is a failure.
+entry of `TARGETS`.
 """
 
 import gzip
@@ -21,6 +20,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 import mallow
+from fuzz_http import visit_page, visits
 from mallow._visible import visible
 from mallow.embed import Cache
 from mallow.embed._cache import sample_key
@@ -207,7 +207,7 @@ def parquet_seeds() -> list[bytes]:
             stream = io.BytesIO()
             pyarrow.parquet.write_table(pyarrow.table(columns), stream, **options)
             seeds.append(stream.getvalue())
-    return seeds
+    return [*seeds, gzip.compress(seeds[0], mtime=0)]
 
 
 @lru_cache
@@ -400,6 +400,7 @@ TARGETS = {
     "vectors": Target(mutated(vector_seeds), parse_vectors),
     "gguf": Target(mutated(gguf_seeds), parse_gguf),
     "cache": Target(st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 255)), max_size=6), load_cache),
+    "http": Target(visits(), visit_page),
 }
 
 

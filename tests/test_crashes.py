@@ -29,6 +29,7 @@ CARELESS = {
     "without sync of the folder": "undisturbed: the folder of out.txt is not synchronised",
     "two steps": "kill at 3 (reach commit): read b'half', neither old nor new",
     "leaves its file": "error at 2 (fsync .tmp): .out.tmp was left behind",
+    "study without transactions": "kill at 12 (step INSERT INTO settings (name, value) VALUE): cannot be read: 'secret'",
 }
 
 
@@ -39,12 +40,17 @@ def test_what_is_read_after_a_fault_is_old_or_new(tmp_path):
     run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
     outcomes = json.loads(run.stdout)
-    assert set(outcomes) == {*WRITERS, *CARELESS}
+    assert set(outcomes) == {*WRITERS, *CARELESS, "study"}
     for name in WRITERS:
         points = outcomes[name]["points"]
         assert outcomes[name]["wrong"] == [], name
         assert {point.split()[0] for point in points} >= {"create", "write", "fsync", "rename"}, name
         assert outcomes[name]["tried"] >= 3 * len(points), name
     assert sum(outcomes[name]["tried"] for name in WRITERS) > 500
+    study = outcomes["study"]  # a database: its points are statements
+    assert study["wrong"] == []
+    assert sum(point == "step COMMIT" for point in study["points"]) == 2 + 8  # schema, settings, and each call
+    assert "step PRAGMA synchronous = FULL" in study["points"]
+    assert study["tried"] >= 2 * len(study["points"]) > 100
     for name, complaint in CARELESS.items():  # the check can fail
         assert complaint in outcomes[name]["wrong"], outcomes[name]["wrong"]

@@ -15,6 +15,7 @@ from collections import Counter
 import pytest
 
 from annotation_page import Person, hidden, make_study, place_of
+from crash_database import TracedConnection, connections, prepare_study, states, stored, story
 from mallow import annotate
 from mallow.annotate._database import StorageError, open_database
 from mallow.annotate._store import open_store
@@ -107,6 +108,37 @@ def test_kill_9_under_load_loses_and_doubles_nothing(run_server, study_file):
     held = Counter(row["task"] for row in tables["assignments"] if row["state"] in ("open", "done"))
     assert max(held.values()) <= 2
     store.close()
+
+
+def test_a_log_that_is_cut_or_changed_anywhere_holds_whole_transactions(tmp_path):
+    """What is left if the process is killed while SQLite writes, or if the disk changes a bit of what it has written."""
+    known = states(tmp_path / "states")
+    home = tmp_path / "study"
+    prepare_study(home)
+    with connections(TracedConnection):
+        store = annotate.open_study(home / "study.json")
+    for _ in story(store):
+        pass
+    files = {file.name: file.read_bytes() for file in home.iterdir()}
+    store.close()
+    log = files["study-answers.db-wal"]
+    draw = random.Random(0)
+    changed = bytearray(log)
+    changed[draw.randrange(len(log) // 2, len(log))] ^= 1 << draw.randrange(8)
+    places = [*range(0, len(log), 4096 + 24), *(draw.randrange(len(log)) for _ in range(20)), len(log)]
+    seen = []
+    for number, left in enumerate([*(log[:place] for place in sorted(places)), bytes(changed)]):
+        copy = tmp_path / f"copy {number}"
+        copy.mkdir()
+        for name, content in files.items():
+            if not name.endswith("-shm"):  # an index of the log, which is made again
+                (copy / name).write_bytes(left if name.endswith("-wal") else content)
+        seen.append(known.index(stored(copy)[0]))
+    *cuts, damaged = seen
+    assert cuts == sorted(cuts)
+    assert (cuts[0], cuts[-1]) == (0, len(known) - 1)
+    assert set(cuts) == set(range(len(known)))
+    assert damaged < len(known) - 1
 
 
 def test_a_restart_in_between_keeps_sessions_and_answers(serve, study_file):

@@ -201,6 +201,27 @@ def test_large_and_strange_forms_are_refused(serve, study_file):
     assert served.store.dump()["submissions"] == []
 
 
+def test_headers_and_addresses_that_cannot_be_parsed_are_refused(serve, study_file):
+    """What the fuzzer found: each of these was an answer of 500."""
+    served = serve(study_file())
+    ann = served.person()
+    good = ann.fields(ann.join())
+    status, headers, text = ann.get("/pair/" + "9" * 5000)  # Python reads no number of so many digits
+    assert (status, "The address is too long" in text) == (414, True)
+    assert "default-src 'none'" in headers["content-security-policy"]
+    assert ann.post("/pair/1", good, origin="http://[")[0] == 403
+    assert ann.post("/join", {"name": "x"}, origin="http://[::1")[0] == 403
+    for host in ("[", "a]b", ""):
+        assert ann.get("/instructions", host=host)[0] == 200
+    assert served.store.dump()["submissions"] == []
+
+
+def test_no_answer_sends_a_visitor_to_the_host_of_the_request(serve, study_file):
+    served = serve(study_file())
+    status, headers, _ = served.person().ask("GET", "/instructions/", host="evil.example", follow=False)
+    assert (status, headers["location"]) == (404, None)
+
+
 def test_a_form_that_never_ends_is_cut_off(serve, study_file):
     served = serve(study_file(), limits=annotate.Limits(seconds=0.3, rate=1000, burst=1000))
     with socket.create_connection(("127.0.0.1", served.port), timeout=60) as line:

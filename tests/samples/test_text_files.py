@@ -120,6 +120,20 @@ def test_parquet_without_pyarrow_says_what_to_install(tmp_path, monkeypatch, ref
         write(read(["a"]), tmp_path / "b.parquet")
 
 
+def test_compressed_parquet_with_and_without_the_suffix(tmp_path, refused):
+    """What the fuzzer found: both were exceptions of other kinds."""
+    pytest.importorskip("pyarrow", reason="parquet needs pyarrow: pip install 'mallow[tables]'")
+    write(read(["one", "two"]), tmp_path / "a.parquet.gz")
+    packed = (tmp_path / "a.parquet.gz").read_bytes()
+    (tmp_path / "a.parquet").write_bytes(packed)
+    assert read(tmp_path / "a.parquet").texts == ("one", "two")
+    damaged = packed[:30] + b"xxxxx" + packed[35:]
+    for name in ("b.parquet.gz", "b.parquet"):
+        for content in (packed[:-20], damaged):
+            (tmp_path / name).write_bytes(content)
+            refused(tmp_path / name, f"{name}: cannot be read to the end: ")
+
+
 def test_bad_parquet(tmp_path, refused):
     arrow = pytest.importorskip("pyarrow", reason="parquet needs pyarrow: pip install 'mallow[tables]'")
     parquet = pytest.importorskip("pyarrow.parquet")

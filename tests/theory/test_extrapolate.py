@@ -8,7 +8,7 @@ from hypothesis.extra import numpy as hnp
 from pytest import approx
 
 from mallow import InputError, Masses, area, extrapolated, frontier, integral, smoothing
-from mallow.theory._extrapolate import _halves
+from mallow.theory._extrapolate import _halves, _step
 from mallow.theory.smoothing import krichevsky_trofimov
 from strategies import divergences
 
@@ -58,6 +58,28 @@ def test_with_as_many_bins_as_samples_it_is_the_add_half_estimate():
     masses = extrapolated(p, q)
     assert masses.plain
     assert masses.p == approx(krichevsky_trofimov(p))
+
+
+def test_the_step_is_that_of_its_definition():
+    """Lengthened by 3·bins/n where the costs fall, and shortened beyond bins/n = 1/2 (1/4 where they rise)."""
+    fall, rise = np.full(60, -1.0), np.full(60, 1.0)
+    trust = 1.0 - 4.0 / 60  # four times the noise, 60, over the square of the total, 3600
+    for samples in (600, 150, 120, 90, 60):
+        n, m = np.array([float(samples)]), np.array([2.0 * samples])
+        sparsity = 60 / samples
+        longer = 1.0 + 3.0 * 60 * (1.0 / samples + 0.5 / samples) / 2.0
+        assert _step(fall, n, m) == approx(trust * longer * min(1.0, 2.0 - 2.0 * sparsity))
+        assert _step(rise, n, m) == approx(trust * max(0.0, min(1.0, 2.0 - 4.0 * sparsity)))
+    noise = np.tile([1.0, -1.0], 30) + 0.01  # a change within its noise
+    assert _step(noise, np.array([600.0]), np.array([600.0])) == 0.0
+
+
+def test_far_apart_and_sparse_is_left_alone_while_equal_is_corrected():
+    """60 bins for 90 samples: the costs of disjoint samples rise with more data, those of equal ones fall."""
+    equal = np.full(60, 2) - np.arange(60) % 2  # 90 samples
+    apart = np.where(np.arange(60) < 30, 3, 0)
+    assert not extrapolated(equal, equal[::-1]).plain
+    assert extrapolated(apart, apart[::-1]).plain
 
 
 @pytest.mark.parametrize("shift", [0.0, 0.3])

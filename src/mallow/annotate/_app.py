@@ -48,7 +48,8 @@ def make_app(store: Store, settings: Settings) -> ASGIApp:
         Exception: _on_error,
     }
     app = Starlette(routes=routes, exception_handlers=handlers)  # type: ignore[arg-type]
-    return Guard(app, limits=settings.limits, visitor=visitors.rate_key, refuse=_too_many)  # outside, for every answer
+    app.router.redirect_slashes = False  # such a redirection goes to whatever host the request names
+    return Guard(app, limits=settings.limits, visitor=visitors.rate_key, refuse=_refuse)  # outside, for every answer
 
 
 async def _health(request: Request) -> Response:
@@ -63,9 +64,12 @@ async def _static(request: Request) -> Response:
     return Response(content, media_type=kind, headers={"Cache-Control": "no-cache"})
 
 
-async def _too_many(request: Request) -> ASGIApp:
+async def _refuse(status: int) -> ASGIApp:
+    if status == 414:
+        text = "The address is too long. Please open the address of the study again."
+        return page("message.html", status, form=None, heading="Not possible", text=text)
     text = "There were too many requests in a short time. Please wait a few seconds and load the page again. Answers that were saved are kept."
-    answer = page("message.html", 429, form=None, heading="One moment, please", text=text)
+    answer = page("message.html", status, form=None, heading="One moment, please", text=text)
     answer.headers["Retry-After"] = "5"
     return answer
 
@@ -93,7 +97,7 @@ async def _on_storage_error(request: Request, error: StorageError) -> Response:
         text = "The answers cannot be reached at the moment. Nothing is lost: please load the page again in a minute."
         answer = page("message.html", 503, form=None, heading="One moment, please", text=text)
     else:
-        answer = page("again.html", 503, form=None, action=request.url.path, fields=fields)
+        answer = page("again.html", 503, form=None, action=request.scope["path"], fields=fields)
     answer.headers["Retry-After"] = "10"
     return answer
 

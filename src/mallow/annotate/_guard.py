@@ -16,6 +16,9 @@ from mallow.annotate._settings import Limits
 
 __all__ = ["Bucket", "FormError", "Guard", "read_form_fields", "same_origin"]
 
+# Characters of an address before "?". Links of ours are shorter; Python reads no number of more than 4,300 digits.
+_LONGEST_PATH = 4000
+
 _HEADERS = {
     # Texts are data: nothing of them runs, nothing is loaded from elsewhere, and no other site may frame the page.
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; form-action 'self'; "
@@ -61,7 +64,11 @@ class Bucket:
 
 
 class Guard:
-    """Adds the security headers to every answer, and refuses visitors that ask too much."""
+    """Adds the security headers to every answer, and refuses visitors that ask too much.
+
+    `visitor` names who sent a request, for counting; `refuse` makes the answer for a request that goes no further, with its
+    status: 429 for too many, 414 for an address that is too long.
+    """
 
     def __init__(
         self,
@@ -69,7 +76,7 @@ class Guard:
         *,
         limits: Limits,
         visitor: Callable[[Request], str | None],
-        refuse: Callable[[Request], Awaitable[ASGIApp]],
+        refuse: Callable[[int], Awaitable[ASGIApp]],
     ) -> None:
         self._app, self._visitor, self._refuse = app, visitor, refuse
         self._known = Bucket(limits.rate, limits.burst)
@@ -94,7 +101,11 @@ class Guard:
         bucket, key = (
             (self._unknown, request.client.host if request.client else "") if person is None else (self._known, person)
         )
-        answer = self._app if bucket.allows(key) else await self._refuse(request)
+        answer = self._app
+        if not bucket.allows(key):
+            answer = await self._refuse(429)
+        elif len(scope["path"]) > _LONGEST_PATH:
+            answer = await self._refuse(414)
         await answer(scope, receive, send_with_headers)
 
 
@@ -130,4 +141,7 @@ def same_origin(request: Request, url: str | None) -> bool:
     if origin is None:
         return True  # browsers of the last years send one of the two; the token in the form is checked as well
     hosts = {request.headers.get("host", "").lower(), urlsplit(url or "").netloc.lower()} - {""}
-    return urlsplit(origin).netloc.lower() in hosts
+    try:
+        return urlsplit(origin).netloc.lower() in hosts
+    except ValueError:  # no address at all, such as "http://["
+        return False

@@ -92,7 +92,7 @@ class Visitors:
         id_ = self.annotator_id(request)
         if id_ is not None:
             return id_
-        _, _, token = request.url.path.partition("/join/")
+        _, _, token = request.scope["path"].partition("/join/")  # not request.url, which the host header can break
         link = self._signer.read_personal_token(token) if token else None
         return None if link is None else f"link {link[0]}"
 

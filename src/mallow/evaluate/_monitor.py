@@ -18,6 +18,7 @@ from mallow.engine import single_threaded_blas
 from mallow.errors import Caveat, InputError, warn_about
 from mallow.estimate import Codebook, Features, Quantize, as_features, row_keys
 from mallow.evaluate._measure import MAUVE_STAR, SUMMARIES, Measure
+from mallow.evaluate._no_answer import refuse_without_answer
 from mallow.evaluate._run import Run, generator_for
 from mallow.evaluate._score import Score, build_score
 from mallow.inference import Looks, Units, find_units, fit_sequential_test
@@ -76,7 +77,8 @@ class Monitor:
     Parameters
     ----------
     reference : list of texts, path to a file or folder, table, `Samples`, or array (n, d)
-        The real data, at least 20 samples and preferably thousands; embedded once.
+        The real data, at least 20 samples and preferably thousands; embedded once. Features that leave nothing to compare
+        (all the same, or width 1 or one direction where rows are scaled to length 1) are refused, as in `mallow.score`.
     embedder : Embedder, callable, name or None
         As in `mallow.score`. It must embed each sample independently of the others, so string kernels are not accepted.
         Batches are not cached, since a model in training never writes the same text again.
@@ -135,11 +137,13 @@ class Monitor:
             raise InputError(f"`reference` must hold at least {_FEWEST} samples, better thousands; got {len(samples)}.")
         rows = as_features("reference", samples.require_features())
         self._made_by, self._width = samples.embedder, rows.shape[1]
+        kept = isinstance(measure.estimator.codebook, Codebook)
+        if not kept or self._width == 1:  # bins of other data can tell rows apart that are all the same here
+            refuse_without_answer(measure, [rows])
         order, units, fitting = _split_reference(samples, rows, self._seed)
         self._codebook = _fit_codebook(rows[order[:fitting]], len(rows), measure.estimator, self._seed)
         self._estimator = replace(measure.estimator, codebook=self._codebook)
         self.measure = replace(measure, estimator=self._estimator)
-        kept = isinstance(measure.estimator.codebook, Codebook)
         self.reference_counts = self._codebook.count(rows if kept else rows[order[fitting:]])
         self.counts = np.zeros_like(self.reference_counts)
         names = samples.unit_names

@@ -23,7 +23,7 @@ from mallow.samples._images import IMAGE_SUFFIXES, read_folder, read_images
 from mallow.samples._items import is_missing
 from mallow.samples._limits import DEFAULT_LIMITS, Limits
 from mallow.samples._samples import Samples
-from mallow.samples._streams import decode_lines, decompress, file_format, open_file
+from mallow.samples._streams import decode_lines, decompress, file_format, open_file, seekable
 from mallow.samples._tables import column_values, read_table
 from mallow.samples._text_files import line_rows, parquet_rows
 
@@ -159,12 +159,12 @@ def _read_path(name: str, options: Options) -> Samples:
     if not path.is_file():  # a pipe, such as /dev/fd/63
         with open_file(path, name, options.limits) as stream:
             return _read_stream(stream, name, options)
-    form, zipped = file_format(path, name)
+    form, _ = file_format(path, name)
     if form in ("npy", "npz"):
         return read_numpy(path, name, options)
     with open_file(path, name, options.limits) as stream:
         if form == "parquet":
-            rows = parquet_rows(io.BytesIO(stream.read()) if zipped else stream, name, options)
+            rows = parquet_rows(seekable(stream, name), name, options)
             return gather_texts(rows, at_index(name), name, options)
         lines = decode_lines(stream, name, options.limits)
         return gather_texts(line_rows(form, lines, name, options), at_line(name), name, options)

@@ -18,7 +18,7 @@ from mallow.errors import InputError
 from mallow.samples._entries import BadEntryError, Row, message_of
 from mallow.samples._limits import Limits, check_expansion
 
-__all__ = ["decode_lines", "decompress", "file_format", "is_gzip", "is_pipe", "open_file"]
+__all__ = ["decode_lines", "decompress", "file_format", "is_gzip", "is_pipe", "open_file", "seekable"]
 
 _FORMATS = {
     ".jsonl": "jsonl",
@@ -126,6 +126,16 @@ def decompress(raw: Any, name: str, limits: Limits) -> BinaryIO:
     if not is_gzip(raw):
         return cast("BinaryIO", raw)
     return cast("BinaryIO", io.BufferedReader(_Expanding(raw, name, limits), 1 << 16))
+
+
+def seekable(stream: BinaryIO, name: str) -> BinaryIO:
+    """The stream itself, or all its bytes in memory if they are decompressed on the way."""
+    if stream.seekable():
+        return stream
+    try:
+        return io.BytesIO(stream.read())
+    except (EOFError, OSError, zlib.error) as error:
+        raise InputError(f"{name}: cannot be read to the end: {message_of(error)}. Is the file complete?") from error
 
 
 def is_gzip(raw: Any) -> bool:

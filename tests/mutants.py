@@ -1,0 +1,179 @@
+"""Mutants: small changes of a module that its tests have to notice. `mutate.py` tries them.
+
+Each is one change: `>=` to `>`, `+` to `-`, 1 to 0, `min` to `max`, branches swapped, a statement or an escape dropped, an
+entry of a table left out ... Other constants of modules are not changed: they were chosen, and their tests are experiments.
+Nor is the text of errors.
+"""
+
+import ast
+import copy
+import random
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+__all__ = ["Mutant", "mutants_of", "sample"]
+
+OPERATORS = {
+    ast.GtE: ast.Gt,
+    ast.LtE: ast.Lt,
+    ast.Eq: ast.NotEq,
+    ast.Is: ast.IsNot,
+    ast.In: ast.NotIn,
+    ast.Add: ast.Sub,
+    ast.Mult: ast.Div,
+    ast.And: ast.Or,
+    ast.BitAnd: ast.BitOr,
+}
+OPERATORS |= {other: one for one, other in OPERATORS.items()}
+# Calls that make a text or a number safe: without them it stays as it is.
+SAFETY = ("accumulate", "clip", "sort", "sorted", "abs", "visible", "escape", "escape_markdown", "one_line")
+NAMES = {"min": "max", "minimum": "maximum", "any": "all"}
+NAMES |= {other: one for one, other in NAMES.items()}
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One change of a module."""
+
+    path: str
+    kind: str
+    line: int
+    before: str
+    after: str
+    number: int  # of the node in the tree
+    variant: ast.AST
+
+    def source(self, tree: ast.Module) -> str:
+        """The source of the module with this change."""
+        mutated = copy.deepcopy(tree)
+        target = next(other for place, other in enumerate(ast.walk(mutated)) if place == self.number)
+        for parent in list(ast.walk(mutated)):
+            _replace(parent, target, self.variant)
+        return ast.unparse(ast.fix_missing_locations(mutated))
+
+
+def mutants_of(path: str, tree: ast.Module) -> Iterator[Mutant]:
+    """Every mutant of a module, in the order of the tree."""
+    skipped = {id(part) for node in _untouched(tree) for part in ast.walk(node)}
+    for number, node in enumerate(ast.walk(tree)):
+        if id(node) not in skipped:
+            for kind, variant in _variants(node):
+                line = getattr(node, "lineno", 0)
+                yield Mutant(path, kind, line, _brief(node), _brief(variant), number, variant)
+
+
+def _untouched(tree: ast.Module) -> Iterator[ast.AST]:
+    """Imports, constants of the module, annotations, docstrings, decorators, checks, and what is raised."""
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Dict):
+            parts = (*node.value.keys, *node.value.values)  # the table itself may lose entries
+            yield from (part for part in parts if part is not None)
+        elif not isinstance(node, ast.FunctionDef | ast.ClassDef):
+            yield node
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Raise | ast.JoinedStr):
+            yield node
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            yield node
+        if isinstance(node, ast.AnnAssign) and node.value is None:
+            yield node
+        if isinstance(node, ast.keyword) and node.arg == "strict":
+            yield node
+        parts = [
+            getattr(node, "annotation", None),
+            getattr(node, "returns", None),
+            *getattr(node, "decorator_list", ()),
+        ]
+        yield from (part for part in parts if isinstance(part, ast.AST))
+
+
+def _variants(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
+    """What a node may become, with the kind of the change."""
+
+    def change(**fields: object) -> ast.AST:
+        other = copy.copy(node)
+        for name, value in fields.items():
+            setattr(other, name, value)
+        return other
+
+    match node:
+        case ast.Compare(ops=operators):
+            for place, one in enumerate(operators):
+                if type(one) in OPERATORS:
+                    yield (
+                        "comparison",
+                        change(ops=[*operators[:place], OPERATORS[type(one)](), *operators[place + 1 :]]),
+                    )
+        case ast.BinOp(op=one) | ast.AugAssign(op=one) | ast.BoolOp(op=one) if type(one) in OPERATORS:
+            yield "operator", change(op=OPERATORS[type(one)]())
+        case ast.UnaryOp(op=ast.Not() | ast.Invert() | ast.USub(), operand=operand):
+            yield "sign", operand
+        case ast.Constant(value=bool(value)):
+            yield "constant", change(value=not value)
+        case ast.Constant(value=int(value) | float(value)) if abs(value) <= 10:
+            yield "constant", change(value=type(value)(0 if value == 1 else value + 1))
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name) as function):
+            if name in NAMES:
+                renamed = copy.copy(function)
+                setattr(renamed, "id" if isinstance(function, ast.Name) else "attr", NAMES[name])
+                yield "extreme", change(func=renamed)
+            if name in ("min", "max", "minimum", "maximum") and len(node.args) == 2:
+                yield from (("limit dropped", argument) for argument in node.args)
+            if name == "where" and len(node.args) == 3:
+                yield "branches", change(args=[node.args[0], node.args[2], node.args[1]])
+            if name in SAFETY and node.args:
+                yield "step dropped", node.args[0]
+            if name in ("replace", "strip") and isinstance(function, ast.Attribute) and _is_text(node):
+                yield "step dropped", function.value
+        case ast.Dict(keys=[_, _, *_] as keys, values=values) if all(key is None or _is_string(key) for key in keys):
+            for place in range(len(keys)):
+                kept = [i for i in range(len(keys)) if i != place]
+                yield "entry dropped", change(keys=[keys[i] for i in kept], values=[values[i] for i in kept])
+        case ast.keyword(arg="ddof"):
+            yield "ddof", change(value=ast.Constant(1 - node.value.value))
+        case ast.If(test=test) | ast.IfExp(test=test):
+            yield "branches", change(test=ast.UnaryOp(ast.Not(), test))
+    if isinstance(node, ast.AugAssign) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)):
+        yield "step dropped", ast.Pass()
+    if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+        used = {part.id for part in ast.walk(node.value) if isinstance(part, ast.Name)}
+        if node.targets[0].id in used:  # a value that is changed
+            yield "step dropped", ast.Pass()
+
+
+def _is_string(node: ast.AST | None) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+
+
+def _is_text(node: ast.Call) -> bool:
+    """Whether all that a method takes are texts; `dataclasses.replace` and `os.replace` take other things."""
+    return all(map(_is_string, node.args)) and not node.keywords
+
+
+def _replace(parent: ast.AST, target: ast.AST, variant: ast.AST) -> None:
+    for name, value in ast.iter_fields(parent):
+        if value is target:
+            setattr(parent, name, variant)
+        elif isinstance(value, list):
+            setattr(parent, name, [variant if one is target else one for one in value])
+
+
+def _brief(node: ast.AST) -> str:
+    text = f"{node.arg}={ast.unparse(node.value)}" if isinstance(node, ast.keyword) else ast.unparse(node)
+    return " ".join(text.split("\n")[0].split())[:90]
+
+
+def sample(mutants: list[Mutant], size: int, seed: int) -> list[Mutant]:
+    """So many mutants, every kind in turn, so that the many constants do not crowd out the few comparisons; 0: all."""
+    if not size:
+        return mutants
+    rng, kinds = random.Random(seed), defaultdict(list)
+    for one in mutants:
+        kinds[one.kind].append(one)
+    for each in kinds.values():
+        rng.shuffle(each)
+    chosen: list[Mutant] = []
+    while len(chosen) < size and any(kinds.values()):
+        chosen += [kinds[kind].pop() for kind in sorted(kinds) if kinds[kind]]
+    return sorted(chosen[:size], key=lambda one: (one.path, one.line))
