@@ -1,23 +1,43 @@
-"""How work is spread over threads, and how its progress is shown.
+"""How work is spread over threads or a cluster, and how its progress is shown.
 
-Tasks are blocks of fixed shape whose results are combined in a fixed order: the same bits on any number of threads.
+Tasks are blocks whose results are exact, or are combined in a fixed order: the same bits on any number of threads or workers.
 """
 
+from typing import TYPE_CHECKING, Any
+
+from mallow.engine._engine import AnyEngine, Engine, Threads, open_engine, resolve_engine
 from mallow.engine._exact import DOUBLE, SINGLE, bits_for_squares, round_to, settle, unit_rows
 from mallow.engine._progress import bar, quiet
 from mallow.engine._threads import cores, ordered_map, single_threaded_blas, start
 
+if TYPE_CHECKING:
+    from mallow.engine._ray import Ray
+
 __all__ = [
     "DOUBLE",
     "SINGLE",
+    "AnyEngine",
+    "Engine",
+    "Ray",
+    "Threads",
     "bar",
     "bits_for_squares",
     "cores",
+    "open_engine",
     "ordered_map",
     "quiet",
+    "resolve_engine",
     "round_to",
     "settle",
     "single_threaded_blas",
     "start",
     "unit_rows",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "Ray":
+        from mallow.engine._ray import Ray
+
+        return Ray
+    raise AttributeError(f"module 'mallow.engine' has no attribute {name!r}")
