@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from mallow.engine._engine import AnyEngine, Engine, Threads, open_engine, resolve_engine
 from mallow.engine._exact import DOUBLE, SINGLE, bits_for_squares, round_to, settle, unit_rows
+from mallow.engine._memory import memory_budget
 from mallow.engine._progress import bar, quiet
 from mallow.engine._threads import cores, ordered_map, single_threaded_blas, start
 
@@ -23,6 +24,7 @@ __all__ = [
     "bar",
     "bits_for_squares",
     "cores",
+    "memory_budget",
     "open_engine",
     "ordered_map",
     "quiet",

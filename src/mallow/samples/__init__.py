@@ -11,6 +11,21 @@ from mallow.samples._decode import decode_image
 from mallow.samples._limits import Limits
 from mallow.samples._read import read
 from mallow.samples._samples import Samples
+from mallow.samples._shard_files import list_shards, open_shard, shard_suffix
+from mallow.samples._shards import Chunk, Shard, Shards, find_shards
 from mallow.samples._write import write
 
-__all__ = ["Limits", "Samples", "decode_image", "read", "write"]
+__all__ = [
+    "Chunk",
+    "Limits",
+    "Samples",
+    "Shard",
+    "Shards",
+    "decode_image",
+    "find_shards",
+    "list_shards",
+    "open_shard",
+    "read",
+    "shard_suffix",
+    "write",
+]
