@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from mallow._checks import whole
 from mallow.errors import Caveat, InputError, warn_about
 from mallow.estimate._codebook import Codebook, label_rows
+from mallow.estimate._device import check_device_name, open_device
 from mallow.estimate._estimator import estimate_masses
 from mallow.estimate._features import Features, checked_features, same_width
 from mallow.estimate._kmeans import Clustering, lloyd
@@ -72,6 +73,10 @@ class Quantize:
     codebook : None, "shared" or Codebook
         None: a partition for each pair of samples. "shared": in `compare`, one partition of the reference and all systems
         together. A `Codebook` fitted earlier: no clustering at all.
+    device : str or None
+        Where points are compared with centres and summed. None or "cpu": on this processor. "cuda", "cuda:1", "mps" and
+        "xpu" are devices of torch; "torch:cpu", "cupy:0" and "array_api_strict" name the package too. It changes the speed
+        alone: labels are exact and equal everywhere, so that the signature does not name it (docs/scale.md).
     """
 
     bins: int | Literal["auto"] = "auto"
@@ -80,6 +85,7 @@ class Quantize:
     restarts: int = 1
     max_iter: int = 40
     codebook: Codebook | Literal["shared"] | None = None
+    device: str | None = field(default=None, compare=False)
 
     scale: ClassVar[float] = 5.0
 
@@ -92,6 +98,7 @@ class Quantize:
             raise InputError(f"`smoothing` must be a function, as in mallow.theory.smoothing; got {self.smoothing!r}.")
         if not (self.codebook is None or self.codebook == "shared" or isinstance(self.codebook, Codebook)):
             raise InputError(f"`codebook` must be None, 'shared' or a Codebook; got {self.codebook!r}.")
+        check_device_name(self.device)
 
     def __repr__(self) -> str:
         name = getattr(self.smoothing, "__name__", repr(self.smoothing))
@@ -112,7 +119,7 @@ class Quantize:
         """Order and reduce both samples: everything that needs no randomness."""
         self.bins_for(len(x), len(y))
         if isinstance(self.codebook, Codebook):
-            labels = label_rows(self.codebook, np.concatenate([x, y]))
+            labels = label_rows(self.codebook, np.concatenate([x, y]), self.device)
             return Prepared(np.empty((0, 0)), labels, np.empty(0, np.int64), len(x), len(y), None)
         distinct = distinct_points(self.reduce, x, y)
         return Prepared(distinct.points, distinct.group, distinct.counts, len(x), len(y), distinct.reduction)
@@ -142,7 +149,7 @@ class Quantize:
         n = len(x)
         wanted = self.bins_for(n, m)
         if isinstance(self.codebook, Codebook):
-            counts = np.bincount(label_rows(self.codebook, x), minlength=len(self.codebook.centres))
+            counts = np.bincount(label_rows(self.codebook, x, self.device), minlength=len(self.codebook.centres))
             share = krichevsky_trofimov(counts)
             draws = [[rng.multinomial(size, share).astype(np.float64) for size in (n, m)] for rng in rngs]
             return [self.smooth(p_counts, q_counts) for p_counts, q_counts in draws]
@@ -167,7 +174,8 @@ class Quantize:
         bins = max(2, round(self.bins_for(n, prepared.m) * float(inside.mean())))
         part = replace(prepared, points=prepared.points[used], times=times[used])
         clustering, _ = replace(self, bins=bins, codebook=None)._cluster(part, np.random.default_rng(rng))
-        labels = nearest_centres(prepared.points, clustering.centres, clustering.grid)
+        device = open_device(self.device)
+        labels = nearest_centres(prepared.points, clustering.centres, clustering.grid, device=device)
         labels[used] = clustering.labels
         rows = labels[group]
         first, second = (
@@ -212,8 +220,9 @@ class Quantize:
         """The best of the runs of k-means, with as many bins as there are distinct points at most."""
         bins, distinct = self.bins_for(prepared.n, prepared.m), len(prepared.points)
         caveats = _too_few_points(distinct, bins)
+        points, times, device = prepared.points, prepared.times, open_device(self.device)
         runs = [
-            lloyd(prepared.points, min(bins, distinct), rng=child, weights=prepared.times, max_iter=self.max_iter)
+            lloyd(points, min(bins, distinct), rng=child, weights=times, max_iter=self.max_iter, device=device)
             for child in rng.spawn(self.restarts)
         ]
         return min(runs, key=lambda run: run.objective), caveats

@@ -140,7 +140,9 @@ class Monitor:
         self._estimator = replace(measure.estimator, codebook=self._codebook)
         self.measure = replace(measure, estimator=self._estimator)
         kept = isinstance(measure.estimator.codebook, Codebook)
-        self.reference_counts = self._codebook.count(rows if kept else rows[order[fitting:]])
+        self.reference_counts = self._codebook.count(
+            rows if kept else rows[order[fitting:]], device=measure.estimator.device
+        )
         self.counts = np.zeros_like(self.reference_counts)
         names = samples.unit_names
         self._one_prompt = set(samples.prompts or ()) if names is None else set()  # of all reference samples
@@ -191,7 +193,7 @@ class Monitor:
             )
         rows = as_features("batch", samples.require_features(), least=1)
         with single_threaded_blas():
-            counts = self._codebook.count(rows)
+            counts = self._codebook.count(rows, device=self._estimator.device)
             self._test.update(self._looks, rows, counts, self._names(samples))
         self.counts = self.counts + counts
 
