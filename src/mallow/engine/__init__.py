@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 from mallow.engine._engine import AnyEngine, Engine, Threads, open_engine, resolve_engine
 from mallow.engine._exact import DOUBLE, SINGLE, bits_for_squares, round_to, settle, unit_rows
 from mallow.engine._memory import memory_budget
+from mallow.engine._passes import Passes
 from mallow.engine._progress import bar, quiet
-from mallow.engine._threads import cores, ordered_map, single_threaded_blas, start
+from mallow.engine._threads import cores, one_core, ordered_map, single_threaded_blas, start
 
 if TYPE_CHECKING:
     from mallow.engine._ray import Ray
@@ -19,12 +20,14 @@ __all__ = [
     "SINGLE",
     "AnyEngine",
     "Engine",
+    "Passes",
     "Ray",
     "Threads",
     "bar",
     "bits_for_squares",
     "cores",
     "memory_budget",
+    "one_core",
     "open_engine",
     "ordered_map",
     "quiet",

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
-from mallow.engine._threads import cores, ordered_map, single_threaded_blas
+from mallow.engine._threads import cores, one_core, ordered_map, single_threaded_blas
 from mallow.errors import InputError
 
 __all__ = ["AnyEngine", "Engine", "Threads", "open_engine", "resolve_engine"]
@@ -23,7 +23,7 @@ class Engine(Protocol):
     `name` says what it is. `map` gives the results in the order of the tasks; only a few of them wait to be consumed, which
     bounds the memory. Function, tasks and results must be picklable, and the function must depend on nothing but its
     task, since it may be called again after a failure. Each call has one thread of BLAS. An engine may also have a method
-    ``open()``, a context in which it is used.
+    ``open()``, a context in which it is used, and an attribute `checkpoint`, a folder for what is done of a long work.
     """
 
     @property
@@ -42,6 +42,8 @@ class Threads:
     ----------
     threads : int or None
         None: one for each processor that the process may use.
+    checkpoint : str or None
+        A folder for what is done of a long work: after an interruption, the same call continues from there.
 
     Examples
     --------
@@ -50,6 +52,7 @@ class Threads:
     """
 
     threads: int | None = None
+    checkpoint: str | None = None
 
     @property
     def name(self) -> str:
@@ -58,8 +61,13 @@ class Threads:
 
     def map(self, function: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
         """The results of the function for all tasks, in their order."""
+
+        def work(task: Task) -> Result:
+            with one_core():
+                return function(task)
+
         with single_threaded_blas():
-            yield from ordered_map(function, tasks, self.threads or cores())
+            yield from ordered_map(work, tasks, self.threads or cores())
 
 
 AnyEngine = Engine | str | None
@@ -72,7 +80,7 @@ def resolve_engine(engine: AnyEngine) -> Engine:
     Examples
     --------
     >>> resolve_engine(None)
-    Threads(threads=None)
+    Threads(threads=None, checkpoint=None)
     >>> resolve_engine("ray://head:10001").address
     'ray://head:10001'
     """

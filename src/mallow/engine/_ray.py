@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from mallow._checks import positive, whole
 from mallow._optional import optional
-from mallow.engine._threads import single_threaded_blas
+from mallow.engine._threads import one_core, single_threaded_blas
 from mallow.errors import InputError
 
 __all__ = ["Ray"]
@@ -46,6 +46,8 @@ class Ray:
         How often a task is tried again if its worker or its machine dies.
     store : int or None
         Bytes of shared memory for objects where Ray is started here; what does not fit goes to the disk.
+    checkpoint : str or None
+        A folder of this process for what is done of a long work: after an interruption, the same call continues from there.
     runtime_env : dict
         What workers need, as in ``ray.init``: for example ``{"pip": ["mallow[ray]"]}``.
 
@@ -66,6 +68,7 @@ class Ray:
     workers: int | None = None
     retries: int = 5
     store: int | None = None
+    checkpoint: str | None = None
     runtime_env: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -140,7 +143,7 @@ def _call(shared: tuple[str, Callable[[Any], Any]], task: Any) -> Any:
             f"all machines of a cluster must have the same version of mallow; a worker has {own}, and this process has "
             f"{theirs}. Install mallow=={theirs} on all of them."
         )
-    with single_threaded_blas():
+    with single_threaded_blas(), one_core():
         return function(task)
 
 

@@ -137,6 +137,11 @@ class Samples:
         return None if name is None else str(name)
 
     @property
+    def width(self) -> int:
+        """The number of features of a sample; an InputError if the samples are not embedded."""
+        return self.require_features().shape[1] if self.shards is None else self.shards.width
+
+    @property
     def unit_names(self) -> tuple[str, ...] | None:
         """What tells which samples belong together: ids or, without them, prompts.
 
