@@ -15,6 +15,7 @@ from mallow.errors import InputError
 __all__ = [
     "SHARD_SUFFIXES",
     "Stamp",
+    "file_system",
     "gone",
     "is_glob",
     "is_url",
@@ -91,7 +92,7 @@ def _list_local(source: str) -> list[str]:
 
 
 def _list_remote(source: str) -> list[str]:
-    system, path = _file_system(source)
+    system, path = file_system(source)
     try:
         if is_glob(path):
             found = system.glob(path)
@@ -104,7 +105,7 @@ def _list_remote(source: str) -> list[str]:
     return sorted(system.unstrip_protocol(name) for name in found)
 
 
-def _file_system(url: str) -> tuple[Any, str]:
+def file_system(url: str) -> tuple[Any, str]:
     """The file system of a URL, and the path in it."""
     fsspec = optional("fsspec", extra="objects")
     try:
@@ -129,7 +130,7 @@ def stamp_of(name: str) -> Stamp:
         if not is_url(name):
             status = os.stat(name)
             return status.st_size, str(status.st_mtime_ns)
-        system, path = _file_system(name)
+        system, path = file_system(name)
         system.invalidate_cache()
         facts = system.info(path)
     except FileNotFoundError as error:
@@ -154,7 +155,7 @@ def open_shard(name: str) -> Iterator[BinaryIO]:
     """The bytes of a shard, with random access."""
     try:
         if is_url(name):
-            system, path = _file_system(name)
+            system, path = file_system(name)
             stream = system.open(path, "rb")
         else:
             stream = open(name, "rb")  # noqa: SIM115 - closed below
@@ -170,7 +171,7 @@ def read_bytes(name: str, start: int, stop: int) -> bytes:
     """Some bytes of a shard; an InputError if there are fewer."""
     try:
         if is_url(name):
-            system, path = _file_system(name)
+            system, path = file_system(name)
             content: bytes = system.cat_file(path, start=start, end=stop)
         else:
             with open(name, "rb") as file:
