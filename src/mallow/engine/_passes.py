@@ -68,7 +68,7 @@ class Passes:
         """
         done = self._load(name, state)
         if done:
-            _LOG.info("%s: continuing from the checkpoint, %d of %d tasks are done", name, done, len(tasks))
+            _LOG.warning("%s: continuing from the checkpoint, %d of %d tasks are done", name, done, len(tasks))
         saved = began = time.monotonic()
         spent = 0.0
         with bar(name, len(tasks), done=done) as show:
@@ -85,18 +85,20 @@ class Passes:
             except BaseException:
                 self._save(name, state, done)
                 raise
-        if time.monotonic() - began > 1.0 or len(tasks) > 1:
-            self._save(name, state, done)
+        self._save(name, state, done)
+        _LOG.info("%s: %d tasks in %.1f s", name, len(tasks), time.monotonic() - began)
         return state
 
     def keep(self, name: str, make: Callable[[], Arrays]) -> Arrays:
         """What `make` returns, or what it returned before an interruption."""
         state: Arrays = {}
         if self._load(name, state):
-            _LOG.info("%s: taken from the checkpoint", name)
+            _LOG.warning("%s: taken from the checkpoint", name)
             return state
+        began = time.monotonic()
         state = make()
         self._save(name, state, 1)
+        _LOG.info("%s: %.1f s", name, time.monotonic() - began)
         return state
 
     def finish(self) -> None:

@@ -28,7 +28,7 @@ from mallow.estimate._quantize import Prepared, Quantize, split_size
 from mallow.estimate._reduce import Reduce
 from mallow.estimate._row_order import canonical_order, row_keys
 from mallow.estimate._stream import StreamedQuantization, quantize_shards
-from mallow.estimate._survey import Survey, fetch_rows, survey_rows
+from mallow.estimate._survey import Survey, fetch_rows, hash_names, survey_rows
 
 __all__ = [
     "Classifier",
@@ -53,6 +53,7 @@ __all__ = [
     "direct",
     "direct_frontier",
     "fetch_rows",
+    "hash_names",
     "lloyd",
     "log_likelihoods",
     "logistic_regression",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -15,7 +15,7 @@ from mallow.engine import Passes
 from mallow.estimate._row_order import hash_rows
 from mallow.samples import Chunk, Shards
 
-__all__ = ["Survey", "chunk_rows", "fetch_rows", "survey_rows"]
+__all__ = ["Survey", "chunk_rows", "fetch_rows", "hash_names", "survey_rows"]
 
 Array = npt.NDArray[Any]
 Keys = npt.NDArray[np.uint64]
@@ -65,9 +65,14 @@ def _survey_chunk(dtypes: Sequence[str], with_ids: bool, chunk: Chunk) -> dict[s
     result: dict[str, Array] = {name: hash_rows(rows, np.dtype(name), 1) for name in dtypes}
     result["largest"] = np.array([max(float(rows.max()), -float(rows.min()))])
     if with_ids:
-        digests = (hashlib.blake2b(one.encode(), digest_size=8).digest() for one in chunk.ids() or ())
-        result["ids"] = np.frombuffer(b"".join(digests), "<u8").astype(np.uint64)
+        result["ids"] = hash_names(chunk.ids() or ())
     return result
+
+
+def hash_names(names: Iterable[str]) -> Keys:
+    """A 64-bit number for each name: that of its unit."""
+    digests = b"".join(hashlib.blake2b(name.encode(), digest_size=8).digest() for name in names)
+    return np.frombuffer(digests, "<u8").astype(np.uint64)
 
 
 def _add_survey(state: dict[str, Array], chunk: Chunk, result: dict[str, Array]) -> None:
