@@ -30,6 +30,7 @@ _PACKAGES = {
     name: package
     for package, names in {
         "confounds": "find_confounds",
+        "engine": "Ray Threads",
         "errors": "Caveat EstimateWarning InputError",
         "estimate": "Classifier Codebook Gaussian KernelDensity Neighbors Quantize Reduce",
         "evaluate": "MAUVE_2021 MAUVE_STAR Check Comparison Difference Measure Monitor SamplePlan Score Signature Sweep"

@@ -1,5 +1,6 @@
 from mallow import annotate, baselines, bounds, compat, embed, generate, human, report, smoothing, transport
 from mallow.confounds import find_confounds
+from mallow.engine import Ray, Threads
 from mallow.errors import Caveat, EstimateWarning, InputError
 from mallow.estimate import Classifier, Codebook, Gaussian, KernelDensity, Neighbors, Quantize, Reduce
 from mallow.evaluate import (
@@ -86,6 +87,7 @@ __all__ = [
     "Neighbors",
     "Partition",
     "Quantize",
+    "Ray",
     "Reason",
     "Reduce",
     "SamplePlan",
@@ -93,6 +95,7 @@ __all__ = [
     "Score",
     "Signature",
     "Sweep",
+    "Threads",
     "Witness",
     "annotate",
     "area",

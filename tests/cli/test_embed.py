@@ -82,6 +82,42 @@ def test_a_damaged_cache_is_told_of_and_gives_the_same_features(mallow, home):
         ]
 
 
+def test_a_folder_of_shards_goes_on_after_an_interruption(mallow, home):
+    lines = (home / "human.jsonl").read_text().splitlines()
+    (home / "in").mkdir()
+    for number in range(2):
+        (home / "in" / f"part-{number}.jsonl").write_text("\n".join(lines[200 * number : 200 * number + 200]))
+    for rows in (150, 150):
+        code, out, err = mallow(f"embed in -e letters:Lengths -o features --rows {rows}")
+        assert (code, out) == (0, "")
+        assert "features: 4 files, 400 x 2, Lengths(test)" in err
+    assert sum(sys.modules["letters"].Lengths.calls) == 400
+    assert read("features").require_features().tolist() == [[len(t), len(t.split())] for t in read("human.jsonl").texts]
+    with (home / "in" / "part-1.jsonl").open("a") as file:
+        file.write('\n{"id": 1}')
+    code, _, err = mallow("embed in -e letters:Lengths -o others --skip-bad")
+    assert (code, err.count("1 bad entry skipped")) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "message"),
+    [
+        ("embed human.jsonl -o x.npz --engine ray", 2, "are for folders; x.npz is a file. Pass --out FOLDER."),
+        ("embed human.jsonl -o x.npz --rows 5", 2, "are for folders; x.npz is a file. Pass --out FOLDER."),
+        (
+            "embed human.jsonl -o out --gpus 1",
+            2,
+            "--workers and --gpus are options of an engine: pass --engine ray too.",
+        ),
+        ("embed human.jsonl -o out --limit 5", 2, "--limit is for a single file of features"),
+        ("embed human.jsonl -o out --engine dask", 1, "`engine` must be None, 'ray', the address of a cluster"),
+        ("embed human.jsonl -o x.csv", 1, "x.csv: must end in .npz or .npz.gz, or be a folder;"),
+    ],
+)
+def test_mistakes_about_folders_and_engines(refused, command, code, message):
+    refused(command, code, message)
+
+
 @pytest.mark.parametrize(
     ("command", "message"),
     [

@@ -1,5 +1,8 @@
 """Codebooks: the labels of k-means again, and counts that do not depend on the batch."""
 
+import itertools
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,6 +13,7 @@ from mallow import InputError, area
 from mallow.estimate import Quantize, Reduce
 
 X, Y = eight_clusters(600), eight_clusters(600, shift=0.3, seed=1)
+CODEBOOK = Quantize(bins=25).fit(X, rng=0)
 
 
 def test_a_codebook_fitted_once_gives_the_same_labels_and_takes_new_samples():
@@ -59,6 +63,23 @@ def test_the_counts_of_a_sample_are_the_sum_of_the_counts_of_its_parts(cuts):
     points = np.concatenate([points, Y[:100, :1] + np.zeros((100, 40))])
     parts = [part for part in np.split(points, sorted({cut for cut in cuts if cut < len(points)})) if len(part)]
     assert np.array_equal(codebook.count(points), sum(codebook.count(part) for part in parts))
+
+
+@settings(max_examples=20)
+@given(places=st.permutations(range(12)), cuts=st.lists(st.integers(1, 11), max_size=4))
+def test_counts_from_anywhere_added_in_any_order_are_the_masses_of_all_samples(places, cuts):
+    codebook = pickle.loads(pickle.dumps(CODEBOOK))  # as another machine has it
+    parts = [np.array_split(Y, 12)[place] for place in places]
+    workers = [sum(map(codebook.count, part)) for part in split_at(parts, cuts)]
+    frozen = Quantize(codebook=CODEBOOK)
+    merged = frozen.smooth(CODEBOOK.count(X), sum(reversed(workers)))
+    whole = frozen(X, Y)
+    assert (merged.p.tobytes(), merged.q.tobytes()) == (whole.p.tobytes(), whole.q.tobytes())
+
+
+def split_at(parts, cuts):
+    ends = [0, *sorted(set(cuts)), len(parts)]
+    return [parts[low:high] for low, high in itertools.pairwise(ends)]
 
 
 @pytest.mark.parametrize("unit", [1e-200, 1e200])

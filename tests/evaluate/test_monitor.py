@@ -58,6 +58,41 @@ def test_parts_in_any_order_merged_are_one_pass(fitted, cuts, order):
     assert merged.n == (900, 500)
 
 
+BATCHES = [
+    MODEL[:1],
+    MODEL[1:60],
+    Samples(features=MODEL[60:150], ids=[f"prompt {place % 40}" for place in range(90)]),
+    Samples(features=MODEL[150:230], ids=[f"prompt {place % 60}" for place in range(80)]),
+    MODEL[230:231],
+    MODEL[231:500],
+]
+
+
+@settings(max_examples=12)
+@given(data=st.data())
+def test_any_tree_of_merges_gives_the_same_bits(fitted, data):
+    one = copy.deepcopy(fitted)
+    for batch in BATCHES:
+        one.update(batch)
+    truth = copy.deepcopy(fitted).merge(one)  # its only look is at all samples
+    places = data.draw(st.lists(st.integers(0, 3), min_size=len(BATCHES), max_size=len(BATCHES)))
+    workers = [copy.deepcopy(fitted) for _ in range(4)]  # some count nothing
+    for place, batch in data.draw(st.permutations(list(zip(places, BATCHES, strict=True)))):
+        workers[place].update(batch)
+    nodes = [pickle.loads(pickle.dumps(worker)) for worker in workers]
+    while len(nodes) > 1:
+        first, second = (nodes.pop(data.draw(st.integers(0, len(nodes) - 1))) for _ in range(2))
+        nodes.append(copy.deepcopy(fitted).merge(first).merge(second))
+    (root,) = nodes
+    assert root.compute().to_json() == truth.compute().to_json()
+    assert root.p_values == truth.p_values
+    # A worker that others are merged into has looked before: all but the p-value is the same.
+    worker = workers[0].merge(workers[2].merge(workers[1])).merge(workers[3])
+    assert worker.n == truth.n
+    assert replace(worker.compute(), p_value=truth.p_value).to_json() == truth.compute().to_json()
+    assert [each.tolist() for each in worker._looks.sums] == [each.tolist() for each in truth._looks.sums]
+
+
 def test_merged_halves_compute_the_same_score_to_the_last_bit(monitor):
     other = pickle.loads(pickle.dumps(monitor))
     whole = copy.deepcopy(monitor)
@@ -234,8 +269,9 @@ def test_looks_of_one_pass_and_of_merged_copies():
     one.update(rows)
     workers[0].update(rows[:250])
     workers[1].update(rows[250:])
-    for worker in workers:
-        together.merge(worker)
+    together.merge(workers[0])
+    assert together.p_values == workers[0].p_values
+    together.merge(workers[1])
     # Its looks: 250 samples and all of them. The look of the second worker alone is not among them.
     assert together.p_values == {
         name: min(first, last)

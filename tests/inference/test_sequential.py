@@ -409,7 +409,7 @@ def test_units_that_fitted_the_views_are_left_out():
     assert (whole.left_out, whole.rows) == (40, 20)
 
 
-def test_merging_adds_samples_and_one_look():
+def test_merging_adds_samples_and_the_next_question_looks_at_them():
     test, rows = _FITTED, draw(300, 10)
     names = [str(place % 50) for place in range(300)]
     whole, one, other = test.start(), test.start(), test.start()
@@ -418,6 +418,8 @@ def test_merging_adds_samples_and_one_look():
     look(test, other, rows[100:], names[100:])
     kept = list(one.tails)
     test.merge(one, other)
+    assert one.tails == kept
+    test.p_values(one)
     assert all(np.array_equal(a, b) for a, b in zip(one.sums, whole.sums, strict=True))
     assert (one.squares, one.rows, one.size_squares, one.sizes) == (
         whole.squares,
@@ -429,6 +431,7 @@ def test_merging_adds_samples_and_one_look():
     assert one.tails == [min(pair) for pair in zip(kept, whole.tails, strict=True)]
     fresh = test.start()
     test.merge(fresh, other)
+    assert test.p_values(fresh) == test.p_values(other)
     assert fresh.tails == other.tails
 
 

@@ -115,5 +115,5 @@ def test_a_folder_without_images_says_what_it_contains(tmp_path, refused):
         tmp_path, "a folder must contain images (.bmp .gif .jpeg .jpg .png .tif .tiff .webp); it contains no files."
     )
     for name in "abcd":
-        (tmp_path / f"{name}.jsonl").touch()
-    refused(tmp_path, "it contains a.jsonl, b.jsonl, c.jsonl, …. For texts or features, pass the path of one file.")
+        (tmp_path / f"{name}.log").touch()
+    refused(tmp_path, "it contains a.log, b.log, c.log, …. For texts or features, pass the path of one file.")

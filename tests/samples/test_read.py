@@ -169,7 +169,7 @@ def test_real_generations(shared, refused):
     assert (len(nucleus), len(nucleus.skipped), nucleus.generations) == (2999, 1, None)
     assert set(nucleus.ids) == set(human.ids)
     assert set(beam.ids) < set(human.ids)
-    refused(folder, "it contains README.md, beam.jsonl.gz")
+    refused(folder, "must be named alike but for numbers, as part-0001.npy is; got beam.jsonl.gz and ")
 
 
 @pytest.mark.parametrize(

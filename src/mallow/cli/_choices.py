@@ -97,19 +97,29 @@ class EmbedderChoice:
 
     def __call__(self, kind: str) -> AnyEmbedder | None:
         """The embedder for samples of this kind; None for features."""
-        from mallow.embed import find_embedder, is_import
+        from mallow.embed import find_embedder
 
         if kind == "features" and self.name is None:
             return None
+        return find_embedder(self.for_workers(), kind=kind, options=self.fields())
+
+    def for_workers(self) -> str | None:
+        """The name of the embedder, which each worker turns into the embedder itself."""
+        from mallow.embed import is_import
+
         if self.name is not None and is_import(self.name):
             allow_working_folder(self.name)
-        fields = {}
+        return self.name
+
+    def fields(self) -> dict[str, Any]:
+        """The options of the embedder, by name."""
+        fields: dict[str, Any] = {}
         for option in self.options:
             key, equals, value = option.partition("=")
             if not equals:
                 raise click.UsageError(f"--embedder-option takes KEY=VALUE; got {option!r}.")
             fields[key.strip()] = _parse_value(value)
-        return find_embedder(self.name, kind=kind, options=fields)
+        return fields
 
 
 def _parse_value(text: str) -> Any:

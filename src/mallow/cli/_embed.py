@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -11,28 +12,71 @@ from mallow.cli._choices import EmbedderChoice
 from mallow.cli._commands import command
 from mallow.cli._options import embedder_options, reader_options
 from mallow.cli._output_files import check_output_file
-from mallow.cli._samples import SampleReader
+from mallow.cli._samples import SampleReader, parse_limits
 from mallow.cli._terminal import say, tell
 from mallow.errors import InputError
 
 if TYPE_CHECKING:
     from mallow.embed import Cache
+    from mallow.engine import Engine
 
 __all__ = ["COMMANDS"]
 
 
 @command("embed", "Turn samples into features, once.", example="mallow embed human.jsonl -o human.npz")
 @click.argument("source", metavar="SAMPLES")
-@click.option("--out", "-o", required=True, metavar="FILE", help="Where to write the features: .npz or .npz.gz.")
+@click.option(
+    "--out",
+    "-o",
+    required=True,
+    metavar="FILE|FOLDER",
+    help="Where to write the features: a .npz or .npz.gz file, or a folder (or URL) for one file per part of the samples.",
+)
+@click.option(
+    "--engine", metavar="NAME", help="With a folder: ray, or the address of a Ray cluster (ray://host:10001)."
+)
+@click.option("--workers", type=click.IntRange(min=1), metavar="N", help="With an engine: workers at once, at most.")
+@click.option(
+    "--gpus", type=click.FloatRange(min=0), metavar="G", help="With an engine: GPUs of each worker, such as 1 or 0.25."
+)
+@click.option(
+    "--rows", type=click.IntRange(min=1), metavar="N", help="With a folder: samples per file.  [default: 2048]"
+)
 @embedder_options
 @reader_options
-def embed_command(source: str, out: str, embedder: EmbedderChoice, read: SampleReader) -> None:
-    """Write the features of SAMPLES, with ids and provenance, to a file that can be used instead of the samples."""
+def embed_command(
+    source: str,
+    out: str,
+    engine: str | None,
+    workers: int | None,
+    gpus: float | None,
+    rows: int | None,
+    embedder: EmbedderChoice,
+    read: SampleReader,
+) -> None:
+    """Write the features of SAMPLES, with ids and provenance, to a file that can be used instead of the samples.
+
+    If --out is a folder, SAMPLES may be a folder, a glob or a URL of many files: .jsonl, .jsonl.gz, .parquet, or .tar with
+    images. Each part of them becomes a file of its own; the same command goes on after an interruption.
+    """
+    if not out.lower().endswith((".npz", ".npz.gz", ".npy", ".npy.gz")):
+        if "." in out.rstrip("/").rpartition("/")[2].lstrip("."):  # before the work begins
+            raise InputError(
+                f"{out}: must end in .npz or .npz.gz, or be a folder; features are written in no other format."
+            )
+        _embed_to_folder(source, out, _engine(engine, workers, gpus), rows, embedder, read)
+        return
+    if any(option is not None for option in (engine, workers, gpus, rows)):
+        raise click.UsageError(
+            f"--engine, --workers, --gpus and --rows are for folders; {out} is a file. Pass --out FOLDER."
+        )
+    _embed_to_file(source, out, embedder, read)
+
+
+def _embed_to_file(source: str, out: str, embedder: EmbedderChoice, read: SampleReader) -> None:
     from mallow.embed import JointEmbedder, embed_samples
     from mallow.samples import write
 
-    if not out.lower().endswith((".npz", ".npz.gz", ".npy", ".npy.gz")):  # before the work begins
-        raise InputError(f"{out}: must end in .npz or .npz.gz; features are written in no other format.")
     check_output_file(out)
     samples = read(source)
     chosen = embedder(samples.kind)
@@ -46,6 +90,44 @@ def embed_command(source: str, out: str, embedder: EmbedderChoice, read: SampleR
     write(embedded, out)
     n, width = embedded.require_features().shape
     tell(f"{out}: {n} x {width}, {embedded.embedder}")
+
+
+def _embed_to_folder(
+    source: str, out: str, engine: Engine | None, rows: int | None, embedder: EmbedderChoice, read: SampleReader
+) -> None:
+    from mallow.embed import embed_shards
+
+    if read.limit is not None:
+        raise click.UsageError("--limit is for a single file of features; write one with --out FILE.npz.")
+    more = {} if rows is None else {"rows": rows}
+    features = embed_shards(
+        source,
+        out,
+        embedder=embedder.for_workers(),
+        options=embedder.fields(),
+        engine=engine,
+        field=read.field,
+        skip_bad=read.skip_bad,
+        limits=parse_limits(read.limits),
+        **more,
+    )
+    read.tell_skipped(source, features)
+    files = 0 if features.shards is None else len(features.shards.shards)
+    tell(f"{out}: {files} {'file' if files == 1 else 'files'}, {len(features)} x {features.width}, {features.embedder}")
+
+
+def _engine(name: str | None, workers: int | None, gpus: float | None) -> Engine | None:
+    """The engine that the options describe; None is this machine."""
+    if name is None:
+        if workers is not None or gpus is not None:
+            raise click.UsageError("--workers and --gpus are options of an engine: pass --engine ray too.")
+        return None
+    from mallow.engine import Ray, resolve_engine
+
+    engine = resolve_engine(name)
+    if isinstance(engine, Ray):
+        return replace(engine, workers=workers, gpus=gpus or 0)
+    return engine
 
 
 @click.group(

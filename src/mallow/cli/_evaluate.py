@@ -10,6 +10,7 @@ from mallow.cli._choices import EmbedderChoice
 from mallow.cli._commands import result_command
 from mallow.cli._options import (
     embedder_options,
+    engine_options,
     measure_options,
     measure_options_of_baseline,
     reader_options,
@@ -22,6 +23,7 @@ from mallow.cli._samples import SampleReader, read_arguments, read_systems
 
 if TYPE_CHECKING:
     from mallow.cli._plain_results import PermutationTest
+    from mallow.engine import Engine
     from mallow.evaluate import Check, Comparison, Measure, SamplePlan, Score
 
 __all__ = ["COMMANDS"]
@@ -40,6 +42,7 @@ __all__ = ["COMMANDS"]
 @measure_options
 @repeats_option
 @rng_option
+@engine_options
 def score_command(
     reference: str,
     model: str,
@@ -48,16 +51,17 @@ def score_command(
     measure: Measure,
     repeats: int,
     rng: int,
+    engine: Engine | None,
 ) -> Score:
     """Score the samples of MODEL against those of REFERENCE.
 
-    Both are files (.jsonl, .txt, .csv, .parquet, .npy or .npz, each also as .gz), folders of images, or - for standard
-    input.
+    Both are files (.jsonl, .txt, .csv, .parquet, .npy or .npz, each also as .gz), folders of images, folders, globs or
+    URLs of shards, or - for standard input.
     """
     from mallow.evaluate import score
 
     x, y = read_arguments(read, REFERENCE=reference, MODEL=model)
-    return score(x, y, measure=measure, embedder=embedder(x.kind), repeats=repeats, rng=rng)
+    return score(x, y, measure=measure, embedder=embedder(x.kind), repeats=repeats, rng=rng, engine=engine)
 
 
 @result_command(
@@ -73,6 +77,7 @@ def score_command(
 @measure_options
 @repeats_option
 @rng_option
+@engine_options
 @click.option("--baseline", metavar="NAME", help="Compare all other systems with this one only.")
 @click.option(
     "--out", "-o", metavar="FILE", help="Save the whole comparison: .json, which `mallow report` turns into a page."
@@ -87,6 +92,7 @@ def compare_command(
     rng: int,
     baseline: str | None,
     out: str | None,
+    engine: Engine | None,
 ) -> Comparison:
     """Rank several systems against one REFERENCE, and tell which differences are real.
 
@@ -99,7 +105,9 @@ def compare_command(
     if baseline is not None and baseline not in others:
         raise click.UsageError(f"--baseline must be one of {', '.join(others)}; got {baseline!r}.")
     chosen = embedder(x.kind)
-    comparison = compare(x, others, measure=measure, embedder=chosen, repeats=repeats, rng=rng, baseline=baseline)
+    comparison = compare(
+        x, others, measure=measure, embedder=chosen, repeats=repeats, rng=rng, baseline=baseline, engine=engine
+    )
     if target is not None:
         save_text(target, comparison.to_json())
     return comparison

@@ -21,6 +21,7 @@ from mallow.cli._samples import SampleReader
 __all__ = [
     "bundle",
     "embedder_options",
+    "engine_options",
     "measure_options",
     "measure_options_of_baseline",
     "reader_options",
@@ -183,6 +184,41 @@ def rng_option(function: Function) -> Function:
         show_default=True,
         help="The seed: the same seed gives the same numbers.",
     )(function)
+
+
+def _make_engine(engine: str | None, checkpoint: str | None) -> Any:
+    """The engine that the options name; None stands for the threads of this machine."""
+    if engine is None and checkpoint is None:
+        return None
+    from dataclasses import replace
+
+    from mallow.engine import resolve_engine
+
+    return replace(resolve_engine(engine), checkpoint=checkpoint)  # type: ignore[type-var]
+
+
+_engine_options = bundle(
+    "engine",
+    {
+        "engine": click.option(
+            "--engine",
+            metavar="ENGINE",
+            help="Where the work is done: ray (Ray on this machine, or the cluster in RAY_ADDRESS) or the address of a cluster "
+            "(ray://host:10001). The result is the same.  [default: the threads of this machine]",
+        ),
+        "checkpoint": click.option(
+            "--checkpoint",
+            metavar="FOLDER",
+            help="Keep what is done of a long work in this folder: after an interruption, the same command continues.",
+        ),
+    },
+    _make_engine,
+)
+
+
+def engine_options(function: Function) -> Function:
+    """Options that reach the command as `engine`."""
+    return _engine_options(function)
 
 
 def systems_argument(function: Function) -> Function:

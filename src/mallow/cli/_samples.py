@@ -42,11 +42,15 @@ class SampleReader:
 
         limits = parse_limits(self.limits)
         samples = read(path, field=self.field, skip_bad=self.skip_bad, limit=self.limit, limits=limits)
+        self.tell_skipped(path, samples)
+        return samples
+
+    def tell_skipped(self, path: str, samples: Samples) -> None:
+        """Count skipped entries on standard error."""
         if samples.skipped:
             more = f" and {len(samples.skipped) - 1} more" if len(samples.skipped) > 1 else ""
             entries = "entry" if len(samples.skipped) == 1 else "entries"
             tell(one_line(f"mallow: {path}: {len(samples.skipped)} bad {entries} skipped: {samples.skipped[0]}{more}"))
-        return samples
 
 
 def parse_limits(settings: Sequence[str]) -> Limits:

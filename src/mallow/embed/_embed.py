@@ -48,7 +48,7 @@ def embed_samples(
         rows = _checked(cast("Callable[[Any], Any]", embedder)(samples), len(cast("Sequence[Any]", samples)), "samples")
         provenance: dict[str, object] = {"embedder": embedder_name(embedder)}
         return Samples.trusted(features=rows, source=type(samples).__name__, provenance=provenance)
-    items = read(samples)
+    items = read(samples).load()
     if isinstance(embedder, JointEmbedder):
         return _embed_jointly({"": items}, embedder)[""]
     if isinstance(embedder, Embedder):
@@ -64,13 +64,15 @@ def embed_samples(
     return items.with_features(rows, provenance=provenance, caveats=_caveats(embedder, items))
 
 
-def embed_all(sources: Mapping[str, object], embedder: AnyEmbedder | str | None = None) -> dict[str, Samples]:
+def embed_all(
+    sources: Mapping[str, object], embedder: AnyEmbedder | str | None = None, *, lazy: bool = False
+) -> dict[str, Samples]:
     """Several sets of samples with their features, all by one embedder.
 
     Sets that have features already stay as they are where `embedder` is None. Features of two embedders, or samples of
-    two kinds, are an error.
+    two kinds, are an error. With `lazy`, features in shards are not read.
     """
-    sets = read_all(sources, embedder)
+    sets = read_all(sources, embedder, lazy=lazy)
     embedder = resolve_embedder(sets, embedder)
     if embedder is None:
         return sets
@@ -82,14 +84,21 @@ def embed_all(sources: Mapping[str, object], embedder: AnyEmbedder | str | None 
     }
 
 
-def read_all(sources: Mapping[str, object], embedder: AnyEmbedder | str | None = None) -> dict[str, Samples]:
-    """Several sets of samples of one kind, each read once. What only the embedder can read is embedded right away."""
+def read_all(
+    sources: Mapping[str, object], embedder: AnyEmbedder | str | None = None, *, lazy: bool = False
+) -> dict[str, Samples]:
+    """Several sets of samples of one kind, each read once. What only the embedder can read is embedded right away.
+
+    Features in shards are read, unless `lazy`.
+    """
     function = None if embedder is None or isinstance(embedder, str | JointEmbedder) else embedder
     foreign = {name for name, source in sources.items() if function is not None and _is_foreign(source)}
     sets = {name: _read_named(name, source) for name, source in sources.items() if name not in foreign}
+    if not lazy or embedder is not None:
+        sets = {name: each.load() for name, each in sets.items()}
     kinds = {name: "features" if name in foreign else sets[name].kind for name in sources}
-    if embedder is None and all(samples.features is not None for samples in sets.values()):
-        return sets if len(set(kinds.values())) == 1 else {name: each.bare() for name, each in sets.items()}
+    if embedder is None and all(map(_has_features, sets.values())):
+        return sets if len(set(kinds.values())) == 1 else {name: each.load().bare() for name, each in sets.items()}
     if len(set(kinds.values())) > 1:
         listed = ", ".join(f"{name or 'reference'}: {kind}" for name, kind in kinds.items())
         raise InputError(f"All samples must be of one kind; got {listed}.")
@@ -110,12 +119,16 @@ def _read_named(name: str, source: object) -> Samples:
 
 def resolve_embedder(sets: Mapping[str, Samples], embedder: AnyEmbedder | str | None) -> AnyEmbedder | None:
     """The embedder that a name stands for; None where all sets have features and no embedder is asked for."""
-    if embedder is None and all(samples.features is not None for samples in sets.values()):
+    if embedder is None and all(map(_has_features, sets.values())):
         _refuse_two_embedders(sets)
         return None
     if embedder is None or isinstance(embedder, str):
         return find_embedder(embedder, kind=next(iter(sets.values())).kind)
     return embedder
+
+
+def _has_features(samples: Samples) -> bool:
+    return samples.features is not None or samples.shards is not None
 
 
 def embedder_name(embedder: AnyEmbedder) -> str:

@@ -19,7 +19,7 @@ from mallow.embed._preprocess import Image, Preprocess
 from mallow.embed._protocol import Points, Rows, collected
 from mallow.engine import cores, ordered_map
 from mallow.errors import InputError
-from mallow.models import halve_on_memory_error
+from mallow.models import halve_on_memory_error, kept_model
 
 __all__ = [
     "LoadedNetwork",
@@ -59,7 +59,7 @@ class StreamedImages:
     def stream(self, samples: Sequence[Any], /) -> Iterator[Rows]:
         """Places and float32 features as they are ready, in order."""
         items = checked_images(samples)  # before anything is loaded
-        network = self._load()
+        network = kept_model(repr(self), self._load)
         yield from image_rows(items, network.preprocess, network.run, limit=network.limit)
 
     def __call__(self, samples: Sequence[Any], /) -> Points:

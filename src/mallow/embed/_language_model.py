@@ -25,6 +25,7 @@ from mallow.models import (
     Source,
     Tokens,
     context_length,
+    kept_model,
     move_network,
     one_of,
     tokenise,
@@ -141,8 +142,9 @@ class LanguageModel:
     def _stream_tokens(self, make_tokens: Callable[[Any, Any, int], list[Tokens]]) -> Iterator[Rows]:
         torch = optional("torch", extra="text")
         device, pooling = self._source.chosen_device, self._pooling  # wrong options raise before the weights are loaded
-        tokenizer = self._source.load("AutoTokenizer")
-        model, causal = self._load(torch)
+        tokenizer, (model, causal) = kept_model(
+            repr(self), lambda: (self._source.load("AutoTokenizer"), self._load(torch))
+        )
         texts = make_tokens(model, tokenizer, min(self.max_length, context_length(model, tokenizer)))
         mlp = find_last_mlp(torch, model) if causal and pooling == "last" else None
         budget = self.token_budget or _token_budget(device, *_model_size(torch, model, device))

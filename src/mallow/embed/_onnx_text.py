@@ -22,7 +22,7 @@ from mallow.embed._protocol import Points, Rows, checked_texts, collected
 from mallow.embed._tokenizer_file import find_tokenizer_file, leading_part, load_tokenizer
 from mallow.engine import cores
 from mallow.errors import InputError
-from mallow.models import one_of
+from mallow.models import kept_model, one_of
 
 __all__ = ["OnnxText", "minilm"]
 
@@ -102,7 +102,7 @@ class OnnxText:
     def stream(self, samples: Sequence[str], /) -> Iterator[Rows]:
         """Places among the texts with their features, as they are ready; the graph is loaded once."""
         texts = checked_texts(samples)
-        encode = _Encoder(self)
+        encode = kept_model(repr(self), lambda: _Encoder(self))
         threads = self.threads or cores()
         with ThreadPoolExecutor(min(threads, len(texts))) as pool:
             for start in range(0, len(texts), _TEXTS):

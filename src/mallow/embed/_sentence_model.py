@@ -15,7 +15,7 @@ from mallow._optional import optional
 from mallow.embed._protocol import Points, Rows, checked_texts, collected
 from mallow.embed._tokenizer_file import leading_part
 from mallow.errors import InputError
-from mallow.models import Source, move_network, ran_out_of_memory, refuse_foreign_modules, within_memory
+from mallow.models import Source, kept_model, move_network, ran_out_of_memory, refuse_foreign_modules, within_memory
 
 __all__ = ["SentenceModel"]
 
@@ -73,7 +73,7 @@ class SentenceModel:
     def stream(self, samples: Sequence[str], /) -> Iterator[Rows]:
         """Places among the texts with their features, long texts first; the model is loaded once."""
         texts = checked_texts(samples)
-        model = self._load()
+        model = kept_model(repr(self), self._load)
         length = model.max_seq_length
         texts = _leading_parts(model, texts)
 

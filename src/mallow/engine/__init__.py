@@ -1,20 +1,37 @@
-"""How work is spread over threads, and how its progress is shown.
+"""How work is spread over threads or a cluster, and how its progress is shown.
 
-Tasks are blocks of fixed shape whose results are combined in a fixed order: the same bits on any number of threads.
+Tasks are blocks whose results are exact, or are combined in a fixed order: the same bits on any number of threads or workers.
 """
 
+from typing import TYPE_CHECKING, Any
+
+from mallow.engine._engine import AnyEngine, Engine, Threads, open_engine, resolve_engine
 from mallow.engine._exact import DOUBLE, SINGLE, bits_for_squares, round_to, settle, unit_rows
+from mallow.engine._memory import memory_budget
+from mallow.engine._passes import Passes
 from mallow.engine._progress import bar, quiet
-from mallow.engine._threads import cores, ordered_map, run_now, single_threaded_blas, start
+from mallow.engine._threads import cores, one_core, ordered_map, run_now, single_threaded_blas, start
+
+if TYPE_CHECKING:
+    from mallow.engine._ray import Ray
 
 __all__ = [
     "DOUBLE",
     "SINGLE",
+    "AnyEngine",
+    "Engine",
+    "Passes",
+    "Ray",
+    "Threads",
     "bar",
     "bits_for_squares",
     "cores",
+    "memory_budget",
+    "one_core",
+    "open_engine",
     "ordered_map",
     "quiet",
+    "resolve_engine",
     "round_to",
     "run_now",
     "settle",
@@ -22,3 +39,11 @@ __all__ = [
     "start",
     "unit_rows",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "Ray":
+        from mallow.engine._ray import Ray
+
+        return Ray
+    raise AttributeError(f"module 'mallow.engine' has no attribute {name!r}")

@@ -10,14 +10,30 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import Any, TypeVar
 
-__all__ = ["cores", "ordered_map", "run_now", "single_threaded_blas", "start"]
+__all__ = ["cores", "one_core", "ordered_map", "run_now", "single_threaded_blas", "start"]
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 
+_TASK = threading.local()  # whether this thread works on a task of an engine
+
+
+@contextmanager
+def one_core() -> Iterator[None]:
+    """Let `cores` be 1 in this thread: a task of an engine does not spread its work again."""
+    before = getattr(_TASK, "alone", False)
+    _TASK.alone = True
+    try:
+        yield
+    finally:
+        _TASK.alone = before
+
+
 def cores() -> int:
-    """The number of processors that this process may use."""
+    """The number of processors that this process may use; 1 inside a task of an engine."""
+    if getattr(_TASK, "alone", False):
+        return 1
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -9,6 +9,7 @@ arguments and raises warnings; `masses` returns doubts as values, in `Masses.cav
     features  _features · _row_order · _orientation        accepted arrays, in an order that depends on their values alone
     reduce    _reduce · _pca · _spectrum                   joint principal components
     bins      _quantize · _codebook · _kmeans · _seeding · _nearest
+    shards    _survey · _stream_pca · _stream              the same bins, of rows that are never all in memory
     ratios    _neighbors · _kernel_density · _distances · _classifier · _logistic · _gaussian · _direct
 """
 
@@ -26,6 +27,8 @@ from mallow.estimate._neighbors import Neighbors
 from mallow.estimate._quantize import Prepared, Quantize, split_size
 from mallow.estimate._reduce import Reduce
 from mallow.estimate._row_order import canonical_order, row_keys
+from mallow.estimate._stream import StreamedQuantization, quantize_shards
+from mallow.estimate._survey import Survey, fetch_rows, hash_names, survey_rows
 
 __all__ = [
     "Classifier",
@@ -39,6 +42,8 @@ __all__ = [
     "Prepared",
     "Quantize",
     "Reduce",
+    "StreamedQuantization",
+    "Survey",
     "as_features",
     "calibrate_scores",
     "canonical_order",
@@ -47,10 +52,14 @@ __all__ = [
     "choose_penalty",
     "direct",
     "direct_frontier",
+    "fetch_rows",
+    "hash_names",
     "lloyd",
     "log_likelihoods",
     "logistic_regression",
+    "quantize_shards",
     "row_keys",
     "same_width",
     "split_size",
+    "survey_rows",
 ]

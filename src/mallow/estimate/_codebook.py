@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from mallow.engine import cores, ordered_map, single_threaded_blas
 from mallow.errors import InputError
+from mallow.estimate._device import open_device
 from mallow.estimate._features import Features, checked_features
 from mallow.estimate._nearest import Grid, nearest_centres
 from mallow.estimate._pca import Projection
@@ -46,13 +47,16 @@ class Codebook:
         """Features in the space of the centres, (n, d′)."""
         return _reduce(self, self._checked(features))
 
-    def labels(self, features: Any) -> Labels:
-        """The bin of each row of features: that of the nearest centre, whatever rows are beside it."""
-        return label_rows(self, self._checked(features))
+    def labels(self, features: Any, *, device: str | None = None) -> Labels:
+        """The bin of each row of features: that of the nearest centre, whatever rows are beside it.
 
-    def count(self, features: Any) -> Labels:
+        It is the same on any `device` (see `Quantize`).
+        """
+        return label_rows(self, self._checked(features), device)
+
+    def count(self, features: Any, *, device: str | None = None) -> Labels:
         """How many rows of features fall into each bin, (bins,): the counts of a sample are the sum of those of its parts."""
-        return np.bincount(self.labels(features), minlength=len(self.centres))
+        return np.bincount(self.labels(features, device=device), minlength=len(self.centres))
 
     def _checked(self, features: Any) -> Features:
         rows = checked_features("features", features, least=1)
@@ -60,10 +64,11 @@ class Codebook:
         return rows
 
 
-def label_rows(codebook: Codebook, rows: Features) -> Labels:
+def label_rows(codebook: Codebook, rows: Features, device: str | None = None) -> Labels:
     """The bin of each row of features that are known to be finite."""
     _check_width(codebook, rows)
-    return nearest_centres(_reduce(codebook, rows), codebook.centres, codebook.grid)
+    opened = open_device(device)
+    return nearest_centres(_reduce(codebook, rows), codebook.centres, codebook.grid, device=opened)
 
 
 def _check_width(codebook: Codebook, rows: Features) -> None:

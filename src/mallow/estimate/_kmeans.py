@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mallow.engine import cores, single_threaded_blas
+from mallow.estimate._device import Device
 from mallow.estimate._nearest import (
     TILE,
     Array,
@@ -63,6 +64,7 @@ def lloyd(
     chunk: int = 4 * TILE,
     threads: int | None = None,
     max_iter: int = 1000,
+    device: Device | None = None,
 ) -> Clustering:
     """k-means clustering of the points, run until no label changes.
 
@@ -87,6 +89,8 @@ def lloyd(
     max_iter : int
         The largest number of rounds. The objective falls strictly, so the loop ends by itself; the last rounds move few
         points.
+    device : Device, optional
+        Where products are computed; by default on this processor.
 
     Examples
     --------
@@ -107,11 +111,11 @@ def lloyd(
     mass = np.bincount(pooled.group, weights).astype(np.float64)  # of each distinct row
     workers = Workers(chunk, threads or cores())
     with single_threaded_blas(), workers:
-        data = Data(points, distinct, grid, mass)
+        data = Data(points, distinct, grid, mass, device)
         state = _descend(data, seed_centres(data, bins, rng, workers), workers, max_iter)
         if not grid.fine and state.objective < STEPS * float(mass.sum()) * points.shape[1]:
             grid = find_grid(points, distinct, fine=True)
-            data = Data(points, distinct, grid, mass)
+            data = Data(points, distinct, grid, mass, device)
             state = _descend(data, seed_centres(data, bins, rng, workers), workers, max_iter)
     with np.errstate(over="ignore"):
         objective = float(np.ldexp(state.objective, 2 * grid.exponent))
@@ -183,6 +187,7 @@ def _fill_empty_bins(data: Data, assignment: Assignment, bins: int) -> None:
         members[bin_] = 1
         labels[point] = bin_
         assignment.rival[point] = np.inf
+        assignment.score[point] = np.nan
 
 
 def _update_sums(data: Data, before: Labels, after: Labels, sums: Doubles, workers: Workers) -> None:
@@ -200,6 +205,11 @@ def _update_sums(data: Data, before: Labels, after: Labels, sums: Doubles, worke
         first, stop = batch * BATCH, ends[batch + 1]
         for low in range(ends[batch], stop, TILE):
             at = slice(low, min(low + TILE, stop))
+            if data.device is not None and "float64" in data.device.exact:
+                sums[first : first + BATCH] += data.device.sums(
+                    data.sent, rows[at], bins[at] - first, mass[at], min(BATCH, len(sums) - first)
+                )
+                continue
             # A dense product with a few dozen bins at a time is faster than np.add.at or reduceat.
             member = np.zeros((min(BATCH, len(sums) - first), at.stop - low))
             member[bins[at] - first, np.arange(at.stop - low)] = mass[at]

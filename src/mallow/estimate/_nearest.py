@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mallow.engine import DOUBLE, SINGLE, bits_for_squares, cores, ordered_map, round_to, single_threaded_blas
+from mallow.estimate._device import BLOCK, Device
 
 __all__ = [
     "Assignment",
@@ -84,7 +85,7 @@ def find_grid(points: Array, chosen: Labels, *, fine: bool) -> Grid:
     return Grid(np.ldexp(middle, finest), finest + steps, fine)
 
 
-def nearest_centres(points: Array, centres: Array, grid: Grid | None = None) -> Labels:
+def nearest_centres(points: Array, centres: Array, grid: Grid | None = None, *, device: Device | None = None) -> Labels:
     """The label of the nearest centre of each point, the lowest of equally near ones.
 
     Parameters
@@ -94,29 +95,41 @@ def nearest_centres(points: Array, centres: Array, grid: Grid | None = None) -> 
     grid : Grid, optional
         On which points and centres are compared: with that of a clustering, the points that were clustered get their
         labels again. By default the finest around the centres.
+    device : Device, optional
+        Where products are computed. By default on this processor; the labels are the same.
     """
     grid = find_grid(centres, np.arange(len(centres)), fine=True) if grid is None else grid
     labels = np.empty(len(points), np.int64)
     inner = grid.integers(centres)
     longest = float(np.square(inner).sum(axis=1).max())
-    tables = {dtype: _table(inner.astype(dtype)) for dtype in (np.float32, np.float64)}
+    finders = {dtype: _finder(_table(inner.astype(dtype)), device) for dtype in (np.float32, np.float64)}
+    size = TILE if device is None else BLOCK
 
     def label(low: int) -> None:
-        rows = grid.integers(points[low : low + TILE])
+        rows = grid.integers(points[low : low + size])
         with np.errstate(over="ignore"):
             square = np.square(rows).sum(axis=1)
         far = np.flatnonzero(square > FINE**2)  # so far that their grid is a coarser one
         rows[far] = 0.0
         square[far] = 0.0
         dtype = np.float32 if max(longest, float(square.max())) <= COARSE**2 else np.float64
-        labels[low : low + TILE] = (rows.astype(dtype) @ tables[dtype][:-1] + tables[dtype][-1]).argmax(axis=1)
+        labels[low : low + size] = finders[dtype](rows.astype(dtype))
         for row in low + far:
             labels[row] = _label_far(grid.integers(points[row]), inner)
 
     with single_threaded_blas():
-        for _ in ordered_map(label, range(0, len(points), TILE), cores()):
+        for _ in ordered_map(label, range(0, len(points), size), cores() if device is None else 1):
             pass
     return labels
+
+
+def _finder(table: Array, device: Device | None) -> Callable[[Array], Labels]:
+    """A function from integer rows, in the dtype of the table, to labels."""
+    precision = None if device is None else device.precision(table.dtype)
+    if device is None or precision is None:
+        return lambda rows: (rows @ table[:-1] + table[-1]).argmax(axis=1)
+    columns, offset = (device.send(part.astype(precision)) for part in (table[:-1], table[-1]))
+    return lambda rows: device.nearest(device.send(rows.astype(precision)), columns, offset)[0]
 
 
 def _label_far(point: Array, centres: Doubles) -> int:
@@ -173,7 +186,7 @@ class Workers:
 class Data:
     """Points as integers, in the cheapest precision in which their products are exact."""
 
-    def __init__(self, points: Array, chosen: Labels, grid: Grid, mass: Doubles) -> None:
+    def __init__(self, points: Array, chosen: Labels, grid: Grid, mass: Doubles, device: Device | None = None) -> None:
         self.mass = mass  # (n,)
         dtype = np.float64 if grid.fine else np.float32
         self.rows: Array = np.ones((len(chosen), points.shape[1] + 1), dtype)  # the last column stays 1; see `_table`
@@ -184,6 +197,9 @@ class Data:
             self.square[low : low + TILE] = np.square(integers).sum(axis=1)
         if self.square.max() > (FINE if grid.fine else COARSE) ** 2:
             raise AssertionError("the points are too long for exact distances")
+        self.precision = None if device is None else device.precision(self.rows.dtype)
+        self.device = None if self.precision is None else device
+        self.sent = None if self.device is None else self.device.send(self.rows.astype(self.precision))
 
 
 class Assignment:
@@ -191,7 +207,7 @@ class Assignment:
 
     def __init__(self, size: int, dtype: np.dtype[Any]) -> None:
         self.labels = np.full(size, -1, np.int64)
-        self.score = np.full(size, -np.inf, dtype)  # of the own centre
+        self.score = np.full(size, -np.inf, dtype)  # of the own centre; nan where a point was given to an empty bin
         self.rival = np.full(size, np.inf, dtype)  # no other centre has a higher score
 
 
@@ -201,10 +217,17 @@ def assign_points(
     """Move every point to its nearest centre, the lowest of equally near ones, in place.
 
     Only the centres that `moved` have changed since the assignment was made. A point can only go to one of these, unless
-    its own centre moved so far away that another one, which stayed, is nearer.
+    its own centre moved so far away that another one, which stayed, is nearer. On another device, all points are compared
+    with all centres: the labels are the same.
     """
     labels, score, rival = assignment.labels, assignment.score, assignment.rival
     table = _table(centres)
+    if data.device is not None:
+        columns = np.vstack([table[:-1], np.zeros_like(table[-1:])])  # rows end in a 1, but the offset is added
+        labels[:], score[:] = data.device.nearest(
+            data.sent, *(data.device.send(part.astype(data.precision)) for part in (columns, table[-1]))
+        )
+        return
     movers = np.flatnonzero(moved)
     column = np.cumsum(moved) - 1  # of a mover among the movers
     part = np.ascontiguousarray(table[:, movers])
@@ -236,7 +259,8 @@ def assign_points(
         challenge, challenger = products[row, best], movers[best]
         wins = np.flatnonzero((challenge > held) | ((challenge == held) & (challenger < own)))
         own[wins], held[wins] = challenger[wins], challenge[wins]
-        lost = adrift[held[adrift] <= others[adrift]]  # a centre that stayed may now be nearer
+        # A centre that stayed may now be nearer; and no score is known of points that were given to an empty bin.
+        lost = np.union1d(adrift[held[adrift] <= others[adrift]], np.flatnonzero(np.isnan(held)))
         np.maximum(others, challenge, out=others)
         if lost.size:
             own[lost], held[lost], others[lost] = compare_with_all(rows[lost])

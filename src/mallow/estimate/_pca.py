@@ -17,7 +17,18 @@ from mallow.engine import cores, ordered_map, round_to, single_threaded_blas, un
 from mallow.estimate._row_order import BLOCK, CanonicalOrder, Indices, canonical_order, common_dtype, take_rows
 from mallow.estimate._spectrum import Spectrum, spectrum_from_covariance, spectrum_from_gram
 
-__all__ = ["Projection", "Reduction", "pca_joint"]
+__all__ = [
+    "BLOCK",
+    "ROW_BITS",
+    "ChosenAxes",
+    "Projection",
+    "Reduction",
+    "choose_axes",
+    "exponent_for",
+    "is_enough",
+    "pca_joint",
+    "scale_rows",
+]
 
 Array = npt.NDArray[Any]
 Doubles = npt.NDArray[np.float64]
@@ -53,7 +64,7 @@ class Projection:
 
     def integers(self, rows: Array) -> Doubles:
         """Rows without the mean, as integers in units of ``2**(exponent + grid)``."""
-        values = unit_rows(rows) if self.normalise else _scaled(rows, self.exponent)
+        values = unit_rows(rows) if self.normalise else scale_rows(rows, self.exponent)
         values -= self.mean
         values *= 2.0**-self.grid
         return np.rint(values, out=values)
@@ -152,38 +163,69 @@ def pca_joint(
     with single_threaded_blas():
         # An approximate mean, of rows spread evenly over the order: less is lost when what is left of rows is rounded.
         spread = pooled.order[np.linspace(0, size - 1, min(size, BLOCK)).astype(np.int64)]
-        first = _frame(rows, spread, pooled.distinct, normalize, _exponent(x, y), threads)
+        largest = max(max(float(part.max()), -float(part.min())) for part in (x, y) if part.size)
+        first = _frame(rows, spread, pooled.distinct, normalize, exponent_for(largest), threads)
 
         def integers(at: Indices) -> Doubles:
             return first.integers(rows(at))
 
-        def enough(values: Doubles, total: float) -> bool:
-            if dimension is not None:
-                return dimension <= len(values)
-            return variance < 1.0 and float(values.sum()) >= variance * total
-
         if width <= size:
-            spectrum = spectrum_from_covariance(integers, pooled.order, threads, enough)
+            spectrum = spectrum_from_covariance(integers, pooled.order, threads, is_enough(variance, dimension))
         else:
             spectrum = spectrum_from_gram(integers, pooled.order, threads)
-        rounding = 8 * float(np.finfo(dtype).eps * np.linalg.norm(first.mean)) * 2.0**-first.grid
-        flat = len(pooled.distinct) == 1 or spectrum.total <= size * max(rounding**2, 0.25 * width)
-        if flat:
-            spectrum = replace(spectrum, values=np.zeros_like(spectrum.values), total=0.0, rank=0)
-        kept = _axes_to_keep(spectrum, variance, dimension)
-        axes = _on_grid(_with_signs(spectrum.axes(kept)))
-        mean = first.mean + spectrum.mean * 2.0**first.grid
-        projection = replace(first, axes=axes, mean=mean)
-        points = np.zeros((len(pooled.distinct), kept), dtype)
+        axes = choose_axes(first, spectrum, size, dtype, len(pooled.distinct) == 1, variance, dimension)
+        points = np.zeros((len(pooled.distinct), len(axes.projection.axes)), dtype)
 
         def project(low: int) -> None:
-            points[low : low + BLOCK] = projection(rows(pooled.distinct[low : low + BLOCK]))
+            points[low : low + BLOCK] = axes.projection(rows(pooled.distinct[low : low + BLOCK]))
 
-        for _ in ordered_map(project, range(0, 0 if flat else len(points), BLOCK), threads):
+        for _ in ordered_map(project, range(0, 0 if axes.flat else len(points), BLOCK), threads):
             pass
-    total, unit = spectrum.total, 4.0**first.grid
+    return Reduction(points, pooled, axes.projection, axes.variances, axes.explained)
+
+
+def is_enough(variance: float, dimension: int | None) -> Callable[[Doubles, float], bool]:
+    """Says of the leading eigenvalues, and of the sum of all, whether no more of them are needed."""
+
+    def enough(values: Doubles, total: float) -> bool:
+        if dimension is not None:
+            return dimension <= len(values)
+        return variance < 1.0 and float(values.sum()) >= variance * total
+
+    return enough
+
+
+@dataclass(frozen=True, eq=False)
+class ChosenAxes:
+    """The projection on the axes that are kept, the variances along them, and whether there is no variance at all."""
+
+    projection: Projection
+    variances: Doubles
+    explained: float
+    flat: bool
+
+
+def choose_axes(
+    frame: Projection,
+    spectrum: Spectrum,
+    size: int,
+    dtype: np.dtype[Any],
+    one_row: bool,
+    variance: float,
+    dimension: int | None,
+) -> ChosenAxes:
+    """The axes to keep of the spectrum of `size` rows in a frame; `one_row` says that all rows are the same."""
+    rounding = 8 * float(np.finfo(dtype).eps * np.linalg.norm(frame.mean)) * 2.0**-frame.grid
+    flat = one_row or spectrum.total <= size * max(rounding**2, 0.25 * len(frame.mean))
+    if flat:
+        spectrum = replace(spectrum, values=np.zeros_like(spectrum.values), total=0.0, rank=0)
+    kept = _axes_to_keep(spectrum, variance, dimension)
+    axes = _on_grid(_with_signs(spectrum.axes(kept)))
+    mean = frame.mean + spectrum.mean * 2.0**frame.grid
+    total, unit = spectrum.total, 4.0**frame.grid
     explained = float(spectrum.values[:kept].sum() / total) if total > 0 else 1.0
-    return Reduction(points, pooled, projection, spectrum.values[:kept] * unit / size, explained)
+    variances = spectrum.values[:kept] * unit / size
+    return ChosenAxes(replace(frame, axes=axes, mean=mean), variances, explained, flat)
 
 
 def _axes_to_keep(spectrum: Spectrum, variance: float, dimension: int | None) -> int:
@@ -224,24 +266,23 @@ def _frame(
     none = np.zeros((0, rows(spread[:1]).shape[1]))
     if normalise:
         return Projection(none, unit_rows(rows(spread)).mean(axis=0), True, 0, -ROW_BITS)
-    origin = _scaled(rows(spread), exponent).mean(axis=0)
+    origin = scale_rows(rows(spread), exponent).mean(axis=0)
 
     def largest(low: int) -> float:
-        rest = _scaled(rows(distinct[low : low + BLOCK]), exponent) - origin
+        rest = scale_rows(rows(distinct[low : low + BLOCK]), exponent) - origin
         return max(float(rest.max()), -float(rest.min()))
 
     above = int(np.frexp(max(ordered_map(largest, range(0, len(distinct), BLOCK), threads)))[1])
     return Projection(none, origin, False, exponent, above - ROW_BITS)
 
 
-def _scaled(rows: Array, exponent: int) -> Doubles:
+def scale_rows(rows: Array, exponent: int) -> Doubles:
     """A copy of rows in units of ``2**exponent``."""
     values = np.array(rows, np.float64)
     return np.ldexp(values, -exponent) if exponent else values
 
 
-def _exponent(x: Array, y: Array) -> int:
+def exponent_for(largest: float) -> int:
     """The power of two above the largest absolute value, or 0 if that value is ordinary."""
-    largest = max(max(float(part.max()), -float(part.min())) for part in (x, y) if part.size)
     exponent = int(np.frexp(largest)[1])
     return 0 if largest == 0 or -ORDINARY < exponent < ORDINARY else exponent

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from mallow._checks import whole
 from mallow.errors import Caveat, InputError, warn_about
 from mallow.estimate._codebook import Codebook, label_rows
+from mallow.estimate._device import check_device_name, open_device
 from mallow.estimate._estimator import estimate_masses
 from mallow.estimate._features import Features, checked_features, same_width
 from mallow.estimate._kmeans import Clustering, lloyd
@@ -21,7 +22,9 @@ from mallow.estimate._reduce import Reduce, distinct_points
 from mallow.theory import Array, Masses, Partition, extrapolated
 from mallow.theory.smoothing import krichevsky_trofimov
 
-__all__ = ["Prepared", "Quantize", "split_size"]
+__all__ = ["Prepared", "Quantize", "draw_against_itself", "split_size"]
+
+_SAMPLE = 10_000_000  # rows that are clustered at most; chosen: more change the bins less than another seed does
 
 Smoothing = Callable[[Any], Array] | Callable[[Any, Any], Masses]
 
@@ -72,6 +75,13 @@ class Quantize:
     codebook : None, "shared" or Codebook
         None: a partition for each pair of samples. "shared": in `compare`, one partition of the reference and all systems
         together. A `Codebook` fitted earlier: no clustering at all.
+    sample : int
+        `score` and `compare` cluster so many rows at most, chosen by a hash of their values; the bins then take all rows.
+        With fewer rows, all are clustered.
+    device : str or None
+        Where points are compared with centres and summed. None or "cpu": on this processor. "cuda", "cuda:1", "mps" and
+        "xpu" are devices of torch; "torch:cpu", "cupy:0" and "array_api_strict" name the package too. It changes the speed
+        alone: labels are exact and equal everywhere, so that the signature does not name it (docs/scale.md).
     """
 
     bins: int | Literal["auto"] = "auto"
@@ -80,6 +90,8 @@ class Quantize:
     restarts: int = 1
     max_iter: int = 40
     codebook: Codebook | Literal["shared"] | None = None
+    sample: int = _SAMPLE
+    device: str | None = field(default=None, compare=False)
 
     scale: ClassVar[float] = 5.0
 
@@ -88,10 +100,12 @@ class Quantize:
             whole("bins", self.bins, least=1)
         whole("restarts", self.restarts, least=1)
         whole("max_iter", self.max_iter, least=1)
+        whole("sample", self.sample, least=2)
         if not callable(self.smoothing):
             raise InputError(f"`smoothing` must be a function, as in mallow.theory.smoothing; got {self.smoothing!r}.")
         if not (self.codebook is None or self.codebook == "shared" or isinstance(self.codebook, Codebook)):
             raise InputError(f"`codebook` must be None, 'shared' or a Codebook; got {self.codebook!r}.")
+        check_device_name(self.device)
 
     def __repr__(self) -> str:
         name = getattr(self.smoothing, "__name__", repr(self.smoothing))
@@ -102,6 +116,8 @@ class Quantize:
             parts.append(f"max_iter={self.max_iter}")
         if self.codebook is not None:
             parts.append(f"codebook={self.codebook}")
+        if self.sample != _SAMPLE:
+            parts.append(f"sample={self.sample}")
         return f"Quantize({', '.join(parts)})"
 
     def __call__(self, x: Any, y: Any, *, rng: int | np.random.Generator | None = 0) -> Masses:
@@ -112,7 +128,7 @@ class Quantize:
         """Order and reduce both samples: everything that needs no randomness."""
         self.bins_for(len(x), len(y))
         if isinstance(self.codebook, Codebook):
-            labels = label_rows(self.codebook, np.concatenate([x, y]))
+            labels = label_rows(self.codebook, np.concatenate([x, y]), self.device)
             return Prepared(np.empty((0, 0)), labels, np.empty(0, np.int64), len(x), len(y), None)
         distinct = distinct_points(self.reduce, x, y)
         return Prepared(distinct.points, distinct.group, distinct.counts, len(x), len(y), distinct.reduction)
@@ -122,7 +138,7 @@ class Quantize:
         n = prepared.n
         if isinstance(self.codebook, Codebook):
             return self.count(Partition(prepared.group[:n], prepared.group[n:], self.codebook.centres))
-        clustering, caveats = self._cluster(prepared, np.random.default_rng(rng))
+        clustering, caveats = self.cluster(prepared, np.random.default_rng(rng))
         labels = clustering.labels[prepared.group]
         return replace(self.count(Partition(labels[:n], labels[n:], clustering.centres)), caveats=caveats)
 
@@ -140,19 +156,21 @@ class Quantize:
         reference.
         """
         n = len(x)
-        wanted = self.bins_for(n, m)
+        self.bins_for(n, m)
         if isinstance(self.codebook, Codebook):
-            counts = np.bincount(label_rows(self.codebook, x), minlength=len(self.codebook.centres))
-            share = krichevsky_trofimov(counts)
-            draws = [[rng.multinomial(size, share).astype(np.float64) for size in (n, m)] for rng in rngs]
-            return [self.smooth(p_counts, q_counts) for p_counts, q_counts in draws]
-        smaller = replace(self, bins=max(2, round(wanted * n / (n + m))), codebook=None)
+            counts = np.bincount(label_rows(self.codebook, x, self.device), minlength=len(self.codebook.centres))
+            return draw_against_itself(self, counts, n, m, rngs)
+        smaller = self.for_halves(n, m)
         whole = smaller.prepare(x[: n // 2], x[n // 2 :])  # ordered and reduced alike, wherever it is split
         prepared = [
             replace(whole, group=whole.group[np.concatenate(split)], n=len(split[0]), m=len(split[1]))
             for split in splits
         ]
         return [smaller.masses(one, rng) for one, rng in zip(prepared, rngs, strict=True)]
+
+    def for_halves(self, n: int, m: int) -> Quantize:
+        """The estimator for parts of a reference of n rows, as many rows per bin as with a model of m rows."""
+        return replace(self, bins=max(2, round(self.bins_for(n, m) * n / (n + m))), codebook=None)
 
     def hold_out(
         self, prepared: Prepared, inside: NDArray[np.bool_], rng: int | np.random.Generator | None
@@ -166,8 +184,9 @@ class Quantize:
         used = np.flatnonzero(times)
         bins = max(2, round(self.bins_for(n, prepared.m) * float(inside.mean())))
         part = replace(prepared, points=prepared.points[used], times=times[used])
-        clustering, _ = replace(self, bins=bins, codebook=None)._cluster(part, np.random.default_rng(rng))
-        labels = nearest_centres(prepared.points, clustering.centres, clustering.grid)
+        clustering, _ = replace(self, bins=bins, codebook=None).cluster(part, np.random.default_rng(rng))
+        device = open_device(self.device)
+        labels = nearest_centres(prepared.points, clustering.centres, clustering.grid, device=device)
         labels[used] = clustering.labels
         rows = labels[group]
         first, second = (
@@ -193,7 +212,7 @@ class Quantize:
         for sample in rest:
             same_width(first, sample, names=("x", "others"))
         prepared = replace(self, codebook=None).prepare(first, np.concatenate(rest))
-        clustering, caveats = self._cluster(prepared, np.random.default_rng(rng))
+        clustering, caveats = self.cluster(prepared, np.random.default_rng(rng))
         warn_about(caveats)
         reduction = prepared.reduction
         return Codebook(clustering.centres, None if reduction is None else reduction.projection, clustering.grid)
@@ -208,15 +227,29 @@ class Quantize:
             )
         return self.bins
 
-    def _cluster(self, prepared: Prepared, rng: np.random.Generator) -> tuple[Clustering, tuple[Caveat, ...]]:
+    def point_caveats(self, prepared: Prepared) -> tuple[Caveat, ...]:
+        """A caveat if there are fewer distinct points than bins."""
+        return _too_few_points(len(prepared.points), self.bins_for(prepared.n, prepared.m))
+
+    def cluster(self, prepared: Prepared, rng: np.random.Generator) -> tuple[Clustering, tuple[Caveat, ...]]:
         """The best of the runs of k-means, with as many bins as there are distinct points at most."""
         bins, distinct = self.bins_for(prepared.n, prepared.m), len(prepared.points)
-        caveats = _too_few_points(distinct, bins)
+        caveats = self.point_caveats(prepared)
+        points, times, device = prepared.points, prepared.times, open_device(self.device)
         runs = [
-            lloyd(prepared.points, min(bins, distinct), rng=child, weights=prepared.times, max_iter=self.max_iter)
+            lloyd(points, min(bins, distinct), rng=child, weights=times, max_iter=self.max_iter, device=device)
             for child in rng.spawn(self.restarts)
         ]
         return min(runs, key=lambda run: run.objective), caveats
+
+
+def draw_against_itself(
+    quantize: Quantize, counts: NDArray[Any], n: int, m: int, rngs: Sequence[np.random.Generator]
+) -> list[Masses]:
+    """Masses of draws of n and of m samples from the smoothed histogram of a reference, one pair for each generator."""
+    share = krichevsky_trofimov(counts)
+    draws = [[rng.multinomial(size, share).astype(np.float64) for size in (n, m)] for rng in rngs]
+    return [quantize.smooth(p_counts, q_counts) for p_counts, q_counts in draws]
 
 
 def _too_few_points(distinct: int, bins: int) -> tuple[Caveat, ...]:

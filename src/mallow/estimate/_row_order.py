@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from mallow.engine import cores, ordered_map
 
-__all__ = ["CanonicalOrder", "canonical_order", "common_dtype", "row_keys", "take_rows"]
+__all__ = ["CanonicalOrder", "canonical_order", "common_dtype", "hash_rows", "row_keys", "take_rows"]
 
 Array = npt.NDArray[Any]
 Indices = npt.NDArray[np.int64]
@@ -72,7 +72,7 @@ def canonical_order(x: Array, y: Array, *, threads: int | None = None) -> Canoni
     (np.int64(4), 3)
     """
     dtype = common_dtype(x, y)
-    key = np.concatenate([_hash(x, dtype, threads or cores()), _hash(y, dtype, threads or cores())])
+    key = np.concatenate([hash_rows(x, dtype, threads or cores()), hash_rows(y, dtype, threads or cores())])
     order = np.argsort(key, kind="stable")
 
     def rows(at: Indices) -> Array:
@@ -95,11 +95,11 @@ def canonical_order(x: Array, y: Array, *, threads: int | None = None) -> Canoni
 
 def row_keys(rows: Array) -> npt.NDArray[np.uint64]:
     """A 64-bit number for each row of ``rows`` (n, d) that depends on its values alone; 0.0 equals −0.0."""
-    return _hash(rows, np.dtype(np.float64), cores())
+    return hash_rows(rows, np.dtype(np.float64), cores())
 
 
-def _hash(array: Array, dtype: np.dtype[Any], threads: int) -> npt.NDArray[np.uint64]:
-    """A 64-bit multilinear hash of every row."""
+def hash_rows(array: Array, dtype: np.dtype[Any], threads: int) -> npt.NDArray[np.uint64]:
+    """A 64-bit multilinear hash of every row, in this precision."""
     width = -(-array.shape[1] * dtype.itemsize // 8)  # in 64-bit words; the last one is padded with zeros
     odd = np.random.default_rng(0x6D616C6C6F77).integers(2**64, size=width, dtype=np.uint64) | np.uint64(1)
 

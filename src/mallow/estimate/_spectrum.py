@@ -12,7 +12,7 @@ import numpy.typing as npt
 from mallow.engine import ordered_map
 from mallow.estimate._row_order import Indices
 
-__all__ = ["Spectrum", "spectrum_from_covariance", "spectrum_from_gram"]
+__all__ = ["ROWS", "Spectrum", "spectrum_from_covariance", "spectrum_from_gram", "spectrum_from_sums"]
 
 Array = npt.NDArray[Any]
 Doubles = npt.NDArray[np.float64]
@@ -47,7 +47,13 @@ def spectrum_from_covariance(
         rows = integers(order[low : low + ROWS])
         return rows.T @ rows, rows.sum(axis=0)
 
-    scatter, total = _sum_integers(part, range(0, size, ROWS), threads)
+    return spectrum_from_sums(*_sum_integers(part, range(0, size, ROWS), threads), size, enough)
+
+
+def spectrum_from_sums(
+    scatter: Doubles, total: Doubles, size: int, enough: Callable[[Doubles, float], bool]
+) -> Spectrum:
+    """The spectrum of `size` rows of which the sum of products (d, d) is known, and the sum (d,); `scatter` is changed."""
     mean = total / size
     scatter -= np.outer(mean, total)
     values, vectors = _eigenvectors(scatter, enough)

@@ -12,7 +12,7 @@ import numpy as np
 
 from mallow._checks import seed_from, whole
 from mallow.embed import AnyEmbedder, JointEmbedder, embed_all, read_all, resolve_embedder
-from mallow.engine import settle
+from mallow.engine import AnyEngine, open_engine, settle
 from mallow.errors import Caveat, InputError, warn_about
 from mallow.estimate import Codebook, Quantize
 from mallow.evaluate._caveats import rename_system, system_size_caveats, unique_caveats
@@ -32,7 +32,9 @@ from mallow.evaluate._run import (
 )
 from mallow.evaluate._sample_checks import check_samples
 from mallow.evaluate._score import Score, build_score
+from mallow.evaluate._score_shards import must_stream
 from mallow.evaluate._self_score import self_score
+from mallow.evaluate._stream_systems import StreamedSystems, stream_systems
 from mallow.inference import NORMAL, find_units, holm
 from mallow.reasons import find_reasons
 from mallow.results import Estimate
@@ -51,6 +53,7 @@ def compare(
     repeats: int = 5,
     rng: int | np.random.Generator | None = 0,
     baseline: str | None = None,
+    engine: AnyEngine = None,
 ) -> Comparison:
     """Score several systems against one reference and say which differences are real.
 
@@ -69,6 +72,8 @@ def compare(
         As in `score`.
     baseline : str or None
         Compare all systems with this one only. None: compare all pairs.
+    engine :
+        As in `score`. ``Quantize(codebook="shared")`` needs all samples in memory.
 
     Examples
     --------
@@ -81,7 +86,14 @@ def compare(
     """
     seed = seed_from(rng)
     comparison = compare_quietly(
-        reference, systems, measure=measure, embedder=embedder, repeats=repeats, seed=seed, baseline=baseline
+        reference,
+        systems,
+        measure=measure,
+        embedder=embedder,
+        repeats=repeats,
+        seed=seed,
+        baseline=baseline,
+        engine=engine,
     )
     warn_about(comparison.caveats)
     return comparison
@@ -96,12 +108,24 @@ def compare_quietly(
     repeats: int,
     seed: int,
     baseline: str | None = None,
+    engine: AnyEngine = None,
 ) -> Comparison:
     """What `compare` returns, without warnings: for callers that pass the caveats on."""
     if baseline is not None and baseline not in systems:
         raise InputError(f"`baseline` must be one of the systems ({', '.join(systems)}); got {baseline!r}.")
     whole("repeats", repeats, least=1)
-    pairs = embed_pairs(reference, systems, embedder, measure)
+    pairs = embed_pairs(reference, systems, embedder, measure, lazy=True)
+    references = [own for own, _ in pairs.values()]
+    one_reference = all(own is references[0] for own in references)
+    sets = [references[0], *(samples for _, samples in pairs.values())]
+    if one_reference and not _shares_bins(measure) and must_stream(measure, sets, engine):
+        with open_engine(engine) as opened:
+            streamed = stream_systems(opened, pairs)
+            return compare_pairs(
+                streamed.pairs, measure=measure, repeats=repeats, seed=seed, baseline=baseline, streamed=streamed
+            )
+    loaded = {id(samples): samples.load() for samples in (*references, *sets)}
+    pairs = {name: (loaded[id(own)], loaded[id(samples)]) for name, (own, samples) in pairs.items()}
     return compare_pairs(pairs, measure=measure, repeats=repeats, seed=seed, baseline=baseline)
 
 
@@ -114,16 +138,22 @@ def _check_names(systems: Mapping[str, Any]) -> None:
 
 
 def embed_pairs(
-    reference: Any, systems: Mapping[str, Any], embedder: AnyEmbedder | str | None, measure: Measure
+    reference: Any,
+    systems: Mapping[str, Any],
+    embedder: AnyEmbedder | str | None,
+    measure: Measure,
+    *,
+    lazy: bool = False,
 ) -> Pairs:
     """Each system with the reference, embedded.
 
     The features of a joint embedder, a string kernel, depend on all samples that it sees. Each system is embedded with
-    the reference alone, so that its score is the one that `score` gives; bins shared by all systems need one space.
+    the reference alone, so that its score is the one that `score` gives; bins shared by all systems need one space. With
+    `lazy`, features in shards are not read.
     """
     _check_names(systems)
     # The reference comes first, under a name that no system has.
-    sets = read_all(generations_as_samples({"": reference, **systems}), embedder)
+    sets = read_all(generations_as_samples({"": reference, **systems}), embedder, lazy=lazy)
     chosen = resolve_embedder(sets, embedder)
     if isinstance(chosen, JointEmbedder) and not _shares_bins(measure):
         each = {name: embed_all({"": sets[""], name: sets[name]}, chosen) for name in systems}
@@ -137,22 +167,38 @@ def _shares_bins(measure: Measure) -> bool:
 
 
 def compare_pairs(
-    pairs: Pairs, *, measure: Measure, repeats: int, seed: int, baseline: str | None = None
+    pairs: Pairs,
+    *,
+    measure: Measure,
+    repeats: int,
+    seed: int,
+    baseline: str | None = None,
+    streamed: StreamedSystems | None = None,
 ) -> Comparison:
-    """The comparison of systems that were embedded with the reference; caveats are in the result."""
+    """The comparison of systems that were embedded with the reference; caveats are in the result.
+
+    With `streamed`, published scores are computed chunk by chunk, and `pairs` are the samples that are in memory.
+    """
     points = [pair_points(*pair) for pair in pairs.values()]
     refuse_without_answer(measure, [points[0][0], *(y for _, y in points)])
-    caveats = {name: rename_system(own, name) for name, own in check_samples(pairs).items()}
+    checked = check_samples(pairs) if streamed is None else streamed.caveats()
+    caveats = {name: rename_system(own, name) for name, own in checked.items()}
     generations = {}
     for name, (reference, samples) in pairs.items():
         ordered, doubts = match_prompts(reference, samples)
         caveats[name] += rename_system(doubts, name)
         generations[name] = [(reference, part) for part in split_generations(ordered)]
-    sizes = system_size_caveats({name: len(samples) for name, (_, samples) in pairs.items()})
+    if streamed is not None and not streamed.complete:
+        generations = {name: [pair] for name, pair in streamed.whole.items()}
+    sizes = system_size_caveats({name: len(parts[0][1]) * len(parts) for name, parts in generations.items()})
     held_out = hold_out(measure, pairs, seed)
     measure = _with_one_number_of_bins(measure, generations)
-    runs = _all_runs(measure, generations, repeats, seed)
-    scores = _all_scores(measure, runs, held_out, repeats, seed, caveats)
+    known: dict[tuple[int, int], dict[str, float]] = {}
+    if streamed is None:
+        runs = _all_runs(measure, generations, repeats, seed)
+    else:
+        runs = streamed.runs(measure, generations, repeats, seed, known)
+    scores = _all_scores(measure, runs, held_out, repeats, seed, caveats, known)
     order = sorted(scores, key=lambda name: (-scores[name].certified["mauve"].value, -scores[name].mauve))
     against = [(name, baseline) for name in pairs if name != baseline] if baseline else list(combinations(pairs, 2))
     differences = _all_differences(held_out, against)
@@ -238,21 +284,21 @@ def _all_scores(
     repeats: int,
     seed: int,
     caveats: Mapping[str, list[Caveat]],
+    known: dict[tuple[int, int], dict[str, float]],
 ) -> dict[str, Score]:
+    """The score of each system; `known` are self-scores by reference and size: the model plays no part."""
     last = {name: parts[-1] for name, parts in runs.items()}
-    keys = {name: (id(run.reference), len(run.model)) for name, run in last.items()}  # the model plays no part
-    of_key = {key: last[name] for name, key in keys.items()}
-    itself = {
-        key: self_score(measure, run.reference, len(run.model), repeats=repeats, seed=seed)
-        for key, run in of_key.items()
-    }
+    keys = {name: (id(run.reference), len(run.model)) for name, run in last.items()}
+    for name, key in keys.items():
+        if key not in known:
+            known[key] = self_score(measure, last[name].reference, len(last[name].model), repeats=repeats, seed=seed)
 
     def score(name: str) -> Score:
         evidence, certificate = held_out.evidence[name], held_out.certificates[name]
         reasons = find_reasons(*held_out.samples[name], evidence)
         each = [
             build_score(
-                measure, run, itself[keys[name]], seed, evidence=evidence, certificate=certificate, reasons=reasons
+                measure, run, known[keys[name]], seed, evidence=evidence, certificate=certificate, reasons=reasons
             )
             for run in runs[name]
         ]
@@ -260,8 +306,8 @@ def _all_scores(
         own = rename_system([caveat for one in each for caveat in one.caveats], name)
         return replace(mean, caveats=unique_caveats([*caveats[name], *own]))
 
-    pairs = [(run.reference, run.model) for run in last.values()]
-    return dict(zip(runs, run_systems([partial(score, name) for name in runs], pairs), strict=True))
+    every = run_systems([partial(score, name) for name in runs], held_out.samples.values())
+    return dict(zip(runs, every, strict=True))
 
 
 def _mean_score(scores: list[Score]) -> Score:

@@ -101,9 +101,11 @@ class Monitor:
     -----
     A monitor pickles if its embedder does. For several workers, make one monitor, give each worker a copy
     (`copy.deepcopy`, or pickle), and `merge` them: counts, sums and score are bit-equal to one pass over the same features,
-    in any order. `p_value` is the least over the looks of one monitor: merging adds one look, at all samples, and does not
-    take over what the other one's looks found. The 5 % are those of one monitor until its next `reset`; eight workers that
-    are watched separately have 5 % each.
+    for any parts, in any order and any tree, across processes and machines (examples/distributed_monitor.py). `p_value` is
+    the least over the looks of one monitor. Merging is not a look, and takes over none: the next one is when `p_value`,
+    `alarm` or `compute` is asked, at all samples. So merge into a copy that has counted nothing, and the p-value is that of
+    all samples, whatever the order was. The 5 % are those of one monitor until its next `reset`; eight workers that are
+    watched separately have 5 % each.
 
     Examples
     --------
@@ -144,7 +146,9 @@ class Monitor:
         self._codebook = _fit_codebook(rows[order[:fitting]], len(rows), measure.estimator, self._seed)
         self._estimator = replace(measure.estimator, codebook=self._codebook)
         self.measure = replace(measure, estimator=self._estimator)
-        self.reference_counts = self._codebook.count(rows if kept else rows[order[fitting:]])
+        self.reference_counts = self._codebook.count(
+            rows if kept else rows[order[fitting:]], device=measure.estimator.device
+        )
         self.counts = np.zeros_like(self.reference_counts)
         names = samples.unit_names
         self._one_prompt = set(samples.prompts or ()) if names is None else set()  # of all reference samples
@@ -195,7 +199,7 @@ class Monitor:
             )
         rows = as_features("batch", samples.require_features(), least=1)
         with single_threaded_blas():
-            counts = self._codebook.count(rows)
+            counts = self._codebook.count(rows, device=self._estimator.device)
             self._test.update(self._looks, rows, counts, self._names(samples))
         self.counts = self.counts + counts
 
@@ -237,7 +241,10 @@ class Monitor:
         self._looks = self._test.start()
 
     def merge(self, other: Monitor) -> Monitor:
-        """Add what another copy of this monitor has counted; returns this one. The other stays as it is."""
+        """Add what another copy of this monitor has counted; returns this one. The other stays as it is.
+
+        Any parts, in any order and any tree, give the same counts, sums and scores.
+        """
         if not isinstance(other, Monitor) or other is self:
             raise InputError(
                 f"`other` must be another Monitor; got {'the same one' if other is self else repr(other)[:60]}."

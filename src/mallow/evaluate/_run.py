@@ -47,6 +47,8 @@ class Run:
         What the estimator's `prepare` returned.
     units : Units
         Of the reference and the model.
+    seen : pair of Samples or None
+        Those that are in memory and can be checked, where not all are. None: all.
     """
 
     reference: Samples
@@ -54,6 +56,7 @@ class Run:
     masses: list[Masses]
     prepared: Any
     units: Units
+    seen: tuple[Samples, Samples] | None = None
 
 
 def generator_for(seed: int, purpose: str) -> np.random.Generator:

@@ -11,7 +11,7 @@ import numpy as np
 
 from mallow._checks import seed_from, whole
 from mallow.embed import AnyEmbedder, embed_all
-from mallow.engine import run_now, settle, single_threaded_blas, start
+from mallow.engine import AnyEngine, run_now, settle, single_threaded_blas, start
 from mallow.errors import Caveat, warn_about
 from mallow.evaluate._caveats import bin_caveats, unique_caveats
 from mallow.evaluate._estimate_checks import blindness_caveats, check_estimate
@@ -20,6 +20,7 @@ from mallow.evaluate._measure import MAUVE_STAR, SUMMARIES, Measure
 from mallow.evaluate._no_answer import refuse_without_answer
 from mallow.evaluate._run import Run, fits_several, mean_frontier, pair_points, run_repeats, summary_values
 from mallow.evaluate._sample_checks import check_samples
+from mallow.evaluate._score_shards import evaluate_shards, must_stream
 from mallow.evaluate._self_score import self_score
 from mallow.evaluate._signature import Signature, make_signature
 from mallow.inference import Certificate, Evidence, Units, debiased_estimate, published_interval
@@ -209,6 +210,7 @@ def score(
     embedder: AnyEmbedder | str | None = None,
     repeats: int = 5,
     rng: int | np.random.Generator | None = 0,
+    engine: AnyEngine = None,
 ) -> Score:
     """How far the model's samples are from the reference: what is certain about the gap, and the published score.
 
@@ -227,6 +229,9 @@ def score(
     rng : int, numpy Generator or None
         Seed: the same seed gives the same numbers, on any number of threads. A generator draws one, None takes a fresh
         one; the signature names the seed in use.
+    engine : None, "ray", "ray://…", or an engine
+        What spreads the work: the threads of this machine, or a Ray cluster (`mallow.Ray`). The result is the same, to
+        the last bit. Shards that do not fit the memory are read chunk by chunk in either case: docs/scale.md.
 
     Examples
     --------
@@ -240,8 +245,14 @@ def score(
     """
     whole("repeats", repeats, least=1)
     seed = seed_from(rng)
-    sides = embed_all({"reference": reference, "model": model}, embedder)
-    result = score_embedded(sides["reference"], sides["model"], measure=measure, repeats=repeats, seed=seed)
+    sides = embed_all({"reference": reference, "model": model}, embedder, lazy=True)
+    x, y = sides["reference"], sides["model"]
+    if must_stream(measure, [x, y], engine):
+        made = evaluate_shards(x, y, measure=measure, repeats=repeats, seed=seed, engine=engine)
+        known = {"evidence": made.evidence, "certificate": made.certificate, "reasons": made.reasons}
+        result = build_score(measure, made.run, made.itself, seed, caveats=made.caveats, **known)  # type: ignore[arg-type]
+    else:
+        result = score_embedded(x.load(), y.load(), measure=measure, repeats=repeats, seed=seed)
     warn_about(result.caveats)
     return result
 
@@ -335,7 +346,9 @@ def _doubts(
         return bin_caveats(partition)
     high = certificate.estimates["mauve"].high
     return [
-        *check_estimate(measure, run.reference, run.model, prepared=run.prepared, partition=partition, mauve=mauve),
+        *check_estimate(
+            measure, *(run.seen or (run.reference, run.model)), prepared=run.prepared, partition=partition, mauve=mauve
+        ),
         *blindness_caveats(mauve, itself["mauve"], evidence.test.p_value, high),
         *evidence_caveats(evidence),
     ]

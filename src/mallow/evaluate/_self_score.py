@@ -11,7 +11,7 @@ from mallow.evaluate._run import generator_for
 from mallow.inference import Units, find_units
 from mallow.samples import Samples
 
-__all__ = ["self_score"]
+__all__ = ["self_score", "split_rows"]
 
 Rows = NDArray[np.int64]
 
@@ -35,7 +35,7 @@ def self_score(measure: Measure, reference: Samples, m: int, *, repeats: int, se
     # Equal rows have equal keys: which of them comes first makes no difference.
     rows = np.lexsort([row_keys(x), units.keys[units.sets[0]]])
     children = generator_for(seed, "self-score").spawn(repeats)
-    splits = [_split(units, rows, size, child) for child in children]
+    splits = [split_rows(units, rows, size, child) for child in children]
     estimator = measure.estimator
     if isinstance(estimator, Quantize):
         masses = estimator.against_itself(x, splits, m, children)
@@ -46,7 +46,7 @@ def self_score(measure: Measure, reference: Samples, m: int, *, repeats: int, se
     return {name: float(np.mean([one[name] for one in summaries])) for name in SUMMARIES}
 
 
-def _split(units: Units, rows: Rows, size: int, rng: np.random.Generator) -> tuple[Rows, Rows]:
+def split_rows(units: Units, rows: Rows, size: int, rng: np.random.Generator) -> tuple[Rows, Rows]:
     """The rows of both parts of a random split, about `size` of them in the first; units stay whole if there are enough.
 
     `rows` lists all rows in an order that does not depend on the present one.

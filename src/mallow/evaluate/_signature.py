@@ -93,7 +93,7 @@ def make_signature(
         version=version("mallow"),
         measure=repr(measure),
         embedder=reference.embedder or "features",
-        width=reference.require_features().shape[1],
+        width=reference.width,
         n=len(reference),
         m=m,
         bins=None if partition is None else partition.bins,

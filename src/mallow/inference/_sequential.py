@@ -264,15 +264,15 @@ class SequentialTest:
         self._look(looks)
 
     def merge(self, looks: Looks, other: Looks) -> None:
-        """Add the samples of other looks, and look once; what the other looks found is not taken over."""
+        """Add the samples of other looks, without a look; what the other looks found is not taken over."""
         _add(looks, other.sums, other.squares, other.rows)
         looks.left_out += other.left_out
         looks.size_squares += other.size_squares - sum(size**2 for size in other.sizes.values())
         _add_sizes(looks, other.sizes)
-        self._look(looks)
 
     def p_values(self, looks: Looks) -> dict[str, float]:
-        """For each view, the p-value of all looks so far, multiplied by the number of views."""
+        """Look, and return for each view the p-value of all looks so far, multiplied by the number of views."""
+        self._look(looks)
         each = [len(self.tests) * test.p_value(tail) for test, tail in zip(self.tests, looks.tails, strict=True)]
         return {name: float(np.clip(value, LEAST, 1.0)) for name, value in zip((*VIEWS, "bins"), each, strict=True)}
 

@@ -2,6 +2,7 @@
 
 from mallow.models._batches import within_memory
 from mallow.models._inputs import Attention, Tokens, context_length, tokenise
+from mallow.models._kept import keep_model, kept_model
 from mallow.models._load_errors import first_line
 from mallow.models._memory import halve_on_memory_error, ran_out_of_memory
 from mallow.models._options import Precision, choose_device, move_network, one_of
@@ -18,6 +19,8 @@ __all__ = [
     "context_length",
     "first_line",
     "halve_on_memory_error",
+    "keep_model",
+    "kept_model",
     "move_network",
     "one_of",
     "ran_out_of_memory",

@@ -9,8 +9,43 @@ listed in `Samples.skipped`.
 
 from mallow.samples._decode import decode_image
 from mallow.samples._limits import Limits
+from mallow.samples._parts import read_parts
 from mallow.samples._read import read
 from mallow.samples._samples import Samples
+from mallow.samples._shard_files import is_url, list_shards, open_shard, shard_suffix, stamp_of
+from mallow.samples._shard_output import (
+    join,
+    make_shard_folder,
+    read_provenance,
+    read_record,
+    write_record,
+    write_shard,
+)
+from mallow.samples._sharded import holds_shards
+from mallow.samples._shards import Chunk, Shard, Shards, find_shards
 from mallow.samples._write import write
 
-__all__ = ["Limits", "Samples", "decode_image", "read", "write"]
+__all__ = [
+    "Chunk",
+    "Limits",
+    "Samples",
+    "Shard",
+    "Shards",
+    "decode_image",
+    "find_shards",
+    "holds_shards",
+    "is_url",
+    "join",
+    "list_shards",
+    "make_shard_folder",
+    "open_shard",
+    "read",
+    "read_parts",
+    "read_provenance",
+    "read_record",
+    "shard_suffix",
+    "stamp_of",
+    "write",
+    "write_record",
+    "write_shard",
+]

@@ -15,7 +15,7 @@ from mallow.samples._decode import decode_image
 from mallow.samples._entries import Options, Skips
 from mallow.samples._samples import Samples
 
-__all__ = ["IMAGE_SUFFIXES", "read_folder", "read_images"]
+__all__ = ["IMAGE_SUFFIXES", "image_fault", "read_folder", "read_images"]
 
 IMAGE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff"})
 # Image formats that are not supported: in a folder of images they are bad entries, while other files are ignored.
@@ -59,7 +59,7 @@ def read_images(images: Iterable[tuple[str, object]], name: str, options: Option
     paths: list[Path] = []
     skips = Skips(options)
     for id_, entry in images:
-        fault = _image_fault(entry, decode=options.skip_bad)
+        fault = image_fault(entry, decode=options.skip_bad)
         if fault is not None:
             skips.add(str(entry), fault)
             continue
@@ -72,7 +72,7 @@ def read_images(images: Iterable[tuple[str, object]], name: str, options: Option
     return Samples.trusted(images=tuple(paths), ids=tuple(ids), source=name, skipped=tuple(skips))
 
 
-def _image_fault(entry: object, *, decode: bool) -> str | None:
+def image_fault(entry: object, *, decode: bool) -> str | None:
     """What is wrong with an image as far as its name and header show, or None. The file is opened once.
 
     With `decode` it is opened again and all of its pixels are read as well: an image that is skipped must not end the work later.

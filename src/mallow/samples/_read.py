@@ -23,6 +23,8 @@ from mallow.samples._images import IMAGE_SUFFIXES, read_folder, read_images
 from mallow.samples._items import is_missing
 from mallow.samples._limits import DEFAULT_LIMITS, Limits
 from mallow.samples._samples import Samples
+from mallow.samples._shard_files import is_glob, is_url
+from mallow.samples._sharded import holds_shards, read_sharded
 from mallow.samples._streams import decode_lines, decompress, file_format, open_file, seekable
 from mallow.samples._tables import column_values, read_table
 from mallow.samples._text_files import line_rows, parquet_rows
@@ -47,6 +49,8 @@ def read(
           texts; .npy or .npz for features; each may be compressed as .gz. Text is UTF-8, with or without a byte-order
           mark;
         - ``"-"``: standard input, read as jsonl if it begins with ``{`` and as one text per line otherwise;
+        - a folder, glob or URL (s3://…, gs://…) of shards: .npy, .npz, .parquet (a column of lists) or .safetensors for
+          features, which are described here and read where they are used (`Samples.shards`); .jsonl or .jsonl.gz for texts;
         - a folder of images (png, jpg, jpeg, webp, bmp, gif, tif, tiff), including its subfolders, in the order of their
           names. Hidden files and files that are not images are ignored. The ids are the paths inside the folder;
         - a list of texts, of dicts, or of paths to images;
@@ -150,10 +154,14 @@ def _read_path(name: str, options: Options) -> Samples:
             "`source` must not be an empty path. Pass the path of a file or folder, or - for standard input."
         )
     path = Path(os.path.expanduser(name))
+    if is_url(name) or (is_glob(name) and not os.path.exists(path)):
+        return read_sharded(name, options)
     if os.path.isdir(path):
-        return read_folder(path, name, options)
+        return read_sharded(name, options) if holds_shards(path) else read_folder(path, name, options)
     if not os.path.exists(path):
         raise _no_such_file(path, name)
+    if path.suffix.lower() == ".safetensors":
+        return read_sharded(name, options)
     if path.suffix.lower() in IMAGE_SUFFIXES:
         return read_images([(name, path)], name, options)
     if not path.is_file():  # a pipe, such as /dev/fd/63

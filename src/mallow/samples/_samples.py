@@ -16,6 +16,7 @@ from mallow._checks import whole
 from mallow.errors import Caveat, InputError
 from mallow.samples._finite import finite_features
 from mallow.samples._items import checked_labels, checked_paths, checked_texts
+from mallow.samples._shards import Shards
 
 __all__ = ["Samples", "first_places"]
 
@@ -47,6 +48,8 @@ class Samples:
         What made the features: the embedder and its revision. It must be possible to write it as JSON.
     caveats : tuple of Caveat
         What the embedder found doubtful about these samples.
+    shards : Shards or None
+        Features in many files, which are not in memory: `load` reads them, `mallow.score` and `mallow.compare` need not.
 
     Attributes
     ----------
@@ -70,11 +73,12 @@ class Samples:
     skipped: tuple[str, ...] = ()
     provenance: dict[str, object] | None = None
     caveats: tuple[Caveat, ...] = ()
+    shards: Shards | None = None
 
     def __post_init__(self) -> None:
         if self.texts is not None and self.images is not None:
             raise InputError("`Samples` takes `texts` or `images`, not both. Make one set of each.")
-        if self.texts is None and self.images is None and self.features is None:
+        if self.texts is None and self.images is None and self.features is None and self.shards is None:
             raise InputError("`Samples` needs one of `texts`, `images` and `features`; got none of them.")
         if self.texts is not None:
             self._set("texts", checked_texts(self.texts))
@@ -123,6 +127,7 @@ class Samples:
     def items(self) -> Sequence[Any]:
         """The texts, the paths of the images, or the rows of features."""
         items = self.texts if self.texts is not None else self.images if self.images is not None else self.features
+        items = self.shards if items is None else items  # type: ignore[assignment]
         return () if items is None else items  # type: ignore[return-value]
 
     @property
@@ -130,6 +135,11 @@ class Samples:
         """The name of the embedder that made the features, if it is known."""
         name = (self.provenance or {}).get("embedder")
         return None if name is None else str(name)
+
+    @property
+    def width(self) -> int:
+        """The number of features of a sample; an InputError if the samples are not embedded."""
+        return self.require_features().shape[1] if self.shards is None else self.shards.width
 
     @property
     def unit_names(self) -> tuple[str, ...] | None:
@@ -175,6 +185,8 @@ class Samples:
 
     def require_features(self) -> NDArray[Any]:
         """The features (n, d); an InputError if the samples are not embedded."""
+        if self.features is None and self.shards is not None:
+            return self.shards.read()
         if self.features is None:
             raise InputError(
                 f"{self.source}: {self.kind} samples have no features yet. Embed them first with mallow.embed.embed_samples."
@@ -183,6 +195,13 @@ class Samples:
 
     def _wrong_kind(self, kind: str) -> InputError:
         return InputError(f"{self.source}: {kind} samples are needed here; got {self.kind} samples.")
+
+    def load(self) -> Samples:
+        """The same samples with the features of their shards in memory; an InputError if they take more than is allowed."""
+        if self.shards is None:
+            return self
+        changes = {"features": self.shards.read(), "ids": self.ids or self.shards.ids(), "shards": None}
+        return Samples.trusted(**self._values() | changes)
 
     def with_features(
         self, features: NDArray[Any], *, provenance: Mapping[str, object], caveats: Sequence[Caveat] = ()
@@ -219,6 +238,10 @@ class Samples:
         """
         if count is None or whole("count", count, least=1) >= len(self):
             return self
+        if self.shards is not None and not self.shards.has_ids:
+            return Samples.trusted(**self._values() | {"shards": self.shards.first(count)})
+        if self.shards is not None:
+            return self.load().first(count)
         places = first_places(self.ids or self.prompts or range(len(self)), count)
         if len(places) == len(self):
             return self

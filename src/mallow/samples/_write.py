@@ -20,7 +20,7 @@ from mallow.errors import InputError
 from mallow.samples._samples import Samples
 from mallow.samples._streams import file_format
 
-__all__ = ["write"]
+__all__ = ["write", "write_features"]
 
 _TEXT_FORMATS = ("jsonl", "csv", "parquet", "txt")
 _FEATURE_FORMATS = ("npz", "npy")
@@ -116,7 +116,7 @@ def _write_to(stream: BinaryIO, samples: Samples, form: str) -> None:
     if form == "parquet":
         _with_random_access(stream, lambda file: _write_parquet(file, samples))
     elif form in _FEATURE_FORMATS:
-        _with_random_access(stream, lambda file: _write_features(file, samples, form))
+        _with_random_access(stream, lambda file: write_features(file, samples, form))
     else:
         text = io.TextIOWrapper(stream, "utf-8", newline="", write_through=True)
         try:
@@ -180,7 +180,8 @@ def _write_parquet(stream: BinaryIO, samples: Samples) -> None:
             batch = list(itertools.islice(records, 1024))
 
 
-def _write_features(stream: BinaryIO, samples: Samples, form: str) -> None:
+def write_features(stream: BinaryIO, samples: Samples, form: str) -> None:
+    """Write features to a stream with random access, as npy or npz."""
     features = samples.require_features()
     if form == "npy":
         np.save(stream, features, allow_pickle=False)

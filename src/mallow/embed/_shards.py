@@ -1,0 +1,170 @@
+"""Many files of texts or images become as many files of features: on this machine or a cluster, and what is done stays done.
+
+A task is an input shard. Its samples are embedded a part at a time, and each part becomes an output shard, which its worker
+writes itself, completely or not at all. A worker that dies loses the part that it was at: the task starts again elsewhere,
+and skips the parts that exist. So does the same call after an interruption.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from mallow._checks import whole
+from mallow.embed._protocol import AnyEmbedder
+from mallow.embed._shard_worker import Outcome, ShardTask, Work, embed_shard, kind_of, single_embedder
+from mallow.engine import AnyEngine, Engine, Threads, bar, open_engine
+from mallow.errors import InputError
+from mallow.models import keep_model
+from mallow.samples import (
+    Limits,
+    Samples,
+    find_shards,
+    holds_shards,
+    is_url,
+    join,
+    list_shards,
+    make_shard_folder,
+    shard_suffix,
+)
+
+__all__ = ["embed_shards"]
+
+_LOG = logging.getLogger("mallow")
+_ROWS = 2048  # chosen: a worker that dies loses some seconds of a GPU, or a minute of a processor
+_TASKS = 16  # on a cluster, fewer shards than this are each shared by several workers
+
+
+def embed_shards(
+    source: str | os.PathLike[str],
+    folder: str | os.PathLike[str],
+    *,
+    embedder: AnyEmbedder | str | None = None,
+    engine: AnyEngine = None,
+    rows: int = _ROWS,
+    field: str | None = None,
+    skip_bad: bool = False,
+    limits: Limits | None = None,
+    options: dict[str, Any] | None = None,
+) -> Samples:
+    """The features of many files of texts or images, which stay on the disk: pass them to `mallow.score`.
+
+    Every output shard is a .npz file of at most `rows` samples, with ids, prompts and provenance: the embedder, the input
+    shard, the first sample, and digests of samples and features. Call it again after an interruption: what exists is not
+    embedded again.
+
+    Parameters
+    ----------
+    source : path or URL
+        A folder, a glob or a file: .jsonl(.gz), .parquet (texts), .tar (images, as of webdataset) or a folder of images;
+        also as a URL that fsspec knows, such as s3://bucket/texts/*.jsonl.gz.
+    folder : path or URL
+        Where output shards are written. All workers must be able to write there.
+    embedder : Embedder, callable, name or None
+        As in `mallow.score`; each worker loads it once. It must embed each sample by itself, which string kernels do not.
+    engine : None, "ray", "ray://…" or an engine
+        None: one shard after another, on all processors of this machine. On a cluster each worker embeds shards of its own,
+        with the processors and GPUs that ``mallow.Ray(cpus=…, gpus=…)`` gives it.
+    rows : int
+        Samples per output shard, which are also what a worker that dies loses. Samples of similar length go through the
+        model together, among these.
+    field, skip_bad, limits
+        As in `mallow.read`.
+    options : dict or None
+        Options of an embedder that is given by name, such as ``{"pooling": "mean"}``.
+
+    Returns
+    -------
+    Samples
+        Of kind "features". An `InputError` after all other shards are embedded if some could not be.
+
+    Examples
+    --------
+    >>> import json, pathlib, tempfile
+    >>> def lengths(texts):
+    ...     return [[float(len(text)), 1.0] for text in texts]
+    >>> with tempfile.TemporaryDirectory() as home:
+    ...     for number, text in enumerate(["One.", "Two!", "Three?"]):
+    ...         _ = pathlib.Path(home, f"part-{number}.jsonl").write_text(json.dumps({"text": text}))
+    ...     features = embed_shards(f"{home}/part-*.jsonl", f"{home}/features", embedder=lengths)
+    ...     len(features), features.embedder, sorted(path.name for path in pathlib.Path(home, "features").glob("*.npz"))
+    (3, 'lengths', ['part-0-00000.npz', 'part-1-00000.npz', 'part-2-00000.npz'])
+    """
+    whole("rows", rows, least=1)
+    path = os.fspath(source)
+    names = _find_inputs(path)
+    single_embedder(embedder, options or {}, kind_of(names[0]))  # what is wrong with it is said before the work begins
+    target = make_shard_folder(os.fspath(folder))
+    with open_engine(engine) as opened:
+        local = isinstance(opened, Threads)
+        work = Work(target, embedder, dict(options or {}), rows, field, skip_bad, limits or Limits(), not local)
+        tasks = _split(names, _labels(names), 1 if local else -(-_TASKS // len(names)))
+        outcomes = _run(opened, partial(embed_shard, work), tasks, local=local)
+    _report_faults(outcomes, tasks, path, target)
+    written = tuple(sorted({join(target, name) for outcome in outcomes for name in outcome.names}))
+    there = sum(len(outcome.names) - outcome.written for outcome in outcomes)
+    if there:
+        _LOG.info("%s: %d of %d output shards were there already", target, there, len(written))
+    shards = find_shards(target, names=written)
+    skipped = tuple(entry for outcome in outcomes for entry in outcome.skipped)
+    return Samples.trusted(shards=shards, source=target, provenance={"embedder": shards.embedder}, skipped=skipped)
+
+
+def _find_inputs(source: str) -> tuple[str, ...]:
+    """The input shards."""
+    path = Path(os.path.expanduser(source))
+    if not is_url(source) and path.is_dir() and not holds_shards(path):
+        return (str(path),)  # a folder of images
+    names = list_shards(source)
+    if shard_suffix(names[0]) in (".npy", ".npz", ".safetensors"):
+        raise InputError(f"{source}: holds features already. There is nothing to embed.")
+    return names
+
+
+def _labels(names: Sequence[str]) -> list[str]:
+    """The beginnings of the names of output shards: what tells the inputs apart, without suffix."""
+    paths = [(name.partition("://")[2] if is_url(name) else name).rstrip("/") for name in names]
+    above = os.path.commonpath([os.path.dirname(path) for path in paths])
+    own = [os.path.relpath(path, above or ".") for path in paths]
+    labels = [re.sub(r"[^A-Za-z0-9._-]+", "-", name.removesuffix(shard_suffix(name))) for name in own]
+    if len(set(labels)) < len(labels):  # part-0.jsonl and part-0.jsonl.gz
+        twice = next(label for label in labels if labels.count(label) > 1)
+        raise InputError(
+            f"two shards would give output shards of one name, {twice}. Embed them into different folders."
+        )
+    return labels
+
+
+def _split(names: Sequence[str], labels: Sequence[str], stripes: int) -> list[ShardTask]:
+    pairs = list(zip(names, labels, strict=True))
+    return [ShardTask(name, label, stripe, stripes) for name, label in pairs for stripe in range(stripes)]
+
+
+def _run(engine: Engine, function: Any, tasks: Sequence[ShardTask], *, local: bool) -> list[Outcome]:
+    """The outcomes of all tasks. On this machine tasks follow one another, since an embedder has threads of its own."""
+    store: dict[str, Any] = {}
+    outcomes: list[Outcome] = []
+    with bar("embedding", len(tasks)) as show, keep_model(store):
+        for outcome in map(function, tasks) if local else engine.map(function, tasks):
+            outcomes.append(outcome)
+            show(len(outcomes), f"{len(outcomes)}/{len(tasks)} shards")
+    return outcomes
+
+
+def _report_faults(outcomes: Sequence[Outcome], tasks: Sequence[ShardTask], source: str, folder: str) -> None:
+    """Raise an InputError if shards could not be embedded."""
+    faults = {task.source: outcome.fault for task, outcome in zip(tasks, outcomes, strict=True) if outcome.fault}
+    if faults:
+        total = len({task.source for task in tasks})
+        done = sum(len(outcome.names) for outcome in outcomes)
+        first = next(iter(faults.values()))
+        end = "" if first.endswith((".", "?")) else "."
+        raise InputError(
+            f"{source}: {len(faults)} of {total} shards could not be embedded. {first}{end} {done} output shards are in {folder}: "
+            "the same call goes on from there."
+        )

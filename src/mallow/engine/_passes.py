@@ -1,0 +1,134 @@
+"""Passes over many tasks, whose progress is kept in a folder: what is done stays done."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mallow._files import atomic_file, make_folder
+from mallow.engine._engine import Engine
+from mallow.engine._progress import bar
+from mallow.errors import InputError
+
+__all__ = ["Passes"]
+
+_LOG = logging.getLogger("mallow")
+_EVERY = 20.0  # seconds between two checkpoints; chosen: at most so much work is lost
+_SHARE = 0.05  # of the time that checkpoints may take; chosen
+
+Arrays = dict[str, NDArray[Any]]
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+
+class Passes:
+    """Passes over tasks of one work, by one engine.
+
+    Parameters
+    ----------
+    engine : Engine
+        Its `checkpoint`, if it has one, is the folder in which progress is kept.
+    work : str
+        Everything that the work depends on: another work does not continue from this one's checkpoint.
+    """
+
+    def __init__(self, engine: Engine, work: str) -> None:
+        self.engine = engine
+        folder: str | None = getattr(engine, "checkpoint", None)
+        self._folder: Path | None = None
+        if folder is not None:
+            self._folder = make_folder(Path(folder) / hashlib.sha256(work.encode()).hexdigest()[:16])
+
+    def run(
+        self,
+        name: str,
+        function: Callable[[Task], Result],
+        tasks: Sequence[Task],
+        state: Arrays,
+        add: Callable[[Arrays, Task, Result], None],
+    ) -> Arrays:
+        """The state after `add` has put the results of all tasks into it, in their order.
+
+        Parameters
+        ----------
+        name : str
+            Of this pass: different for all passes of a work.
+        function : callable
+            What is computed of a task.
+        state : dict of arrays
+            Changed in place, by `add` alone. It is what a checkpoint holds, with the number of tasks that are in it.
+        """
+        done = self._load(name, state)
+        if done:
+            _LOG.warning("%s: continuing from the checkpoint, %d of %d tasks are done", name, done, len(tasks))
+        saved = began = time.monotonic()
+        spent = 0.0
+        with bar(name, len(tasks), done=done) as show:
+            try:
+                for result in self.engine.map(function, tasks[done:]):
+                    add(state, tasks[done], result)
+                    done += 1
+                    show(done, f"{done}/{len(tasks)}")
+                    now = time.monotonic()
+                    if now - saved > _EVERY and spent <= _SHARE * (now - began):
+                        self._save(name, state, done)
+                        saved = time.monotonic()
+                        spent += saved - now
+            except BaseException:
+                self._save(name, state, done)
+                raise
+        self._save(name, state, done)
+        _LOG.info("%s: %d tasks in %.1f s", name, len(tasks), time.monotonic() - began)
+        return state
+
+    def keep(self, name: str, make: Callable[[], Arrays]) -> Arrays:
+        """What `make` returns, or what it returned before an interruption."""
+        state: Arrays = {}
+        if self._load(name, state):
+            _LOG.warning("%s: taken from the checkpoint", name)
+            return state
+        began = time.monotonic()
+        state = make()
+        self._save(name, state, 1)
+        _LOG.info("%s: %.1f s", name, time.monotonic() - began)
+        return state
+
+    def finish(self) -> None:
+        """Remove the checkpoint: the work is complete."""
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _save(self, name: str, state: Arrays, done: int) -> None:
+        if self._folder is None:
+            return
+        try:
+            with atomic_file(self._folder / f"{name}.npz") as stream:
+                np.savez(stream, done=np.int64(done), **state)  # type: ignore[arg-type]
+        except OSError as error:
+            raise InputError(
+                f"{self._folder}: the checkpoint cannot be written: {error.strerror or error}. Free some space, or choose "
+                "another folder; what was written before stays valid."
+            ) from error
+
+    def _load(self, name: str, state: Arrays) -> int:
+        """Fill the state from a checkpoint; the number of tasks in it, 0 without one."""
+        path = None if self._folder is None else self._folder / f"{name}.npz"
+        if path is None or not path.exists():
+            return 0
+        try:
+            with np.load(path) as arrays:
+                done = int(arrays["done"])
+                for key in arrays.files:
+                    if key != "done":
+                        state[key] = arrays[key]
+        except Exception as error:  # of a damaged file, numpy and zipfile may raise anything
+            raise InputError(f"{path}: the checkpoint is damaged: {error}. Remove it and start again.") from error
+        return done

@@ -1,0 +1,222 @@
+"""Tasks on a Ray cluster, or on processes of this machine: in order, within bounded memory, again where a worker dies."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import socket
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from itertools import islice
+from typing import Any, TypeVar
+
+from mallow._checks import positive, whole
+from mallow._optional import optional
+from mallow.engine._threads import one_core, single_threaded_blas
+from mallow.errors import InputError
+
+__all__ = ["Ray"]
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+_WAIT = 5.0  # seconds in which a cluster must accept a connection; with Ray's own start it stays below 15
+_AHEAD = 2  # results per processor that wait to be consumed; chosen: none is idle while one result is used
+_LEAST_STORE = 80_000_000  # bytes; Ray refuses less than 75 MiB
+
+
+@dataclass(frozen=True)
+class Ray:
+    """A Ray cluster, or Ray's processes on this machine.
+
+    Parameters
+    ----------
+    address : str or None
+        Of a running cluster: "ray://host:10001" (from outside), "host:6379" or "auto" (on a machine of the cluster).
+        "local" starts Ray on this machine. None does as Ray does: the cluster in RAY_ADDRESS, one that runs on this
+        machine, or else a new one here.
+    cpus, gpus : float
+        What one task takes; parts of a GPU such as 0.25 are possible.
+    workers : int or None
+        Tasks at once, at most. None: as many as fit. Where Ray is started here, also its number of processors.
+    retries : int
+        How often a task is tried again if its worker or its machine dies.
+    store : int or None
+        Bytes of shared memory for objects where Ray is started here; what does not fit goes to the disk.
+    checkpoint : str or None
+        A folder of this process for what is done of a long work: after an interruption, the same call continues from there.
+    runtime_env : dict
+        What workers need, as in ``ray.init``: for example ``{"pip": ["mallow[ray]"]}``.
+
+    Notes
+    -----
+    Ray's usage statistics are switched off, and where Ray is started here it listens on 127.0.0.1 alone. A session of
+    Ray that the program started itself is used as it is and left open.
+
+    Examples
+    --------
+    >>> Ray(address="ray://head:10001", gpus=0.5).name
+    'ray'
+    """
+
+    address: str | None = None
+    cpus: float = 1
+    gpus: float = 0
+    workers: int | None = None
+    retries: int = 5
+    store: int | None = None
+    checkpoint: str | None = None
+    runtime_env: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        positive("cpus", self.cpus)
+        if self.gpus:
+            positive("gpus", self.gpus)
+        if self.workers is not None:
+            whole("workers", self.workers, least=1)
+        whole("retries", self.retries, least=0)
+        if self.store is not None:
+            whole("store", self.store, least=_LEAST_STORE)
+
+    @property
+    def name(self) -> str:
+        """What the engine is called."""
+        return "ray"
+
+    @contextmanager
+    def open(self) -> Iterator[None]:
+        """A context in which Ray runs: what is started for it ends with the block."""
+        ray = _import_ray()
+        started = not ray.is_initialized()
+        if started:
+            _connect(ray, self)
+        try:
+            yield
+        finally:
+            if started:
+                ray.shutdown()
+
+    def map(self, function: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
+        """The results of the function for all tasks, in their order."""
+        ray = _import_ray()
+        if not ray.is_initialized():
+            with self.open():
+                yield from self.map(function, tasks)
+            return
+        options = {"num_cpus": self.cpus, "num_gpus": self.gpus, "max_retries": self.retries}
+        call = ray.remote(**options)(_call)
+        shared = ray.put((version("mallow"), function))  # once for all tasks; it may hold centres or axes
+        pending = iter(tasks)
+        queue = [call.remote(shared, task) for task in islice(pending, _AHEAD * self._at_once(ray))]
+        try:
+            while queue:
+                result = _fetch(ray, queue.pop(0))
+                queue.extend(call.remote(shared, task) for task in islice(pending, 1))
+                yield result
+        finally:
+            for left in queue:
+                with suppress(Exception):  # the cluster may be gone
+                    ray.cancel(left, force=True)
+
+    def _at_once(self, ray: Any) -> int:
+        """How many tasks run at once."""
+        resources = ray.cluster_resources()
+        fit = resources.get("CPU", 1.0) / self.cpus
+        if self.gpus:
+            fit = min(fit, resources.get("GPU", 0.0) / self.gpus)
+            if fit < 1:
+                raise InputError(
+                    f"`gpus` must be at most what the cluster has, {resources.get('GPU', 0.0):g}; got {self.gpus:g}."
+                )
+        return max(1, min(int(fit), self.workers or int(fit)))
+
+
+def _call(shared: tuple[str, Callable[[Any], Any]], task: Any) -> Any:
+    """What a worker does for one task."""
+    theirs, function = shared
+    own = version("mallow")
+    if own != theirs:
+        raise InputError(
+            f"all machines of a cluster must have the same version of mallow; a worker has {own}, and this process has "
+            f"{theirs}. Install mallow=={theirs} on all of them."
+        )
+    with single_threaded_blas(), one_core():
+        return function(task)
+
+
+def _fetch(ray: Any, reference: Any) -> Any:
+    """The result of a task; what went wrong becomes an error with a way out."""
+    try:
+        return ray.get(reference)
+    except ray.exceptions.RayTaskError as error:
+        cause = error.cause
+        if isinstance(cause, InputError):
+            raise InputError(str(cause)) from error
+        if isinstance(cause, (ModuleNotFoundError, pickle.PickleError, AttributeError)) and "mallow" in str(cause):
+            raise InputError(
+                f"a worker of the cluster cannot import mallow: {cause}. Install the same mallow[ray] on all machines, or pass "
+                "mallow.Ray(runtime_env={'pip': ['mallow[ray]']})."
+            ) from error
+        if isinstance(cause, BaseException):
+            raise cause from error
+        raise
+    except ray.exceptions.OutOfDiskError as error:
+        raise InputError(
+            "the disk of a machine of the cluster is full, so that Ray cannot put aside what does not fit its memory. Free "
+            "some space, or set Ray's object_spilling_directory to a larger disk."
+        ) from error
+    except (ray.exceptions.WorkerCrashedError, ray.exceptions.NodeDiedError, ray.exceptions.OutOfMemoryError) as error:
+        raise InputError(
+            f"a task was tried again and again, and its worker died each time: {type(error).__name__}. Usually a task takes more "
+            "memory than a machine has: give each more of it with mallow.Ray(cpus=2). What is done stays in the checkpoint."
+        ) from error
+
+
+def _import_ray() -> Any:
+    """Ray, with settings that it reads when it is imported."""
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # otherwise it warns about a coming change
+    os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")  # errors are raised here, and need not be printed too
+    for name in ("INITIAL", "MAX"):  # it tries three times, and waits as long between: 12 seconds in all
+        os.environ.setdefault(f"RAY_CLIENT_{name}_CONNECTION_TIMEOUT_S", "2")
+    return optional("ray", extra="ray")
+
+
+def _connect(ray: Any, engine: Ray) -> None:
+    """Start Ray, or connect to a cluster."""
+    address = engine.address or os.environ.get("RAY_ADDRESS")
+    if address in (None, "local"):
+        options: dict[str, Any] = {"num_cpus": engine.workers, "object_store_memory": engine.store}
+        options |= {"include_dashboard": False, "_node_ip_address": "127.0.0.1", "address": address}
+    else:
+        _probe(str(address))
+        options = {"address": address}
+    options |= {"runtime_env": dict(engine.runtime_env), "log_to_driver": False, "namespace": "mallow"}
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # an error says more
+            ray.init(**options, logging_level="ERROR")
+    except (ConnectionError, RuntimeError, TimeoutError, ValueError) as error:
+        raise InputError(
+            f"`engine`: no Ray cluster can be used at {address or 'this machine'}: {error}. Check the address and that the "
+            "cluster runs the same versions of Ray and Python: `ray status` there."
+        ) from error
+
+
+def _probe(address: str) -> None:
+    """Raise an InputError if nothing answers at an address: Ray itself would try for minutes."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if address == "auto" or not port.isdigit():
+        if address != "auto":
+            raise InputError(f"`engine` must be the address of a cluster, such as ray://host:10001; got {address!r}.")
+        return
+    try:
+        socket.create_connection((host or "127.0.0.1", int(port)), timeout=_WAIT).close()
+    except OSError as error:
+        raise InputError(
+            f"`engine`: no Ray cluster answers at {address}: {error.strerror or error}. Check the address and that the cluster "
+            "runs (`ray status` there), or use engine='ray' for this machine."
+        ) from error

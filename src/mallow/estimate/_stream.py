@@ -1,0 +1,334 @@
+"""Vector quantisation of rows that are never all in memory: the same bins as `Quantize` finds for one array.
+
+Passes over the rows give a number for each, the sums of their products, and the points that are clustered; a last pass
+labels every row, where not all were clustered. All sums are of integers, so that neither chunks nor workers nor their order
+matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mallow.engine import Passes, memory_budget
+from mallow.errors import Caveat, InputError
+from mallow.estimate._codebook import Codebook
+from mallow.estimate._device import open_device
+from mallow.estimate._nearest import Grid, nearest_centres
+from mallow.estimate._pca import Projection
+from mallow.estimate._quantize import Prepared, Quantize, draw_against_itself
+from mallow.estimate._stream_pca import View, project_rows, reduce_views
+from mallow.estimate._survey import Survey, chunk_rows
+from mallow.samples import Chunk, Shards
+from mallow.theory import Masses, Partition
+
+__all__ = ["StreamedQuantization", "quantize_shards"]
+
+Array = npt.NDArray[Any]
+Labels = npt.NDArray[np.int64]
+Split = tuple[Labels, Labels]
+
+_COPIES = 3  # of the points that k-means takes, itself included; measured
+_MOST_WORK = 1e15  # multiplications of one round of k-means; chosen: about an hour of 16 processors
+
+
+@dataclass(frozen=True, eq=False)
+class StreamedQuantization:
+    """What the passes give.
+
+    Attributes
+    ----------
+    masses : list of Masses
+        One for each repeat, with the bin of each row.
+    itself : list of Masses
+        Of the reference against itself, one for each split.
+    prepared : Prepared
+        What `Quantize.prepare` returns, without points and groups: the reduction is in it.
+    """
+
+    masses: list[Masses]
+    itself: list[Masses]
+    prepared: Prepared
+
+
+@dataclass(frozen=True, eq=False)
+class _Job:
+    """How rows become labels: a reduction, and the centres of several clusterings."""
+
+    projection: Projection | None
+    dtype: np.dtype[Any]
+    flat: bool
+    clusterings: tuple[tuple[Array, Grid | None], ...]
+    device: str | None = None
+
+
+def quantize_shards(
+    passes: Passes,
+    quantize: Quantize,
+    shards: tuple[Shards, Shards],
+    surveys: tuple[Survey, Survey],
+    rngs: Sequence[np.random.Generator],
+    splits: Sequence[Split],
+    split_rngs: Sequence[np.random.Generator],
+) -> StreamedQuantization:
+    """The masses of the reference and the model in shards, and those of the reference against itself.
+
+    Parameters
+    ----------
+    rngs : sequence of Generator
+        One for each repeat.
+    splits : sequence of pairs of index arrays
+        Rows of the reference that are measured against other rows of it, one pair for each repeat.
+    split_rngs : sequence of Generator
+        One for each split.
+    """
+    n, m = map(len, shards)
+    bins = quantize.bins_for(n, m)
+    if isinstance(quantize.codebook, Codebook):
+        return _with_codebook(passes, quantize, quantize.codebook, shards, rngs, split_rngs)
+    smaller = quantize.for_halves(n, m)
+    pair, alone = reduce_views(passes, quantize.reduce, shards, surveys, [(0, 1), (0,)])
+    _check_work(pair, quantize, bins)
+    points = _gather_points(passes, shards, [pair, alone], quantize.sample)
+    found = _cluster_all(passes, "clusters", quantize, _prepare(pair, *points[0], n, m), rngs)
+    found_alone = _cluster_all(passes, "own-clusters", smaller, _prepare(alone, *points[1], n, m), split_rngs)
+    del points
+    jobs = [_job(pair, found, quantize.device), _job(alone, found_alone, quantize.device)]
+    labels = _label_rows(passes, shards, [(0, 1), (0,)], jobs, [found, found_alone])
+    masses = [
+        replace(quantize.count(Partition(own[:n], own[n:], one.centres)), caveats=one.caveats)
+        for own, one in zip(labels[0], found, strict=True)
+    ]
+    itself = [
+        smaller.count(Partition(own[first], own[second], one.centres))
+        for own, one, (first, second) in zip(labels[1], found_alone, splits, strict=True)
+    ]
+    nothing = np.empty(0, np.int64)
+    return StreamedQuantization(masses, itself, Prepared(np.empty((0, 0)), nothing, nothing, n, m, pair.reduction))
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """A clustering; the labels of all rows where all were clustered."""
+
+    centres: Array
+    grid: Grid
+    labels: Labels | None
+    caveats: tuple[Caveat, ...]
+
+
+def _check_work(view: View, quantize: Quantize, bins: int) -> None:
+    """Raise an InputError if k-means would take days: the published number of bins grows with the samples."""
+    rows = min(len(view.keys), quantize.sample)
+    width = 1 if view.reduction is None else len(view.reduction.axes)
+    if float(rows) * bins * width > _MOST_WORK:
+        raise InputError(
+            f"`bins` must be fewer for so many samples: {bins:,} bins for {rows:,} rows of {width} columns take "
+            f"{float(rows) * bins * width:.0e} multiplications in each round of k-means. Pass Quantize(bins=1000), or cluster "
+            "fewer rows with Quantize(sample=1_000_000)."
+        )
+
+
+# --- the points that are clustered
+
+
+def _gather_points(
+    passes: Passes, shards: Sequence[Shards], views: Sequence[View], sample: int
+) -> list[tuple[Array, npt.NDArray[np.uint64], bool]]:
+    """For each view: the points of the chosen rows, their keys, and whether all rows were chosen."""
+    chosen = [_choose_rows(view.keys, sample) for view in views]
+    counts = [len(view.keys) if rows is None else len(rows) for view, rows in zip(views, chosen, strict=True)]
+    widths = [shards[0].width if view.reduction is None else len(view.reduction.axes) for view in views]
+    needed = sum(_COPIES * a * b * view.dtype.itemsize for a, b, view in zip(counts, widths, views, strict=True))
+    if needed > memory_budget():
+        raise InputError(
+            f"k-means on {max(counts):,} rows of {max(widths)} columns takes {needed / 1e9:.3g} GB, more than the "
+            f"{memory_budget() / 1e9:.3g} GB allowed. Cluster fewer rows, such as Quantize(sample=1_000_000), or set MALLOW_MEMORY."
+        )
+    arrays = [np.zeros(shape, view.dtype) for *shape, view in zip(counts, widths, views, strict=True)]
+    for side in sorted({side for view in views for side in view.sides}):
+        members = [place for place, view in enumerate(views) if side in view.sides and not view.flat]
+        begins = {place: _begin(shards, views[place].sides, side) for place in members}
+        tasks, targets = [], []
+        for chunk in shards[side].chunks(chunk_rows(shards[side].width)):
+            wanted: list[Labels | None] = []
+            target: list[slice] = []
+            for place in members:
+                low = begins[place] + chunk.start
+                rows, high = chosen[place], low + len(chunk)
+                if rows is None:
+                    wanted.append(None)
+                    target.append(slice(low, high))
+                else:
+                    at = slice(*np.searchsorted(rows, [low, high]).tolist())
+                    wanted.append(rows[at] - low)
+                    target.append(at)
+            tasks.append((chunk, wanted))
+            targets.append(target)
+        jobs = [_job(views[place], ()) for place in members]
+        own = {str(place): arrays[place] for place in members}
+        where = dict(zip((chunk.start for chunk, _ in tasks), targets, strict=True))
+        own = passes.run(
+            f"points-{side}", partial(_chunk_points, jobs), tasks, own, partial(_add_points, members, where)
+        )
+        for place in members:
+            arrays[place] = own[str(place)]
+    keys = [view.keys if rows is None else view.keys[rows] for view, rows in zip(views, chosen, strict=True)]
+    return [(array, own, rows is None) for array, own, rows in zip(arrays, keys, chosen, strict=True)]
+
+
+def _begin(shards: Sequence[Shards], sides: tuple[int, ...], side: int) -> int:
+    """Where the rows of a side begin among those of a view."""
+    return sum(len(shards[other]) for other in sides[: sides.index(side)])
+
+
+def _choose_rows(keys: npt.NDArray[np.uint64], sample: int) -> Labels | None:
+    """The rows that are clustered, in order: those whose keys, mixed once more, are the smallest. None: all."""
+    if len(keys) <= sample:
+        return None
+    mixed = keys.copy()  # the finaliser of splitmix64
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
+        mixed ^= mixed >> np.uint64(shift)
+        mixed *= np.uint64(factor)
+    last = np.partition(mixed, sample - 1)[sample - 1]
+    return np.flatnonzero(mixed <= last)  # copies of a row are all in, or all out
+
+
+def _chunk_points(jobs: Sequence[_Job], task: tuple[Chunk, Sequence[Labels | None]]) -> list[Array]:
+    chunk, wanted = task
+    rows = chunk.read()
+    return [
+        project_rows(job.projection, job.dtype, rows if places is None else rows[places])
+        for job, places in zip(jobs, wanted, strict=True)
+    ]
+
+
+def _add_points(
+    members: Sequence[int],
+    where: dict[int, list[slice]],
+    state: dict[str, Array],
+    task: tuple[Chunk, Sequence[Labels | None]],
+    result: list[Array],
+) -> None:
+    for place, target, points in zip(members, where[task[0].start], result, strict=True):
+        state[str(place)][target] = points
+
+
+# --- clusters
+
+
+def _prepare(view: View, points: Array, keys: npt.NDArray[np.uint64], every: bool, n: int, m: int) -> Prepared:
+    """What `Quantize.prepare` returns for these rows; without groups where not all rows are there."""
+    _, first, group, times = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
+    return Prepared(points[first], group if every else np.empty(0, np.int64), times, n, m, view.reduction)
+
+
+def _cluster_all(
+    passes: Passes, name: str, quantize: Quantize, prepared: Prepared, rngs: Sequence[np.random.Generator]
+) -> list[_Found]:
+    """One clustering for each generator."""
+    found = []
+    for repeat, rng in enumerate(rngs):
+        caveats = quantize.point_caveats(prepared)
+
+        def make(rng: np.random.Generator = rng) -> dict[str, Array]:
+            clustering, _ = quantize.cluster(prepared, rng)
+            grid = clustering.grid
+            arrays: dict[str, Array] = {"centres": clustering.centres, "origin": grid.origin}
+            arrays["grid"] = np.array([grid.exponent, int(grid.fine)])
+            if len(prepared.group):
+                arrays["labels"] = clustering.labels[prepared.group]
+            return arrays
+
+        kept = passes.keep(f"{name}-{repeat}", make)
+        grid = Grid(kept["origin"], int(kept["grid"][0]), bool(kept["grid"][1]))
+        found.append(_Found(kept["centres"], grid, kept.get("labels"), caveats))
+    return found
+
+
+# --- labels of all rows
+
+
+def _job(view: View, found: Sequence[_Found], device: str | None = None) -> _Job:
+    projection = None if view.reduction is None else view.reduction.projection
+    return _Job(projection, view.dtype, view.flat, tuple((one.centres, one.grid) for one in found), device)
+
+
+def _label_rows(
+    passes: Passes,
+    shards: Sequence[Shards],
+    views: Sequence[tuple[int, ...]],
+    jobs: Sequence[_Job],
+    known: Sequence[Sequence[_Found]],
+) -> list[list[Labels]]:
+    """For each view, the labels of all its rows in each clustering."""
+    labels = [[one.labels for one in found] for found in known]
+    todo = [place for place, own in enumerate(labels) if any(one is None for one in own)]
+    for side in sorted({side for place in todo for side in views[place]}):
+        members = [place for place in todo if side in views[place]]
+        state = {
+            str(place): np.zeros((len(jobs[place].clusterings), len(shards[side])), _compact(jobs[place]))
+            for place in members
+        }
+        tasks = list(shards[side].chunks(chunk_rows(shards[side].width)))
+        own_jobs = [jobs[place] for place in members]
+        state = passes.run(
+            f"labels-{side}", partial(_label_chunk, own_jobs), tasks, state, partial(_add_labels, members)
+        )
+        for place in members:
+            for repeat, part in enumerate(state[str(place)]):
+                before = labels[place][repeat]
+                labels[place][repeat] = part if before is None else np.concatenate([before, part])
+    return [[np.asarray(one, np.int64) for one in own] for own in labels]
+
+
+def _compact(job: _Job) -> np.dtype[Any]:
+    most = max((len(centres) for centres, _ in job.clusterings), default=1)
+    return np.min_scalar_type(most - 1)
+
+
+def _label_chunk(jobs: Sequence[_Job], chunk: Chunk) -> list[Array]:
+    rows = chunk.read()
+    result = []
+    for job in jobs:
+        points = project_rows(job.projection, job.dtype, rows)
+        if job.flat:
+            points[:] = 0
+        device = open_device(job.device)
+        each = [nearest_centres(points, centres, grid, device=device) for centres, grid in job.clusterings]
+        result.append(np.stack(each).astype(_compact(job)))
+    return result
+
+
+def _add_labels(members: Sequence[int], state: dict[str, Array], chunk: Chunk, result: list[Array]) -> None:
+    for place, labels in zip(members, result, strict=True):
+        state[str(place)][:, chunk.start : chunk.start + len(chunk)] = labels
+
+
+def _with_codebook(
+    passes: Passes,
+    quantize: Quantize,
+    codebook: Codebook,
+    shards: tuple[Shards, Shards],
+    rngs: Sequence[np.random.Generator],
+    split_rngs: Sequence[np.random.Generator],
+) -> StreamedQuantization:
+    """Bins that were fixed beforehand: every row is labelled once."""
+    n, m = map(len, shards)
+    clusterings = ((codebook.centres, codebook.grid),)
+    pair = np.result_type(shards[0].dtype, shards[1].dtype)
+    jobs = [_Job(codebook.projection, dtype, False, clusterings, quantize.device) for dtype in (pair, shards[0].dtype)]
+    unknown = [_Found(codebook.centres, Grid(np.zeros(1), 0, True), None, ())]
+    labels, alone = _label_rows(passes, shards, [(0, 1), (0,)], jobs, [unknown, unknown])
+    masses = quantize.count(Partition(labels[0][:n], labels[0][n:], codebook.centres))
+    counts = np.bincount(alone[0], minlength=len(codebook.centres))
+    itself = draw_against_itself(quantize, counts, n, m, split_rngs)
+    nothing = np.empty(0, np.int64)
+    return StreamedQuantization(
+        [masses for _ in rngs], itself, Prepared(np.empty((0, 0)), nothing, nothing, n, m, None)
+    )

@@ -1,0 +1,108 @@
+"""What one pass over the rows of a set tells: a number for each row, and the largest value."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mallow.engine import Passes
+from mallow.estimate._row_order import hash_rows
+from mallow.samples import Chunk, Shards
+
+__all__ = ["Survey", "chunk_rows", "fetch_rows", "hash_names", "survey_rows"]
+
+Array = npt.NDArray[Any]
+Keys = npt.NDArray[np.uint64]
+Indices = npt.NDArray[np.int64]
+
+_ENTRIES = 1 << 22  # of one chunk; chosen: 32 MB in float64, so that a few of them per processor fit anywhere
+
+
+@dataclass(frozen=True, eq=False)
+class Survey:
+    """What one pass over the rows of a set tells.
+
+    Attributes
+    ----------
+    keys : dict
+        Name of a dtype → a 64-bit number for each row, which depends on its values in this precision alone.
+    largest : float
+        The largest absolute value.
+    ids : uint64 array (n,) or None
+        A number for the id of each row.
+    """
+
+    keys: dict[str, Keys]
+    largest: float
+    ids: Keys | None
+
+
+def chunk_rows(width: int) -> int:
+    """Rows of one task: enough to be worth one, and so few that they fit anywhere."""
+    return max(_ENTRIES // width, 2 * width, 1)
+
+
+def survey_rows(passes: Passes, name: str, shards: Shards, dtypes: Sequence[np.dtype[Any]]) -> Survey:
+    """One pass over all rows; `dtypes` are the precisions in which rows are compared."""
+    names = sorted({dtype.name for dtype in dtypes})
+    state: dict[str, Array] = {each: np.zeros(len(shards), np.uint64) for each in names}
+    state["largest"] = np.zeros(1)
+    if shards.has_ids:
+        state["ids"] = np.zeros(len(shards), np.uint64)
+    tasks = list(shards.chunks(chunk_rows(shards.width)))
+    state = passes.run(name, partial(_survey_chunk, names, shards.has_ids), tasks, state, _add_survey)
+    return Survey({each: state[each] for each in names}, float(state["largest"][0]), state.get("ids"))
+
+
+def _survey_chunk(dtypes: Sequence[str], with_ids: bool, chunk: Chunk) -> dict[str, Array]:
+    rows = chunk.read()
+    result: dict[str, Array] = {name: hash_rows(rows, np.dtype(name), 1) for name in dtypes}
+    result["largest"] = np.array([max(float(rows.max()), -float(rows.min()))])
+    if with_ids:
+        result["ids"] = hash_names(chunk.ids() or ())
+    return result
+
+
+def hash_names(names: Iterable[str]) -> Keys:
+    """A 64-bit number for each name: that of its unit."""
+    digests = b"".join(hashlib.blake2b(name.encode(), digest_size=8).digest() for name in names)
+    return np.frombuffer(digests, "<u8").astype(np.uint64)
+
+
+def _add_survey(state: dict[str, Array], chunk: Chunk, result: dict[str, Array]) -> None:
+    for name, values in result.items():
+        if name == "largest":
+            np.maximum(state[name], values, out=state[name])
+        else:
+            state[name][chunk.start : chunk.start + len(values)] = values
+
+
+def fetch_rows(passes: Passes, sides: Sequence[Shards], places: Indices, dtype: np.dtype[Any]) -> Array:
+    """The rows at some places of the pooled sides, in the order of `places`."""
+    starts = np.cumsum([0, *map(len, sides)])
+    chosen, back = np.unique(places, return_inverse=True)
+    tasks: list[tuple[Chunk, Indices]] = []
+    targets: list[slice] = []
+    low = 0
+    for start, shards in zip(starts, sides, strict=False):
+        for chunk in shards.chunks(chunk_rows(shards.width)):
+            high = int(np.searchsorted(chosen, start + chunk.start + len(chunk)))
+            if high > low:
+                tasks.append((chunk, chosen[low:high] - (start + chunk.start)))
+                targets.append(slice(low, high))
+                low = high
+    rows = np.empty((len(chosen), sides[0].width), dtype)
+    for target, part in zip(targets, passes.engine.map(_take_rows, tasks), strict=True):
+        rows[target] = part
+    return rows[back]
+
+
+def _take_rows(task: tuple[Chunk, Indices]) -> Array:
+    chunk, places = task
+    return chunk.take(places)

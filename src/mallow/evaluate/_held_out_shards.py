@@ -1,0 +1,80 @@
+"""Held-out evidence about rows in shards: of all rows where they fit the memory, otherwise of some of their units."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from mallow.engine import Passes, memory_budget
+from mallow.errors import Caveat
+from mallow.estimate import fetch_rows
+from mallow.evaluate._held_out import HeldOut, hold_out
+from mallow.evaluate._measure import Measure
+from mallow.evaluate._shard_units import choose_units
+from mallow.inference import Units
+from mallow.samples import Samples, Shards
+
+__all__ = ["Seen", "fits_memory", "hold_out_seen", "look_at"]
+
+# Bytes that evidence takes, measured with 20,000 to 200,000 rows of 128 features:
+_PER_ROW = 8_000
+_PER_ENTRY = 40
+_MOST_ROWS = 100_000  # of a subset, of all sets together; chosen: about half a minute
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """The samples that are in memory: all, or some units of each set.
+
+    Attributes
+    ----------
+    samples : dict
+        Name → samples with features; the reference is called "".
+    caveats : tuple of Caveat
+        That not all were seen.
+    """
+
+    samples: dict[str, Samples]
+    caveats: tuple[Caveat, ...]
+
+    @property
+    def complete(self) -> bool:
+        """Whether all rows are there."""
+        return not self.caveats
+
+
+def fits_memory(rows: int, width: int) -> bool:
+    """Whether so many rows can be evaluated in memory."""
+    return rows * (_PER_ROW + _PER_ENTRY * width) <= memory_budget()
+
+
+def look_at(passes: Passes, sets: Mapping[str, tuple[Samples, Shards]], units: Units) -> Seen:
+    """All samples, if they fit the memory; otherwise those of some units, chosen by a hash of their ids or values."""
+    total = sum(len(shards) for _, shards in sets.values())
+    width = next(iter(sets.values()))[1].width
+    if fits_memory(total, width):
+        return Seen({name: samples.load() for name, (samples, _) in sets.items()}, ())
+    most = max(200, min(_MOST_ROWS, int(memory_budget() / 2 / (_PER_ROW + _PER_ENTRY * width))))
+    chosen = choose_units(units, most)
+    some = {}
+    for numbers, (name, (samples, shards)) in zip(units.sets, sets.items(), strict=True):
+        places = np.flatnonzero(chosen[numbers])
+        rows = fetch_rows(passes, [shards], places, shards.dtype)
+        ids = tuple(map(str, numbers[places].tolist()))
+        some[name] = Samples.trusted(features=rows, ids=ids, source=samples.source, provenance=samples.provenance)
+    count = sum(map(len, some.values()))
+    text = (
+        f"the certificate, the p-value, the reasons and the checks of the samples rest on {count:,} of {total:,} rows, chosen by a "
+        f"hash, since all of them do not fit the memory ({memory_budget() / 1e9:.3g} GB). They are valid, but more rows would "
+        "certify more: set MALLOW_MEMORY. The published score uses all rows."
+    )
+    return Seen(some, (Caveat("subset of rows", text, values={"rows": count, "n": total}),))
+
+
+def hold_out_seen(measure: Measure, seen: Seen, seed: int) -> HeldOut:
+    """The evidence about each system against the reference, from the samples that are in memory."""
+    reference = seen.samples[""]
+    pairs = {name: (reference, samples) for name, samples in seen.samples.items() if name}
+    return hold_out(measure, pairs, seed)

@@ -1,0 +1,194 @@
+"""The score of samples in shards, or on a cluster: passes over chunks of rows, the same bits as of one array in memory."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple, dataclass, replace
+from functools import partial
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mallow.engine import AnyEngine, Engine, Passes, open_engine, single_threaded_blas, start
+from mallow.errors import Caveat, InputError
+from mallow.estimate import (
+    Quantize,
+    Survey,
+    as_features,
+    hash_names,
+    quantize_shards,
+    split_size,
+    survey_rows,
+)
+from mallow.evaluate._caveats import size_caveats
+from mallow.evaluate._held_out_shards import Seen, fits_memory, hold_out_seen, look_at
+from mallow.evaluate._measure import SUMMARIES, Measure
+from mallow.evaluate._no_answer import refuse_without_answer
+from mallow.evaluate._run import Run, generator_for
+from mallow.evaluate._sample_checks import check_samples
+from mallow.evaluate._self_score import split_rows
+from mallow.evaluate._shard_units import units_of_surveys
+from mallow.inference import Certificate, Evidence, Units
+from mallow.reasons import Reason, find_reasons
+from mallow.samples import Samples, Shards
+
+__all__ = [
+    "ShardedRun",
+    "SurveyedSet",
+    "check_seen",
+    "evaluate_shards",
+    "must_stream",
+    "run_sharded",
+    "see_samples",
+    "survey_sets",
+]
+
+
+@dataclass(frozen=True, eq=False)
+class SurveyedSet:
+    """Samples as shards, with what one pass over them tells."""
+
+    samples: Samples
+    shards: Shards
+    survey: Survey
+
+
+@dataclass(frozen=True, eq=False)
+class ShardedRun:
+    """What a score of shards is built from."""
+
+    run: Run
+    itself: dict[str, float]
+    evidence: Evidence
+    certificate: Certificate
+    reasons: tuple[Reason, ...]
+    caveats: tuple[Caveat, ...]
+
+
+def must_stream(measure: Measure, sets: Sequence[Samples], engine: AnyEngine) -> bool:
+    """Whether samples are evaluated chunk by chunk: on an engine, in shards beyond the memory, or beyond what is clustered."""
+    estimator = measure.estimator
+    rows, width = sum(map(len, sets)), sets[0].width
+    if not isinstance(estimator, Quantize) or min(map(len, sets)) < width:
+        return False  # other estimators need all rows at once; and so few rows fit anywhere
+    beyond = any(samples.shards is not None for samples in sets) and not fits_memory(rows, width)
+    return engine is not None or beyond or len(sets[0]) + max(map(len, sets[1:])) > estimator.sample
+
+
+def evaluate_shards(
+    reference: Samples, model: Samples, *, measure: Measure, repeats: int, seed: int, engine: AnyEngine
+) -> ShardedRun:
+    """All that a score needs of samples that are evaluated chunk by chunk."""
+    with open_engine(engine) as opened, single_threaded_blas():
+        sets, passes = survey_sets(opened, {"": reference, "model": model})
+        units = units_of_surveys([one.survey for one in sets.values()])
+        seen = see_samples(passes, sets, units)
+        looked = seen.samples[""], seen.samples["model"]
+        refuse_without_answer(measure, [as_features("samples", own.require_features(), least=1) for own in looked])
+        evidence_task = start(partial(hold_out_seen, measure, seen, seed))
+        run, itself = run_sharded(opened, measure, sets[""], sets["model"], repeats, seed, looked)
+        held_out = evidence_task.result()
+        passes.finish()
+    evidence, certificate = held_out.evidence["model"], held_out.certificates["model"]
+    caveats = check_seen(seen, sets)["model"]
+    return ShardedRun(run, itself, evidence, certificate, find_reasons(*looked, evidence), (*seen.caveats, *caveats))
+
+
+def survey_sets(engine: Engine, sets: Mapping[str, Samples]) -> tuple[dict[str, SurveyedSet], Passes]:
+    """One pass over each set, the reference first; and the passes, whose checkpoint the caller removes at the end."""
+    shards = {name: _as_shards(name or "reference", samples) for name, samples in sets.items()}
+    (_, first), *others = shards.items()
+    for name, own in others:
+        if own.width != first.width:
+            raise InputError(
+                f"`reference` and `{name}` must have features of the same width; got {first.width} and {own.width}. Were they "
+                "embedded by the same model?"
+            )
+    dtypes = sorted({np.dtype(np.float64), *(own.dtype for own in shards.values())}, key=str)
+    passes = Passes(engine, _describe(engine, list(shards.values())))
+    surveyed = {}
+    for place, (name, own) in enumerate(shards.items()):
+        survey, names = survey_rows(passes, f"survey-{place}", own, dtypes), sets[name].unit_names
+        survey = survey if names is None else replace(survey, ids=hash_names(names))
+        surveyed[name] = SurveyedSet(sets[name], own, survey)
+    return surveyed, passes
+
+
+def see_samples(passes: Passes, sets: Mapping[str, SurveyedSet], units: Units) -> Seen:
+    """All samples, or those of some units, in memory."""
+    return look_at(passes, {name: (one.samples, one.shards) for name, one in sets.items()}, units)
+
+
+def check_seen(seen: Seen, sets: Mapping[str, SurveyedSet]) -> dict[str, list[Caveat]]:
+    """What gives reason to doubt the samples of each system; sizes are those of all rows."""
+    reference = seen.samples[""]
+    names = [name for name in seen.samples if name]
+    caveats = check_samples({name: (reference, seen.samples[name]) for name in names})
+    if seen.complete:
+        return caveats
+    n = len(sets[""].shards)
+    return {
+        name: [
+            *(one for one in caveats[name] if one.kind not in ("few samples", "unequal sizes")),
+            *size_caveats(n, len(sets[name].shards)),
+        ]
+        for name in names
+    }
+
+
+def run_sharded(
+    engine: Engine,
+    measure: Measure,
+    reference: SurveyedSet,
+    model: SurveyedSet,
+    repeats: int,
+    seed: int,
+    seen: tuple[Samples, Samples] | None,
+) -> tuple[Run, dict[str, float]]:
+    """All repeats of the estimator, and the summaries of the reference against itself."""
+    estimator = measure.estimator
+    if not isinstance(estimator, Quantize):
+        raise InputError(f"Shards beyond the memory need an estimator with bins, Quantize; this one is {estimator!r}.")
+    shards, surveys = (reference.shards, model.shards), (reference.survey, model.survey)
+    children = generator_for(seed, "self-score").spawn(repeats)
+    alone = units_of_surveys(surveys[:1])
+    rows = np.lexsort([surveys[0].keys["float64"], alone.keys[alone.sets[0]]])
+    size = split_size(*map(len, shards))
+    splits = [split_rows(alone, rows, size, child) for child in children]
+    rngs = generator_for(seed, "clustering").spawn(repeats)
+    passes = Passes(engine, _describe(engine, shards, repr(measure), repeats, seed))
+    streamed = quantize_shards(passes, estimator, shards, surveys, rngs, splits, children)
+    passes.finish()
+    summaries = [measure.summarise(one) for one in streamed.itself]
+    itself = {name: float(np.mean([one[name] for one in summaries])) for name in SUMMARIES}
+    units = units_of_surveys(surveys)
+    return Run(reference.samples, model.samples, streamed.masses, streamed.prepared, units, seen), itself
+
+
+def _as_shards(name: str, samples: Samples) -> Shards:
+    """The features of samples as shards."""
+    if samples.shards is None:
+        return Shards.from_array(as_features(name, samples.require_features()), name)
+    if len(samples) < 2:
+        raise InputError(f"`{name}` must hold at least 2 samples; got {len(samples)}. Aim for 1,000 or more.")
+    return samples.shards
+
+
+def _describe(engine: Engine, shards: Sequence[Shards], *settings: object) -> str:
+    """Everything that passes over these shards depend on, for their checkpoint."""
+    if getattr(engine, "checkpoint", None) is None:
+        return ""
+    files = [
+        [shard.name, shard.stamp, astuple(shard.content), "" if shard.values is None else _digest(shard.values)]
+        for each in shards
+        for shard in each.shards
+    ]
+    return json.dumps([version("mallow"), settings, files])
+
+
+def _digest(values: NDArray[Any]) -> str:
+    return hashlib.blake2b(np.ascontiguousarray(values).tobytes(), digest_size=16).hexdigest()

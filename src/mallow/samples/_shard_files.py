@@ -1,0 +1,186 @@
+"""The files of a source in shards: a folder, a glob or a URL; on disks and in object stores alike."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from mallow._optional import optional
+from mallow.errors import InputError
+
+__all__ = [
+    "SHARD_SUFFIXES",
+    "Stamp",
+    "file_system",
+    "gone",
+    "is_glob",
+    "is_url",
+    "list_shards",
+    "open_shard",
+    "read_bytes",
+    "shard_suffix",
+    "stamp_of",
+]
+
+SHARD_SUFFIXES = (".npy", ".npz", ".parquet", ".safetensors", ".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz", ".tar")
+_MAGIC = ("*", "?", "[")
+
+Stamp = tuple[int, str]  # bytes; time of the last change, or what an object store calls the version
+
+
+def is_url(source: str) -> bool:
+    """Whether a source is in an object store: s3://…, gs://…, memory://…"""
+    return "://" in source
+
+
+def is_glob(source: str) -> bool:
+    """Whether a source is a pattern of names."""
+    return any(sign in source for sign in _MAGIC)
+
+
+def shard_suffix(name: str) -> str:
+    """The suffix that says what a shard contains; "" for other files."""
+    return next((suffix for suffix in SHARD_SUFFIXES[::-1] if name.lower().endswith(suffix)), "")
+
+
+def list_shards(source: str) -> tuple[str, ...]:
+    """The shards of a folder, a glob or a URL (also of a single file), in the order of their names; all of one format.
+
+    Hidden files and files of other formats are ignored.
+    """
+    names = _list_remote(source) if is_url(source) else _list_local(source)
+    shards = [name for name in names if shard_suffix(name) and not name.rsplit("/", 1)[-1].startswith((".", "_"))]
+    if not shards:
+        content = ", ".join(name.rsplit("/", 1)[-1] for name in names[:3]) + (", …" if len(names) > 3 else "")
+        reason = f"matches no shards, only {content}" if names else "matches no file"
+        raise InputError(f"{source}: {reason}. Shards end in {' '.join(SHARD_SUFFIXES)}. Check the path.")
+    formats = sorted({shard_suffix(name).removesuffix(".gz") for name in shards})
+    if len(formats) > 1:
+        raise InputError(
+            f"{source}: all shards must be of one format; got {' and '.join(formats)}. Choose some: {source.rstrip('/')}/*{formats[0]}"
+        )
+    if not is_glob(source):
+        _refuse_different_names(source, shards)
+    return tuple(shards)
+
+
+def _refuse_different_names(source: str, shards: list[str]) -> None:
+    """Files of a folder that differ in more than numbers may be different sets: the user has to say so."""
+    kinds = {re.sub(r"[0-9]+", "0", name.rsplit("/", 1)[-1]): name.rsplit("/", 1)[-1] for name in shards}
+    if len(kinds) > 1:
+        one, other, *_ = kinds.values()
+        raise InputError(
+            f"{source}: the shards of a folder must be named alike but for numbers, as part-0001.npy is; got {one} and {other}, "
+            f"which may be different sets. Choose with a pattern, such as {source.rstrip('/')}/*{shard_suffix(one)}, or pass "
+            "one file."
+        )
+
+
+def _list_local(source: str) -> list[str]:
+    path = Path(os.path.expanduser(source))
+    if path.is_dir():
+        return sorted(str(file) for file in path.rglob("*") if file.is_file())
+    if path.is_file():
+        return [str(path)]
+    import glob
+
+    return sorted(name for name in glob.glob(str(path), recursive=True) if os.path.isfile(name))
+
+
+def _list_remote(source: str) -> list[str]:
+    system, path = file_system(source)
+    try:
+        if is_glob(path):
+            found = system.glob(path)
+        elif system.isdir(path):
+            found = system.find(path)
+        else:
+            found = [path] if system.exists(path) else []
+    except Exception as error:  # each store has errors of its own
+        raise _no_access(source, error) from error
+    return sorted(system.unstrip_protocol(name) for name in found)
+
+
+def file_system(url: str) -> tuple[Any, str]:
+    """The file system of a URL, and the path in it."""
+    fsspec = optional("fsspec", extra="objects")
+    try:
+        system, path = fsspec.core.url_to_fs(url)
+    except ImportError as error:
+        raise InputError(
+            f"{url}: the package for {url.partition(':')[0]}:// is not installed: pip install 'mallow[objects]'"
+        ) from error
+    except Exception as error:  # an unknown protocol, or missing credentials
+        raise _no_access(url, error) from error
+    return system, path
+
+
+def _no_access(name: str, error: Exception) -> InputError:
+    reason = str(error).strip().rstrip(".") or type(error).__name__
+    return InputError(f"{name}: cannot be read: {reason}. Check the address and your credentials for it.")
+
+
+def stamp_of(name: str) -> Stamp:
+    """What tells whether a file has changed: its size, and its time or version."""
+    try:
+        if not is_url(name):
+            status = os.stat(name)
+            return status.st_size, str(status.st_mtime_ns)
+        system, path = file_system(name)
+        system.invalidate_cache()
+        facts = system.info(path)
+    except FileNotFoundError as error:
+        raise gone(name) from error
+    except OSError as error:
+        raise _no_access(name, error) from error
+    version = next(
+        (str(facts[key]) for key in ("ETag", "etag", "mtime", "LastModified", "created") if key in facts), ""
+    )
+    return int(facts["size"]), version
+
+
+def gone(name: str) -> InputError:
+    """The error for a shard that is no longer there."""
+    return InputError(
+        f"{name}: the shard is no longer there. Put it back and start again: with a checkpoint, what is done stays done."
+    )
+
+
+@contextmanager
+def open_shard(name: str) -> Iterator[BinaryIO]:
+    """The bytes of a shard, with random access."""
+    try:
+        if is_url(name):
+            system, path = file_system(name)
+            stream = system.open(path, "rb")
+        else:
+            stream = open(name, "rb")  # noqa: SIM115 - closed below
+    except FileNotFoundError as error:
+        raise gone(name) from error
+    except OSError as error:
+        raise InputError(f"{name}: cannot be opened: {error.strerror or error}. Check its permissions.") from error
+    with stream:
+        yield stream
+
+
+def read_bytes(name: str, start: int, stop: int) -> bytes:
+    """Some bytes of a shard; an InputError if there are fewer."""
+    try:
+        if is_url(name):
+            system, path = file_system(name)
+            content: bytes = system.cat_file(path, start=start, end=stop)
+        else:
+            with open(name, "rb") as file:
+                file.seek(start)
+                content = file.read(stop - start)
+    except FileNotFoundError as error:
+        raise gone(name) from error
+    except OSError as error:
+        raise _no_access(name, error) from error
+    if len(content) < stop - start:
+        raise InputError(f"{name}: the shard ends too early: {len(content)} of {stop - start} bytes. Write it again.")
+    return content

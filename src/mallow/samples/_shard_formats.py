@@ -1,0 +1,272 @@
+"""What a shard of features contains, and how some of its rows are read, for each format."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mallow._optional import optional
+from mallow.errors import InputError
+from mallow.samples._shard_files import is_url, open_shard, read_bytes, shard_suffix, stamp_of
+
+__all__ = ["Content", "describe_shard", "read_ids", "read_rows"]
+
+Array = NDArray[Any]
+
+_TENSORS = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "bfloat16"}
+_HEADER = 100_000_000  # bytes; the format's own limit
+
+
+@dataclass(frozen=True)
+class Content:
+    """What a shard contains.
+
+    Attributes
+    ----------
+    rows, width : int
+    dtype : str
+    offset : int
+        Where the numbers begin, for formats whose rows follow one another in the file; otherwise -1.
+    field : str
+        The array, tensor or column that holds the features.
+    ids : str
+        The array or column that holds the ids; "" without any.
+    embedder : str
+        What made the features; "" where that is not known.
+    """
+
+    rows: int
+    width: int
+    dtype: str
+    offset: int = -1
+    field: str = ""
+    ids: str = ""
+    embedder: str = ""
+
+
+def describe_shard(name: str, field: str | None) -> Content:
+    """The content of a shard, from its header; an InputError that names the shard if it is damaged or empty."""
+    describe = {".npy": _describe_npy, ".npz": _describe_npz, ".parquet": _describe_parquet}.get(
+        shard_suffix(name), _describe_safetensors
+    )
+    try:
+        content = describe(name, field)
+    except InputError:
+        raise
+    except Exception as error:  # parsers may raise anything on a damaged header
+        reason = str(error).strip().splitlines()[0].rstrip(".") if str(error).strip() else type(error).__name__
+        raise InputError(f"{name}: not a readable shard: {reason}. Is it complete? Write it again.") from error
+    if content.rows < 1 or content.width < 1:
+        raise InputError(
+            f"{name}: the shard is empty: shape ({content.rows}, {content.width}). Remove it, or write it again."
+        )
+    return content
+
+
+def read_rows(name: str, content: Content, low: int, high: int) -> Array:
+    """The rows from `low` to `high` of a shard."""
+    if content.offset >= 0:
+        return _read_range(name, content, low, high)
+    try:
+        return _READERS[shard_suffix(name)](name, content, low, high)
+    except InputError:
+        raise
+    except Exception as error:  # as above
+        raise InputError(f"{name}: cannot be read: {error}. Is it complete? Write it again.") from error
+
+
+def read_ids(name: str, content: Content, low: int, high: int) -> list[str] | None:
+    """The ids of these rows; None where the shard has none."""
+    if not content.ids:
+        return None
+    if shard_suffix(name) == ".npz":
+        with open_shard(name) as stream, np.load(stream) as arrays:
+            return [str(one) for one in arrays[content.ids][low:high].tolist()]
+    column = _read_column(name, content.ids, low, high)
+    return [str(one) for one in column.to_pylist()]
+
+
+def _read_range(name: str, content: Content, low: int, high: int) -> Array:
+    """Rows that follow one another in the file."""
+    half = content.dtype == "bfloat16"
+    dtype = np.dtype("<u2" if half else content.dtype)
+    row = content.width * dtype.itemsize
+    start = content.offset + low * row
+    if is_url(name):
+        flat = np.frombuffer(read_bytes(name, start, content.offset + high * row), dtype)
+    else:
+        shape = ((high - low) * content.width,)
+        try:
+            flat = np.array(np.memmap(name, dtype, "r", start, shape))
+        except FileNotFoundError:
+            raise
+        except (OSError, ValueError) as error:
+            raise InputError(
+                f"{name}: the shard ends too early, or cannot be read: {error}. Write it again."
+            ) from error
+    rows = flat.reshape(high - low, content.width)
+    return (rows.astype("<u4") << 16).view("<f4") if half else rows
+
+
+# --- .npy
+
+
+def _describe_npy(name: str, field: str | None) -> Content:
+    size = stamp_of(name)[0]
+    start = io.BytesIO(read_bytes(name, 0, min(size, 4096)))
+    version = np.lib.format.read_magic(start)
+    header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, by_columns, dtype = header(start)
+    if by_columns and len(shape) > 1:
+        raise InputError(
+            f"{name}: the rows of a shard must follow one another; these are stored by columns (Fortran order). Write it again "
+            "with np.save(name, np.ascontiguousarray(features))."
+        )
+    rows, width = _shape(name, shape, dtype)
+    needed = start.tell() + rows * width * dtype.itemsize
+    if size < needed:
+        raise InputError(
+            f"{name}: the shard is cut short: its header promises shape {shape}, which takes {needed:,} bytes; it has {size:,}. "
+            "Write it again."
+        )
+    return Content(rows, width, dtype.str, offset=start.tell())
+
+
+def _shape(name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[int, int]:
+    if dtype.kind not in "biuf":
+        raise InputError(f"{name}: features must be real numbers; got dtype {dtype}.")
+    if len(shape) not in (1, 2):
+        raise InputError(f"{name}: features must have shape (n, d), one row per sample; got shape {shape}.")
+    return int(shape[0]), int(shape[1]) if len(shape) == 2 else 1
+
+
+# --- .npz
+
+
+def _describe_npz(name: str, field: str | None) -> Content:
+    with open_shard(name) as stream, np.load(stream) as arrays:
+        others = [each for each in arrays.files if each not in ("ids", "prompts", "provenance")]
+        chosen = field or (others[0] if len(others) == 1 else "features")
+        if chosen not in arrays.files:
+            raise InputError(f"{name}: no array `{chosen}`; it has {', '.join(arrays.files)}. Choose one with field=….")
+        with arrays.zip.open(f"{chosen}.npy") as member:
+            version = np.lib.format.read_magic(member)
+            header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+            shape, _, dtype = header(member)
+        embedder = ""
+        if "provenance" in arrays.files:
+            embedder = str(json.loads(str(arrays["provenance"][()])).get("embedder", ""))
+        rows, width = _shape(name, shape, dtype)
+        promised, there = rows * width * dtype.itemsize, arrays.zip.getinfo(f"{chosen}.npy").file_size
+        if promised > there:
+            raise InputError(f"{name}: the header promises shape {shape}, more than there is. Write it again.")
+        return Content(
+            rows, width, dtype.str, field=chosen, ids="ids" if "ids" in arrays.files else "", embedder=embedder
+        )
+
+
+def _read_npz(name: str, content: Content, low: int, high: int) -> Array:
+    with open_shard(name) as stream, np.load(stream) as arrays:
+        rows = arrays[content.field]
+    part: Array = (rows[:, None] if rows.ndim == 1 else rows)[low:high]
+    return part
+
+
+# --- .parquet: a column of lists
+
+
+def _describe_parquet(name: str, field: str | None) -> Content:
+    arrow, parquet = optional("pyarrow", extra="tables"), optional("pyarrow.parquet", extra="tables")
+    with open_shard(name) as stream:
+        file = parquet.ParquetFile(stream)
+        schema, rows = file.schema_arrow, file.metadata.num_rows
+        lists = [each.name for each in schema if _is_list(arrow, each.type)]
+        chosen = field or (lists[0] if len(lists) == 1 else "features")
+        if chosen not in schema.names:
+            raise InputError(
+                f"{name}: no column `{chosen}`; it has {', '.join(schema.names)}. Choose one with field=…."
+            )
+        if chosen not in lists:
+            raise InputError(
+                f"{name}: the column `{chosen}` must hold lists of numbers; it holds {schema.field(chosen).type}."
+            )
+        first = next(file.iter_batches(1, columns=[chosen]), None) if rows else None
+        kind = schema.field(chosen).type
+        width = 0 if first is None else len(first.column(0)[0])
+        metadata = json.loads((schema.metadata or {}).get(b"mallow", b"{}"))
+        ids = next((each for each in ("id", "ids") if each in schema.names and each != chosen), "")
+        dtype = np.dtype(kind.value_type.to_pandas_dtype()).str
+        return Content(rows, width, dtype, field=chosen, ids=ids, embedder=str(metadata.get("embedder", "")))
+
+
+def _is_list(arrow: Any, kind: Any) -> bool:
+    types = arrow.types
+    return bool(
+        (types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
+        and (types.is_floating(kind.value_type) or types.is_integer(kind.value_type))
+    )
+
+
+def _read_column(name: str, column: str, low: int, high: int) -> Any:
+    """Some rows of a column; only the groups of rows that hold them are read."""
+    arrow, parquet = optional("pyarrow", extra="tables"), optional("pyarrow.parquet", extra="tables")
+    with open_shard(name) as stream:
+        file = parquet.ParquetFile(stream)
+        ends = np.cumsum([file.metadata.row_group(group).num_rows for group in range(file.metadata.num_row_groups)])
+        groups = [group for group, end in enumerate(ends) if end > low and (ends[group - 1] if group else 0) < high]
+        begin = int(ends[groups[0] - 1]) if groups[0] else 0
+        table = file.read_row_groups(groups, columns=[column], use_threads=False)
+    part = table.column(0).slice(low - begin, high - low)
+    return part.combine_chunks() if isinstance(part, arrow.ChunkedArray) else part
+
+
+def _read_parquet(name: str, content: Content, low: int, high: int) -> Array:
+    part = _read_column(name, content.field, low, high)
+    arrow = optional("pyarrow", extra="tables")
+    part = part.chunk(0) if isinstance(part, arrow.ChunkedArray) else part
+    flat = part.flatten().to_numpy(zero_copy_only=False)
+    lengths = part.value_lengths().to_numpy(zero_copy_only=False) if part.null_count == 0 else np.array([-1])
+    if (lengths != content.width).any():
+        row = low + int(np.argmax(lengths != content.width))
+        raise InputError(f"{name}: all rows must be {content.width} wide; row {row} is not. Write the shard again.")
+    return np.asarray(flat).reshape(high - low, content.width)
+
+
+# --- .safetensors: a JSON header, then the numbers
+
+
+def _describe_safetensors(name: str, field: str | None) -> Content:
+    size = stamp_of(name)[0]
+    length = int.from_bytes(read_bytes(name, 0, 8), "little") if size >= 8 else size
+    if size < 8 + length or length > _HEADER:
+        raise InputError(f"{name}: the shard is cut short: {size} bytes do not hold its header. Write it again.")
+    header = json.loads(read_bytes(name, 8, 8 + length))
+    metadata = header.pop("__metadata__", {})
+    chosen = field or (next(iter(header)) if len(header) == 1 else "features")
+    if chosen not in header:
+        raise InputError(f"{name}: no tensor `{chosen}`; it has {', '.join(header)}. Choose one with field=….")
+    tensor = header[chosen]
+    if tensor["dtype"] not in _TENSORS:
+        raise InputError(f"{name}: features must be of type {', '.join(_TENSORS)}; got {tensor['dtype']}.")
+    dtype = _TENSORS[tensor["dtype"]]
+    begin, end = tensor["data_offsets"]
+    rows, width = _shape(name, tuple(tensor["shape"]), np.dtype("f4"))
+    if size < 8 + length + end or end - begin < math.prod(tensor["shape"]) * (
+        2 if dtype == "bfloat16" else np.dtype(dtype).itemsize
+    ):
+        raise InputError(
+            f"{name}: the shard is cut short: it has {size:,} of {8 + length + end:,} bytes. Write it again."
+        )
+    return Content(
+        rows, width, dtype, offset=8 + length + begin, field=chosen, embedder=str(metadata.get("embedder", ""))
+    )
+
+
+_READERS: dict[str, Callable[[str, Content, int, int], Array]] = {".npz": _read_npz, ".parquet": _read_parquet}

@@ -1,0 +1,247 @@
+"""Features in many files, or in more rows than fit the memory: described here, read a chunk at a time where they are used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mallow.engine import memory_budget
+from mallow.errors import InputError
+from mallow.samples._shard_files import Stamp, gone, list_shards, stamp_of
+from mallow.samples._shard_formats import Content, describe_shard, read_ids, read_rows
+
+__all__ = ["Chunk", "Shard", "Shards", "find_shards"]
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Shard:
+    """One file of features, or one array in memory.
+
+    Attributes
+    ----------
+    name : str
+        Path or URL.
+    content : Content
+        Shape, dtype, and where the numbers are.
+    stamp : tuple
+        Size and time (or version) of the file when it was described: a file that changes during the work is an error.
+    values : array or None
+        The features themselves, for arrays in memory.
+    """
+
+    name: str
+    content: Content
+    stamp: Stamp = (0, "")
+    values: Array | None = None
+
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
+        return self.content.rows
+
+
+@dataclass(frozen=True, eq=False)
+class Chunk:
+    """Some rows of a shard: small, picklable, and read where it is needed.
+
+    Attributes
+    ----------
+    shard : Shard
+    low, high : int
+        Rows of the shard.
+    start : int
+        The place of the first row among all rows of its `Shards`.
+    """
+
+    shard: Shard
+    low: int
+    high: int
+    start: int
+
+    def __len__(self) -> int:
+        return self.high - self.low
+
+    def read(self) -> Array:
+        """The rows, in float32 or float64; an InputError if the shard is gone, has changed, or has entries that are not finite."""
+        if self.shard.values is not None:
+            return _floats(self.shard.values[self.low : self.high])
+        self._check_unchanged()
+        try:
+            rows = _floats(read_rows(self.shard.name, self.shard.content, self.low, self.high))
+        except FileNotFoundError as error:
+            raise gone(self.shard.name) from error
+        if not np.isfinite(rows).all():
+            finite = np.isfinite(rows)
+            row = int(np.argmin(finite.all(axis=1)))
+            column = int(np.argmin(finite[row]))
+            raise InputError(
+                f"{self.shard.name}: features must be finite; row {self.low + row} has {rows[row, column]} in column {column}. "
+                "Remove such rows and write the shard again."
+            )
+        return rows
+
+    def take(self, places: NDArray[np.int64]) -> Array:
+        """The rows at some places of the chunk; where a file allows it, no others are read."""
+        direct = self.shard.values is None and self.shard.content.offset >= 0
+        if not direct or 4 * len(places) > len(self):
+            rows: Array = self.read()[places]
+            return rows
+        self._check_unchanged()
+        name, content, low = self.shard.name, self.shard.content, self.low
+        parts = [read_rows(name, content, low + place, low + place + 1) for place in places.tolist()]
+        return _floats(np.concatenate(parts))
+
+    def ids(self) -> list[str] | None:
+        """The ids of the rows; None where the shard has none."""
+        return read_ids(self.shard.name, self.shard.content, self.low, self.high)
+
+    def _check_unchanged(self) -> None:
+        now = stamp_of(self.shard.name)
+        if now != self.shard.stamp:
+            raise InputError(
+                f"{self.shard.name}: the shard has changed since it was described: it had {self.shard.stamp[0]:,} bytes and has "
+                f"{now[0]:,}. Do not write to shards while they are used; start again."
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class Shards:
+    """Features in many files, never merged into one array.
+
+    Attributes
+    ----------
+    source : str
+        What they were found by: a folder, a glob or a URL.
+    shards : tuple of Shard
+
+    Examples
+    --------
+    >>> shards = Shards.from_array(np.zeros((10, 3)))
+    >>> len(shards), shards.width, [len(chunk) for chunk in shards.chunks(4)]
+    (10, 3, [4, 4, 2])
+    """
+
+    source: str
+    shards: tuple[Shard, ...]
+
+    @classmethod
+    def from_array(cls, values: Array, source: str = "array") -> Shards:
+        """An array in memory, as shards: its chunks carry their rows with them."""
+        content = Content(len(values), values.shape[1], values.dtype.str)
+        return cls(source, (Shard(source, content, values=values),))
+
+    def __len__(self) -> int:
+        return sum(shard.rows for shard in self.shards)
+
+    @property
+    def width(self) -> int:
+        """The number of features of a row."""
+        return self.shards[0].content.width
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """float32 or float64: what chunks are read as."""
+        stored = self.shards[0].content.dtype
+        return np.dtype(np.float32) if stored == "bfloat16" else _floats(np.empty((0, 1), stored)).dtype
+
+    @property
+    def size(self) -> int:
+        """Bytes of all rows, as they are read."""
+        return len(self) * self.width * self.dtype.itemsize
+
+    @property
+    def embedder(self) -> str | None:
+        """What made the features, if the shards say so."""
+        return self.shards[0].content.embedder or None
+
+    @property
+    def has_ids(self) -> bool:
+        """Whether the rows have ids."""
+        return bool(self.shards[0].content.ids)
+
+    def chunks(self, rows: int) -> Iterator[Chunk]:
+        """All rows in order, at most `rows` at a time; shards that can only be read whole (.npz) are not divided."""
+        start = 0
+        for shard in self.shards:
+            whole = shard.values is None and shard.content.offset < 0 and shard.name.lower().endswith(".npz")
+            step = shard.rows if whole else rows
+            for low in range(0, shard.rows, step):
+                high = min(low + step, shard.rows)
+                values = None if shard.values is None else shard.values[low:high]
+                if values is None:
+                    yield Chunk(shard, low, high, start + low)
+                else:  # a task must not carry the whole array
+                    own = replace(shard, values=values, content=replace(shard.content, rows=high - low))
+                    yield Chunk(own, 0, high - low, start + low)
+            start += shard.rows
+
+    def first(self, count: int) -> Shards:
+        """The first rows."""
+        kept: list[Shard] = []
+        for shard in self.shards:
+            left = count - sum(one.rows for one in kept)
+            if left > 0:
+                kept.append(replace(shard, content=replace(shard.content, rows=min(shard.rows, left))))
+        return replace(self, shards=tuple(kept))
+
+    def read(self) -> Array:
+        """All rows as one array; an InputError if they take more memory than allowed."""
+        if self.size > memory_budget():
+            raise InputError(
+                f"{self.source}: {len(self):,} rows of {self.width} features take {self.size / 1e9:.3g} GB, more than the "
+                f"{memory_budget() / 1e9:.3g} GB allowed. `score` and `compare` need not hold them in memory; for other functions "
+                "use fewer shards, or set MALLOW_MEMORY."
+            )
+        rows = np.empty((len(self), self.width), self.dtype)
+        for chunk in self.chunks(max(1, (1 << 22) // self.width)):
+            rows[chunk.start : chunk.start + len(chunk)] = chunk.read()
+        return rows
+
+    def ids(self) -> tuple[str, ...] | None:
+        """The ids of all rows; None without any."""
+        if not self.has_ids:
+            return None
+        return tuple(one for chunk in self.chunks(1 << 20) for one in chunk.ids() or ())
+
+
+def find_shards(source: str, field: str | None = None, *, names: Sequence[str] | None = None) -> Shards:
+    """The shards of features in a folder, a glob or a URL, described and checked against one another.
+
+    Parameters
+    ----------
+    source : str
+    field : str or None
+        The array, tensor or column that holds the features; None means ``features``, or the only one.
+    names : sequence of str or None
+        The files, where they are known already.
+    """
+    found = list_shards(source) if names is None else names
+    shards = []
+    for name in found:
+        stamp = stamp_of(name)
+        shards.append(Shard(name, describe_shard(name, field), stamp))
+        first, own = shards[0].content, shards[-1].content
+        for what in ("width", "dtype", "embedder"):
+            ours, theirs = getattr(own, what), getattr(first, what)
+            if ours != theirs:
+                raise InputError(
+                    f"{name}: all shards must have the same {what}; this one has {ours or 'none'}, and {shards[0].name} has "
+                    f"{theirs or 'none'}. Were they embedded by the same model? Choose shards that belong together, or write "
+                    "this one again."
+                )
+        if bool(own.ids) != bool(first.ids):
+            raise InputError(f"{name}: either all shards have ids, or none; {shards[0].name} differs. Write it again.")
+    return Shards(source, tuple(shards))
+
+
+def _floats(rows: Array) -> Array:
+    """float16 becomes float32; integers and longer floats become float64; all in the machine's byte order."""
+    if rows.dtype.kind != "f" or rows.dtype.itemsize > 8:
+        return rows.astype(np.float64)
+    return rows.astype(np.float32 if rows.dtype.itemsize <= 4 else np.float64, copy=False)
