@@ -13,6 +13,7 @@ from mallow.inference._coarse import CoarseGrid, find_coarse_grid
 from mallow.inference._exchange import draw_exchanges
 from mallow.inference._many import ManyLearner
 from mallow.inference._many_sums import Metrics, sum_folds
+from mallow.inference._rows import ArrayRows
 from mallow.inference._witness import Learner
 from mallow.theory import KL
 
@@ -140,10 +141,10 @@ def small_sums(seed=0, n=500, m=420, width=7):
     rng = np.random.default_rng(seed)
     mixing = rng.normal(size=(width, width))
     x, y = rng.normal(size=(n, width)) @ mixing, rng.normal(0.2, 1.0, size=(m, width)) @ mixing
-    grid = find_coarse_grid([x, y], [np.arange(n), np.arange(m)])
+    grid = find_coarse_grid([ArrayRows(x), ArrayRows(y)], [np.arange(n), np.arange(m)])
     folds = [rng.integers(5, size=n), rng.integers(5, size=m)]
     units = [np.arange(n), np.arange(m) // 2]
-    return x, y, grid, folds, units, sum_folds([x, y], folds, units, 5, grid)
+    return x, y, grid, folds, units, sum_folds([ArrayRows(x), ArrayRows(y)], folds, units, 5, grid)
 
 
 def test_sums_of_folds_are_those_of_their_rows():
@@ -202,7 +203,7 @@ def test_integers_stay_in_their_range_and_follow_their_column():
     rows[:, 1] *= 2.0**-40
     rows[:, 2] = 7.0
     rows[0, 3] = 1e12
-    grid = find_coarse_grid([rows], [np.arange(2000)])
+    grid = find_coarse_grid([ArrayRows(rows)], [np.arange(2000)])
     integers = grid.integers(rows)
     assert np.abs(integers).max() == 127
     assert (integers == np.rint(integers)).all()
@@ -217,7 +218,7 @@ def test_a_column_that_is_constant_in_the_sample_is_seen_in_the_other_rows():
     rows = np.zeros((3000, 2))
     rows[2500:, 0] = 5.0
     rows[2900:, 0] = -1.0
-    grid = find_coarse_grid([rows], [np.arange(100)])
+    grid = find_coarse_grid([ArrayRows(rows)], [np.arange(100)])
     assert sorted(set(grid.integers(rows)[:, 0].tolist())) == [-25, 0, 127]
     assert (grid.integers(rows)[:, 1] == 0).all()
 
@@ -225,7 +226,7 @@ def test_a_column_that_is_constant_in_the_sample_is_seen_in_the_other_rows():
 @pytest.mark.parametrize("scale", [2.0**-100, 2.0**100])
 def test_other_units_of_measurement_give_the_same_integers(scale):
     rows = np.random.default_rng(5).normal(size=(500, 3))
-    integers = [find_coarse_grid([own], [np.arange(500)]).integers(own) for own in (rows, rows * scale)]
+    integers = [find_coarse_grid([ArrayRows(own)], [np.arange(500)]).integers(own) for own in (rows, rows * scale)]
     assert (integers[0] == integers[1]).all()
 
 
@@ -235,7 +236,7 @@ def test_sums_of_a_block_are_exact_in_single_precision():
     assert ROWS * LEVELS**2 < 2**24
     extreme = np.full((ROWS, 2), LEVELS, np.float32)
     assert (extreme.T @ extreme == ROWS * LEVELS**2).all()
-    assert isinstance(find_coarse_grid([extreme], [np.arange(9)]), CoarseGrid)
+    assert isinstance(find_coarse_grid([ArrayRows(extreme)], [np.arange(9)]), CoarseGrid)
 
 
 def test_axes_of_bins_are_integers_with_known_signs():

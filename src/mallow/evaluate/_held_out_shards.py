@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mallow.engine import Passes, memory_budget
 from mallow.errors import Caveat
@@ -34,10 +35,13 @@ class Seen:
         Name → samples with features; the reference is called "".
     caveats : tuple of Caveat
         That not all were seen.
+    places : dict
+        Name → the places of these samples among all; nothing where all are there.
     """
 
     samples: dict[str, Samples]
     caveats: tuple[Caveat, ...]
+    places: dict[str, NDArray[np.int64]] = field(default_factory=dict)
 
     @property
     def complete(self) -> bool:
@@ -50,17 +54,20 @@ def fits_memory(rows: int, width: int) -> bool:
     return rows * (_PER_ROW + _PER_ENTRY * width) <= memory_budget()
 
 
-def look_at(passes: Passes, sets: Mapping[str, tuple[Samples, Shards]], units: Units) -> Seen:
-    """All samples, if they fit the memory; otherwise those of some units, chosen by a hash of their ids or values."""
+def look_at(passes: Passes, sets: Mapping[str, tuple[Samples, Shards]], units: Units, *, evidence: bool = True) -> Seen:
+    """All samples, if they fit the memory; otherwise those of some units, chosen by a hash of their ids or values.
+
+    `evidence` says whether evidence will rest on them.
+    """
     total = sum(len(shards) for _, shards in sets.values())
     width = next(iter(sets.values()))[1].width
     if fits_memory(total, width):
         return Seen({name: samples.load() for name, (samples, _) in sets.items()}, ())
     most = max(200, min(_MOST_ROWS, int(memory_budget() / 2 / (_PER_ROW + _PER_ENTRY * width))))
     chosen = choose_units(units, most)
-    some = {}
+    some, chosen_places = {}, {}
     for numbers, (name, (samples, shards)) in zip(units.sets, sets.items(), strict=True):
-        places = np.flatnonzero(chosen[numbers])
+        places = chosen_places[name] = np.flatnonzero(chosen[numbers])
         rows = fetch_rows(passes, [shards], places, shards.dtype)
         ids = tuple(map(str, numbers[places].tolist()))
         some[name] = Samples.trusted(features=rows, ids=ids, source=samples.source, provenance=samples.provenance)
@@ -70,7 +77,12 @@ def look_at(passes: Passes, sets: Mapping[str, tuple[Samples, Shards]], units: U
         f"hash, since all of them do not fit the memory ({memory_budget() / 1e9:.3g} GB). They are valid, but more rows would "
         "certify more: set MALLOW_MEMORY. The published score uses all rows."
     )
-    return Seen(some, (Caveat("subset of rows", text, values={"rows": count, "n": total}),))
+    if not evidence:
+        text = (
+            f"the reasons and the checks of the samples rest on {count:,} of {total:,} rows, chosen by a hash, since all of them do "
+            f"not fit the memory ({memory_budget() / 1e9:.3g} GB). The scores, the certificate and the p-value use all rows."
+        )
+    return Seen(some, (Caveat("subset of rows", text, values={"rows": count, "n": total}),), chosen_places)
 
 
 def hold_out_seen(measure: Measure, seen: Seen, seed: int) -> HeldOut:

@@ -12,12 +12,13 @@ from mallow.inference._evidence import (
 )
 from mallow.inference._fold_views import View
 from mallow.inference._identity import IdentityTest, run_identity_test
+from mallow.inference._many import ManyLearner
 from mallow.inference._multiplicity import holm
 from mallow.inference._published import debiased_estimate, published_interval
 from mallow.inference._sequential import Looks, SequentialTest, fit_sequential_test
 from mallow.inference._space import find_space
 from mallow.inference._units import Units, find_units
-from mallow.inference._witness import AnyLearner, Witness, make_learner, pooled_masses
+from mallow.inference._witness import AnyLearner, Witness, are_many, make_learner, pooled_masses
 
 __all__ = [
     "NORMAL",
@@ -28,10 +29,12 @@ __all__ = [
     "EvidenceDifference",
     "IdentityTest",
     "Looks",
+    "ManyLearner",
     "SequentialTest",
     "Units",
     "View",
     "Witness",
+    "are_many",
     "certify",
     "debiased_estimate",
     "difference_between",

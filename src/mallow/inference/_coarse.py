@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,6 +17,9 @@ from mallow.estimate import Features
 from mallow.inference._blocks import Values
 from mallow.inference._units import Indices
 from mallow.theory import Array
+
+if TYPE_CHECKING:
+    from mallow.inference._rows import Rows
 
 __all__ = ["LEVELS", "ROWS", "CoarseGrid", "find_coarse_grid"]
 
@@ -53,17 +58,17 @@ class CoarseGrid:
         return integers
 
 
-def find_coarse_grid(sets: Sequence[Features], sample: Sequence[Indices]) -> CoarseGrid:
+def find_coarse_grid(sets: Sequence[Rows], sample: Sequence[Indices]) -> CoarseGrid:
     """The grid for all rows of some sets, from a sample of the rows of each."""
-    values = np.concatenate([rows[own] for rows, own in zip(sets, sample, strict=True)]).astype(np.float64)
+    values = np.concatenate([rows.take(own) for rows, own in zip(sets, sample, strict=True)]).astype(np.float64)
     values.sort(axis=0)
     tail = int(_TAIL * len(values))
     np.clip(values, values[tail], values[len(values) - 1 - tail], out=values)
     mean, reach = values.mean(axis=0), _REACH * values.std(axis=0)
     unseen = np.flatnonzero(values[0] == values[-1])
     if unseen.size:  # constant but for a few rows: all of them count
-        ends = [(rows[low : low + ROWS][:, unseen]) for rows in sets for low in range(0, len(rows), ROWS)]
-        low, high = np.min([own.min(axis=0) for own in ends], axis=0), np.max([own.max(axis=0) for own in ends], axis=0)
+        ends = [own for rows in sets for _, own in rows.scan(partial(_ends, unseen))]
+        low, high = np.min([own[0] for own in ends], axis=0), np.max([own[1] for own in ends], axis=0)
         mean[unseen] = values[0, unseen]
         reach[unseen] = np.maximum(high - mean[unseen], mean[unseen] - low)
     fraction, exponent = np.frexp(reach / LEVELS)
@@ -72,3 +77,9 @@ def find_coarse_grid(sets: Sequence[Features], sample: Sequence[Indices]) -> Coa
     whole_steps = np.rint(np.divide(mean, step, out=np.zeros_like(mean), where=varies))
     one_over_step = np.divide(1.0, step, out=np.zeros_like(step), where=varies)
     return CoarseGrid(np.where(varies, whole_steps * step, mean), one_over_step)
+
+
+def _ends(columns: Indices, rows: Features) -> Array:
+    """The smallest and the largest value of some columns."""
+    own = rows[:, columns].astype(np.float64)
+    return np.stack([own.min(axis=0), own.max(axis=0)])

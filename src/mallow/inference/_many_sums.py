@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,9 @@ from numpy.typing import NDArray
 
 from mallow.engine import cores, ordered_map, single_threaded_blas
 from mallow.estimate import Features
+from mallow.inference._blocks import Values
 from mallow.inference._coarse import LEVELS, ROWS, CoarseGrid
+from mallow.inference._rows import ArrayRows, Numbers, Rows
 from mallow.inference._units import Indices
 from mallow.theory import Array
 
@@ -37,7 +40,7 @@ class FoldSums:
         Of the integers, and of their squares.
     products : array (folds, d, d)
         Of all pairs of columns, over the rows of all sets.
-    lengths : tuple of float64 arrays
+    lengths : tuple of int32 arrays
         For each set, the sum of squares of each row.
     """
 
@@ -46,7 +49,7 @@ class FoldSums:
     sums: Array
     squares: Array
     products: NDArray[Any]
-    lengths: tuple[Array, ...]
+    lengths: tuple[NDArray[np.int32], ...]
 
     def total_covariance(self) -> Array:
         """The covariance of all rows, (d, d)."""
@@ -135,43 +138,72 @@ def _conjugate_gradients(
 
 
 def sum_folds(
-    sets: Sequence[Features], folds: Sequence[Indices], units: Sequence[Indices], count: int, grid: CoarseGrid
+    sources: Sequence[Rows], folds: Sequence[Numbers], units: Sequence[Indices], count: int, grid: CoarseGrid
 ) -> FoldSums:
     """The sums over the rows of some sets, whose folds and units are known. All of them are integers, and exact."""
-    width = sets[0].shape[1]
-    sums, squares = np.zeros((2, count, len(sets), width))
+    width = sources[0].width
     # Integers of 32 bits take half the memory, and hold the sums of 2^17 rows.
-    small = max(int(np.bincount(np.concatenate(list(folds))).max()), 1) * LEVELS**2 < 2**31
+    rows = sum(np.bincount(own, minlength=count) for own in folds)
+    small = int(np.max(rows)) * LEVELS**2 < 2**31
     products = np.zeros((count, width, width), np.int32 if small else np.float64)
-    lengths = tuple(np.empty(len(rows)) for rows in sets)
+    sums, squares = np.zeros((2, count, len(sources), width))
+    lengths = tuple(np.empty(len(own), np.int32) for own in sources)
     locks = [threading.Lock() for _ in range(count)]
 
-    def add(task: tuple[int, int, Indices]) -> None:
-        place, fold, rows = task
-        integers = grid.integers(sets[place][rows])
-        table = integers.T @ integers  # of 1,024 rows at most: exact in float32
-        square = np.square(integers)
-        lengths[place][rows] = square.sum(axis=1, dtype=np.float64)
-        column, own = integers.sum(axis=0), square.sum(axis=0)
+    def add(place: int, fold: int, table: NDArray[Any], column: NDArray[Any], own: NDArray[Any]) -> None:
         with locks[fold]:
             np.add(products[fold], table, out=products[fold], casting="unsafe")  # both are integers
             sums[fold, place] += column
             squares[fold, place] += own
 
-    with single_threaded_blas():
-        for _ in ordered_map(add, _blocks(folds, count), cores()):
-            pass
+    for place, source in enumerate(sources):
+        if isinstance(source, ArrayRows):
+            values = source.values
+
+            def task(at: tuple[int, Indices], place: int = place, values: Features = values) -> None:
+                fold, rows = at
+                table, column, own, lengths[place][rows] = sum_rows(grid.integers(values[rows]))
+                add(place, fold, table, column, own)
+
+            with single_threaded_blas():
+                for _ in ordered_map(task, _blocks(folds[place], count), cores()):
+                    pass
+            continue
+        for at, (parts, own_lengths) in source.scan(partial(_sum_chunk, grid, count), folds[place]):
+            lengths[place][at] = own_lengths
+            for fold, part in enumerate(parts):
+                add(place, fold, *part)
     counts = np.stack([np.bincount(own, minlength=count) for own in folds], axis=1).astype(np.float64)
     firsts = [np.unique(own, return_index=True)[1] for own in units]
     of_units = [np.bincount(own[first], minlength=count) for own, first in zip(folds, firsts, strict=True)]
     return FoldSums(counts, np.stack(of_units, axis=1).astype(np.float64), sums, squares, products, lengths)
 
 
-def _blocks(folds: Sequence[Indices], count: int) -> Iterator[tuple[int, int, Indices]]:
-    """Blocks of rows of one set and one fold; neighbours are of different folds, so that threads do not wait."""
-    members = [[np.flatnonzero(own == fold) for fold in range(count)] for own in folds]
-    for place, own in enumerate(members):
-        for low in range(0, max(len(rows) for rows in own), ROWS):
-            for fold, rows in enumerate(own):
-                if low < len(rows):
-                    yield place, fold, rows[low : low + ROWS]
+def sum_rows(integers: Values) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[np.int32]]:
+    """Products, sums and squares of the columns of 1,024 rows at most, exact in float32; and the squared length of each row."""
+    square = np.square(integers)
+    lengths = square.sum(axis=1, dtype=np.float64).astype(np.int32)
+    return integers.T @ integers, integers.sum(axis=0), square.sum(axis=0), lengths
+
+
+def _sum_chunk(
+    grid: CoarseGrid, count: int, rows: Features, fold: Numbers
+) -> tuple[list[tuple[Array, Array, Array]], NDArray[np.int32]]:
+    """The sums of each fold over a chunk of any size."""
+    width = rows.shape[1]
+    totals = [(np.zeros((width, width)), np.zeros(width), np.zeros(width)) for _ in range(count)]
+    lengths = np.empty(len(rows), np.int32)
+    for number, at in _blocks(fold, count):
+        *parts, lengths[at] = sum_rows(grid.integers(rows[at]))
+        for total, part in zip(totals[number], parts, strict=True):
+            total += part
+    return totals, lengths
+
+
+def _blocks(fold: Numbers, count: int) -> Iterator[tuple[int, Indices]]:
+    """Blocks of rows of one fold; neighbours are of different folds, so that threads do not wait."""
+    members = [np.flatnonzero(fold == number) for number in range(count)]
+    for low in range(0, max(len(rows) for rows in members), ROWS):
+        for number, rows in enumerate(members):
+            if low < len(rows):
+                yield number, rows[low : low + ROWS]

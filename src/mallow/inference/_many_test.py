@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mallow.engine import cores, ordered_map, single_threaded_blas
-from mallow.estimate import Features
 from mallow.inference._blocks import Values
 from mallow.inference._coarse import CoarseGrid
 from mallow.inference._exchange import Exchange, draw_exchanges, exchangeable_rows
 from mallow.inference._identity import STRENGTHS, IdentityTest, bin_form, judge_statistics
 from mallow.inference._many_sums import Metrics
 from mallow.inference._partitions import PARTITIONS
+from mallow.inference._rows import Rows
 from mallow.inference._units import Indices
 from mallow.theory import Array
 
@@ -26,12 +26,12 @@ _FLOOR = 0.01  # regularisation of squares, in units of their mean variance; as 
 
 
 def run_test_of_many(
-    sets: Sequence[Features],
+    sets: Sequence[Rows],
     rows: Sequence[Indices],
     units: Sequence[Indices],
     grid: CoarseGrid,
     metrics: Metrics,
-    labels: Sequence[Sequence[NDArray[np.uint8]]],
+    labels: NDArray[np.uint8],
     *,
     permutations: int,
     seed: int,
@@ -44,8 +44,8 @@ def run_test_of_many(
         The features, the rows that take part, and the unit of each of these.
     grid, metrics :
         Of all rows.
-    labels : sequence of pairs of arrays
-        The bins of these rows in each partition.
+    labels : array (partitions, rows)
+        The bins of these rows, those of the reference first.
     """
     place = np.concatenate([np.full(len(own), side) for side, own in enumerate(rows)])
     row, unit = np.concatenate(list(rows)), np.concatenate(list(units))
@@ -55,18 +55,17 @@ def run_test_of_many(
     exchange = draw_exchanges(number, place == 0, permutations, np.random.default_rng([seed, 2]))
 
     def read(low: int, high: int) -> Values:
-        values = np.empty((high - low, sets[0].shape[1]), np.float32)
+        values = np.empty((high - low, sets[0].width), np.float32)
         for side, source in enumerate(sets):
             own = place[low:high] == side
-            values[own] = grid.integers(source[row[low:high][own]])
+            values[own] = grid.integers(source.take(row[low:high][own]))
         return values
 
     with single_threaded_blas():
-        forms = _forms(exchange, *_exchanged_means(exchange, read, sets[0].shape[1]), metrics)
+        forms = _forms(exchange, *_exchanged_means(exchange, read, sets[0].width), metrics)
         if exchange.exact:
-            every = [np.concatenate([one[0], one[1]])[kept].astype(np.int64) for one in labels]
-            for low in range(0, len(every), PARTITIONS):
-                partitions = np.stack(every[low : low + PARTITIONS])
+            for low in range(0, len(labels), PARTITIONS):
+                partitions = labels[low : low + PARTITIONS, kept].astype(np.int64)
                 bins = int(partitions.max()) + 1
                 forms[f"{bins} bins"] = bin_form(partitions, bins, exchange, cores())
     return judge_statistics(forms, exchange)

@@ -39,7 +39,7 @@ from mallow.inference._units import Units, find_units
 from mallow.samples import Samples
 from mallow.theory import Array, Masses
 
-__all__ = ["AnyLearner", "Witness", "make_learner", "pooled_masses"]
+__all__ = ["AnyLearner", "Witness", "are_many", "make_learner", "pooled_masses"]
 
 
 _STRENGTHS = (0.001, 0.01, 0.1, 1.0)  # chosen: on text and Gaussians each of them is the best somewhere
@@ -127,8 +127,12 @@ def pooled_masses(at_p: Array, at_q: Array) -> Masses:
 
 def make_learner(witness: Witness, sets: Sequence[Features], units: Units, seed: int) -> AnyLearner:
     """The reference and its systems, ready for witnesses; many samples are learned from in another way."""
-    many = sum(len(rows) for rows in sets) > _MANY_ROWS and units.count >= _MANY_UNITS and not witness.views
-    return (ManyLearner if many else Learner)(witness, sets, units, seed)
+    return (ManyLearner if are_many(witness, units) else Learner)(witness, sets, units, seed)
+
+
+def are_many(witness: Witness, units: Units) -> bool:
+    """Whether there are so many samples, and units, that they are learned from by sums over folds."""
+    return sum(map(len, units.sets)) > _MANY_ROWS and units.count >= _MANY_UNITS and not witness.views
 
 
 class Learner:

@@ -1,0 +1,57 @@
+"""Evidence about rows in shards beyond the memory: that of the same rows in memory, bit for bit."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import mallow
+import mallow.inference._witness as witness_module
+from mallow.engine import Threads
+
+
+@pytest.fixture
+def sides():
+    rng = np.random.default_rng(3)
+    return rng.normal(size=(700, 6)).astype(np.float32), rng.normal(0.3, 1.0, size=(700, 6)).astype(np.float32)
+
+
+@pytest.fixture(autouse=True)
+def few_are_many(monkeypatch):
+    monkeypatch.setattr(witness_module, "_MANY_ROWS", 1000)
+    monkeypatch.setattr(witness_module, "_MANY_UNITS", 500)
+    warnings.simplefilter("ignore", mallow.EstimateWarning)
+
+
+def write_shards(folder, rows, sizes):
+    folder.mkdir()
+    for number, part in enumerate(np.split(rows, np.cumsum(sizes))):
+        np.save(folder / f"part-{number:03d}.npy", part)
+    return str(folder)
+
+
+def test_evidence_of_all_rows_whatever_the_shards_and_the_engine(tmp_path, monkeypatch, sides):
+    expected = mallow.score(*sides, repeats=1)
+    shards = [
+        write_shards(tmp_path / name, own, sizes)
+        for name, own, sizes in (("x", sides[0], [100, 350]), ("y", sides[1], [1, 600]))
+    ]
+    monkeypatch.setenv("MALLOW_MEMORY", "4MB")  # less than all rows would take, more than what is kept of each
+    for engine in (None, Threads(1), Threads(3)):
+        found = mallow.score(*shards, repeats=1, engine=engine)
+        assert found.certified == expected.certified
+        assert found.p_value == expected.p_value
+        assert found.mauve == expected.mauve
+        assert (found.evidence.reference_scores == expected.evidence.reference_scores).all()
+        assert (found.evidence.model_scores == expected.evidence.model_scores).all()
+        (caveat,) = [one for one in found.caveats if one.kind == "subset of rows"]
+        assert "The scores, the certificate and the p-value use all rows." in str(caveat)
+
+
+def test_less_memory_than_that_leaves_a_subset(tmp_path, monkeypatch, sides):
+    shards = [write_shards(tmp_path / name, own, [300]) for name, own in zip("xy", sides, strict=True)]
+    monkeypatch.setenv("MALLOW_MEMORY", "200KB")
+    found = mallow.score(*shards, repeats=1)
+    assert len(found.evidence.model_scores) < 700
+    (caveat,) = [one for one in found.caveats if one.kind == "subset of rows"]
+    assert str(caveat).startswith("the certificate, the p-value, the reasons and the checks of the samples rest on")
