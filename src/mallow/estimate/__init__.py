@@ -10,7 +10,7 @@ arguments and raises warnings; `masses` returns doubts as values, in `Masses.cav
     reduce    _reduce · _pca · _spectrum                   joint principal components
     bins      _quantize · _codebook · _kmeans · _seeding · _nearest
     shards    _survey · _stream_pca · _stream              the same bins, of rows that are never all in memory
-    ratios    _neighbors · _kernel_density · _distances · _classifier · _logistic · _gaussian · _direct
+    ratios    _neighbors · _kernel_density · _distances · _classifier · _logistic · _gaussian · _direct · _ratio_caveats
 """
 
 from mallow.estimate._calibrate import calibrate_scores

@@ -9,17 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mallow.estimate import Features
 from mallow.inference._blocks import Values
+from mallow.inference._rows import Rows
 from mallow.inference._units import Indices
 from mallow.theory import Array
-
-if TYPE_CHECKING:
-    from mallow.inference._rows import Rows
 
 __all__ = ["LEVELS", "ROWS", "CoarseGrid", "find_coarse_grid"]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +32,6 @@ from mallow.theory import Array
 
 if TYPE_CHECKING:
     from mallow.inference._identity import IdentityTest
-    from mallow.inference._witness import Witness
 
 __all__ = ["ManyLearner"]
 
@@ -43,13 +42,33 @@ _STACK_NUMBERS = 2**23  # chosen: numbers read at once for it
 _AXIS_BITS = 12  # to which axes are rounded: processors that differ in their last digits give the same bins
 
 
+class Options(Protocol):
+    """What a `Witness` says about its views and folds."""
+
+    @property
+    def strengths(self) -> tuple[float, ...]:
+        """Of the linear discriminants."""
+
+    @property
+    def variances(self) -> bool:
+        """Whether to look at variances."""
+
+    @property
+    def bins(self) -> bool:
+        """Whether to look at bins."""
+
+    @property
+    def folds(self) -> int:
+        """The number of folds."""
+
+
 class ManyLearner:
     """The reference and its systems, ready for a witness of any of them; see `Learner` for the meaning of its scores."""
 
     tolerance = 0.0
     together = False  # its test and its scores take memory
 
-    def __init__(self, witness: Witness, sets: Sequence[Features | RowSource], units: Units, seed: int) -> None:
+    def __init__(self, witness: Options, sets: Sequence[Features | RowSource], units: Units, seed: int) -> None:
         self.witness, self.units = witness, units
         self._rows: list[RowSource] = [ArrayRows(own) if isinstance(own, np.ndarray) else own for own in sets]
         self._seed = seed

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mallow.engine import cores, ordered_map, single_threaded_blas
 from mallow.estimate import Features
-from mallow.inference._coarse import ROWS
+from mallow.inference._blocks import ROWS
 from mallow.inference._units import Indices
 
 __all__ = ["ArrayRows", "Numbers", "Rows"]
