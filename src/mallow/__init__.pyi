@@ -1,4 +1,16 @@
-from mallow import annotate, baselines, bounds, compat, embed, generate, human, report, smoothing, transport
+from mallow import (
+    annotate,
+    baselines,
+    bounds,
+    compat,
+    embed,
+    generate,
+    human,
+    integrations,
+    report,
+    smoothing,
+    transport,
+)
 from mallow.confounds import find_confounds
 from mallow.engine import Ray, Threads
 from mallow.errors import Caveat, EstimateWarning, InputError
@@ -15,12 +27,14 @@ from mallow.evaluate import (
     Score,
     Signature,
     Sweep,
+    Track,
     check_regression,
     compare,
     permutation_test,
     plan_samples,
     score,
     sweep,
+    track,
 )
 from mallow.explain import Audit, Diagnosis, audit_embedder, diagnose
 from mallow.inference import Evidence, Witness
@@ -96,6 +110,7 @@ __all__ = [
     "Signature",
     "Sweep",
     "Threads",
+    "Track",
     "Witness",
     "annotate",
     "area",
@@ -114,6 +129,7 @@ __all__ = [
     "generate",
     "human",
     "integral",
+    "integrations",
     "interpolated",
     "linear_cost",
     "midpoint",
@@ -125,6 +141,7 @@ __all__ = [
     "skew_js",
     "smoothing",
     "sweep",
+    "track",
     "transport",
     "write",
 ]

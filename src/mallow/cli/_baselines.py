@@ -20,7 +20,7 @@ __all__ = ["COMMANDS"]
 
 @result_command(
     "baselines",
-    "Every other measure, side by side.",
+    "Other measures, side by side.",
     example="mallow baselines human.jsonl small=small.jsonl large=large.jsonl --format markdown",
     plot="the rank of each system by each measure",
 )
@@ -35,6 +35,7 @@ __all__ = ["COMMANDS"]
     show_default=True,
     help="What a token is for text statistics.",
 )
+@click.option("--all", "every", is_flag=True, help="Show every measure; those beyond the eight have no interval.")
 @repeats_option
 @rng_option
 def baselines_command(
@@ -43,18 +44,22 @@ def baselines_command(
     embedder: EmbedderChoice,
     read: SampleReader,
     tokenize: Literal["whitespace", "regex"],
+    every: bool,
     repeats: int,
     rng: int,
 ) -> Table:
-    """Print every other measure beside MAUVE: text statistics, Fréchet distance, precision and recall, transport and more.
+    """Print other measures beside MAUVE: text statistics, Fréchet distance, precision and recall and more; --all adds
+    transport and every divergence.
 
-    The value closest to that of the reference is marked.
+    The eight measures that are printed have 95 % intervals of the noise of sampling. The value closest to that of the
+    reference is marked if its lead is larger than that noise.
     """
     from mallow.baselines import table
     from mallow.confounds import find_confounds
 
     x, others = read_systems(read, reference, systems)
-    measures = table(x, others, embedder=embedder(x.kind), tokenize=tokenize, repeats=repeats, rng=rng)
+    rows: Literal["main", "all with noise"] = "all with noise" if every else "main"
+    measures = table(x, others, embedder=embedder(x.kind), tokenize=tokenize, repeats=repeats, rng=rng, rows=rows)
     # A score looks for confounds by itself; the table does not.
     return replace(measures, caveats=(*find_confounds(x, others), *measures.caveats))
 

@@ -96,9 +96,11 @@ def _embed_to_folder(
     source: str, out: str, engine: Engine | None, rows: int | None, embedder: EmbedderChoice, read: SampleReader
 ) -> None:
     from mallow.embed import embed_shards
+    from mallow.samples import split_field
 
     if read.limit is not None:
         raise click.UsageError("--limit is for a single file of features; write one with --out FILE.npz.")
+    source, own_field = split_field(source)
     more = {} if rows is None else {"rows": rows}
     features = embed_shards(
         source,
@@ -106,7 +108,7 @@ def _embed_to_folder(
         embedder=embedder.for_workers(),
         options=embedder.fields(),
         engine=engine,
-        field=read.field,
+        field=own_field or read.field,
         skip_bad=read.skip_bad,
         limits=parse_limits(read.limits),
         **more,
