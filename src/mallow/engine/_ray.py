@@ -107,6 +107,7 @@ class Ray:
                 yield from self.map(function, tasks)
             return
         options = {"num_cpus": self.cpus, "num_gpus": self.gpus, "max_retries": self.retries}
+        options["max_calls"] = 0  # a worker with a GPU would end after each task, and the next load its model again
         call = ray.remote(**options)(_call)
         shared = ray.put((version("mallow"), function))  # once for all tasks; it may hold centres or axes
         pending = iter(tasks)

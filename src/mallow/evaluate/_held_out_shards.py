@@ -69,7 +69,7 @@ def look_at(passes: Passes, sets: Mapping[str, tuple[Samples, Shards]], units: U
     for numbers, (name, (samples, shards)) in zip(units.sets, sets.items(), strict=True):
         places = chosen_places[name] = np.flatnonzero(chosen[numbers])
         rows = fetch_rows(passes, [shards], places, shards.dtype)
-        ids = tuple(map(str, numbers[places].tolist()))
+        ids = tuple(f"{key:016x}" for key in units.keys[numbers[places]].tolist())
         some[name] = Samples.trusted(features=rows, ids=ids, source=samples.source, provenance=samples.provenance)
     count = sum(map(len, some.values()))
     text = (
