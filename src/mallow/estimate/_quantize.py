@@ -81,7 +81,7 @@ class Quantize:
     device : str or None
         Where points are compared with centres and summed. None or "cpu": on this processor. "cuda", "cuda:1", "mps" and
         "xpu" are devices of torch; "torch:cpu", "cupy:0" and "array_api_strict" name the package too. It changes the speed
-        alone: labels are exact and equal everywhere, so that the signature does not name it (docs/scale.md).
+        alone: labels are exact and equal everywhere, so that the signature does not name it (docs/devices.md).
     """
 
     bins: int | Literal["auto"] = "auto"
