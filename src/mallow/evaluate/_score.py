@@ -12,7 +12,7 @@ import numpy as np
 from mallow._checks import seed_from, whole
 from mallow.embed import AnyEmbedder, embed_all
 from mallow.engine import AnyEngine, run_now, settle, single_threaded_blas, start
-from mallow.errors import Caveat, warn_about
+from mallow.errors import Caveat, InputError, warn_about
 from mallow.evaluate._caveats import bin_caveats, unique_caveats
 from mallow.evaluate._estimate_checks import blindness_caveats, check_estimate
 from mallow.evaluate._held_out import evidence_caveats, hold_out
@@ -109,6 +109,12 @@ class Score(Result):
     band: tuple[Frontier, Frontier] | None = None
     evidence: Evidence | None = None
     reasons: tuple[Reason, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("std", "interval", "debiased", "certified", "self_score", "values"):
+            known = getattr(self, name)
+            if known and set(known) != set(SUMMARIES):
+                raise InputError(f"`{name}` must have the entries {', '.join(SUMMARIES)}; got {', '.join(known)}.")
 
     def __repr__(self) -> str:
         certified = f"certified at most {at_most(self.certified['mauve'].high)}, " if self.certified else ""
