@@ -19,7 +19,7 @@ from mallow.evaluate._caveats import rename_system, system_size_caveats, unique_
 from mallow.evaluate._comparison import Comparison, Difference, rank_systems
 from mallow.evaluate._generations import generations_as_samples, match_prompts, split_generations
 from mallow.evaluate._held_out import HeldOut, Pairs, hold_out
-from mallow.evaluate._measure import MAUVE_STAR, SUMMARIES, Measure
+from mallow.evaluate._measure import MAUVE_STAR, SUMMARIES, Measure, measure_for
 from mallow.evaluate._no_answer import refuse_without_answer
 from mallow.evaluate._run import (
     Run,
@@ -179,6 +179,7 @@ def compare_pairs(
 
     With `streamed`, published scores are computed chunk by chunk, and `pairs` are the samples that are in memory.
     """
+    measure = measure_for(measure, next(iter(pairs.values()))[0])
     points = [pair_points(*pair) for pair in pairs.values()]
     refuse_without_answer(measure, [points[0][0], *(y for _, y in points)])
     checked = check_samples(pairs) if streamed is None else streamed.caveats()

@@ -74,8 +74,8 @@ def must_stream(measure: Measure, sets: Sequence[Samples], engine: AnyEngine) ->
     """Whether samples are evaluated chunk by chunk: on an engine, in shards beyond the memory, or beyond what is clustered."""
     estimator = measure.estimator
     rows, width = sum(map(len, sets)), sets[0].width
-    if not isinstance(estimator, Quantize) or min(map(len, sets)) < width:
-        return False  # other estimators need all rows at once; and so few rows fit anywhere
+    if not isinstance(estimator, Quantize) or estimator.method is not None or min(map(len, sets)) < width:
+        return False  # other estimators and quantisers need all rows at once; and so few rows fit anywhere
     beyond = any(samples.shards is not None for samples in sets) and not fits_memory(rows, width)
     return engine is not None or beyond or len(sets[0]) + max(map(len, sets[1:])) > estimator.sample
 
