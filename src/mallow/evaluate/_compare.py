@@ -120,7 +120,7 @@ def compare_quietly(
     sets = [references[0], *(samples for _, samples in pairs.values())]
     if one_reference and not _shares_bins(measure) and must_stream(measure, sets, engine):
         with open_engine(engine) as opened:
-            streamed = stream_systems(opened, pairs)
+            streamed = stream_systems(opened, pairs, measure)
             return compare_pairs(
                 streamed.pairs, measure=measure, repeats=repeats, seed=seed, baseline=baseline, streamed=streamed
             )
@@ -192,7 +192,7 @@ def compare_pairs(
     if streamed is not None and not streamed.complete:
         generations = {name: [pair] for name, pair in streamed.whole.items()}
     sizes = system_size_caveats({name: len(parts[0][1]) * len(parts) for name, parts in generations.items()})
-    held_out = hold_out(measure, pairs, seed)
+    held_out = hold_out(measure, pairs, seed) if streamed is None else streamed.hold_out(measure, seed)
     measure = _with_one_number_of_bins(measure, generations)
     known: dict[tuple[int, int], dict[str, float]] = {}
     if streamed is None:
@@ -296,7 +296,7 @@ def _all_scores(
 
     def score(name: str) -> Score:
         evidence, certificate = held_out.evidence[name], held_out.certificates[name]
-        reasons = find_reasons(*held_out.samples[name], evidence)
+        reasons = find_reasons(*held_out.samples[name], held_out.evidence_in_memory(name))
         each = [
             build_score(
                 measure, run, known[keys[name]], seed, evidence=evidence, certificate=certificate, reasons=reasons

@@ -81,9 +81,11 @@ class ManyLearner:
         self._folds = Folds(np.empty((0, 0), np.int64), folds.count)
         cuts = np.cumsum([len(rows) for rows in sets])[:-1]
         self._fold = np.split(folds.of_row[0].astype(np.uint8), cuts)
-        order = scatter(units.keys ^ scatter(np.array([seed % 2**63], np.uint64), 0)[0], 1)
-        rank = np.empty(units.count, np.int64)
-        rank[np.argsort(order, kind="stable")] = np.arange(units.count)
+        present = np.flatnonzero(np.bincount(unit))  # not the units of systems beside these
+        order = scatter(units.keys[present] ^ scatter(np.array([seed % 2**63], np.uint64), 0)[0], 1)
+        rank = np.zeros(units.count, np.int64)
+        rank[present[np.argsort(order, kind="stable")]] = np.arange(len(present))
+        self._count = len(present)
         self._rank = [rank[own] for own in units.sets]  # the place of each row's unit in an order by keys alone
         sample = self._first_rows(_GRID_ROWS)
         self._grid = find_coarse_grid(self._rows, sample)
@@ -103,7 +105,7 @@ class ManyLearner:
             along = self._sums.lengths[place], self._labels[place], self._fold[place]
             for at, judged in self._rows[place].scan(partial(_judge, self._grid, mixed), *along):
                 own[at] = judged
-            scores.append(round_scores(own, self.units.count))
+            scores.append(round_scores(own, self._count))
         return tuple(scores)
 
     def test(self, system: int, *, permutations: int, seed: int) -> IdentityTest:
