@@ -51,7 +51,13 @@ PAPER = ("paper/test_divergences.py", "paper/test_errata.py", "paper/test_fronti
 AREAS = {
     "escaping": Area(
         ("_visible.py", "results/_table.py", "report/_filters.py", "report/_svg.py"),
-        ("results/test_escaping.py", "report/test_filters.py", "report/test_svg.py", "report/test_page.py"),
+        (
+            "results/test_escaping.py",
+            "results/test_table.py",
+            "report/test_filters.py",
+            "report/test_svg.py",
+            "report/test_page.py",
+        ),
     ),
     "cache": Area(("embed/_cache*.py", "_files.py"), ("embed/test_cache.py", "test_files.py")),
     "samples": Area(("samples/*.py",), ("samples/test_*.py",)),
@@ -64,7 +70,7 @@ SCORE, DEFINITIONS = ("test_score",), ("test_definitions",)
 OWN_TESTS = {
     "_cache_file": ("test_cache",),
     "_cache_folder": ("test_cache",),
-    "_table": ("test_escaping",),
+    "_table": ("test_table", "test_escaping"),
     "_visible": ("test_escaping",),
     "_identity": ("test_definitions", "test_exchange", "test_identity"),
     "_unit_views": ("test_leave_out", "test_witness"),
