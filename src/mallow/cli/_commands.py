@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mallow.cli._output_files import check_picture_file, save_picture
+from mallow.cli._output_files import check_picture_file, save_pending, save_picture
 from mallow.cli._printing import FORMATS, be_quiet, call_and_hold_warnings, result_text, show_caveats
 from mallow.cli._terminal import check_output, say
 
@@ -44,10 +44,11 @@ def result_command(
             check_output()
             target = None if picture is None else check_picture_file(picture)
             result = call_and_hold_warnings(function, *args, **options)
-            if target is not None:
-                save_picture(target, result.plot)  # type: ignore[attr-defined]
             say(result_text(result, form))
             show_caveats(result)
+            save_pending()
+            if target is not None:
+                save_picture(target, result.plot)  # type: ignore[attr-defined]
             if exit_code is not None:
                 click.get_current_context().exit(exit_code(result))
 

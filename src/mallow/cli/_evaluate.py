@@ -18,7 +18,7 @@ from mallow.cli._options import (
     rng_option,
     systems_argument,
 )
-from mallow.cli._output_files import check_output_file, save_text
+from mallow.cli._output_files import check_output_file, save_text_at_end
 from mallow.cli._samples import SampleReader, read_arguments, read_systems
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def compare_command(
         x, others, measure=measure, embedder=chosen, repeats=repeats, rng=rng, baseline=baseline, engine=engine
     )
     if target is not None:
-        save_text(target, comparison.to_json())
+        save_text_at_end(target, comparison.to_json())
     return comparison
 
 
@@ -261,7 +261,7 @@ def check_command(
     check = check_regression(x, y, before, max_drop=max_drop, measure=measure, embedder=embedder(x.kind), rng=rng)
     name = f"{model} against {reference}, baseline {baseline}"
     if junit_file is not None:
-        save_text(junit_file, junit_xml(check, name, strict=strict))
+        save_text_at_end(junit_file, junit_xml(check, name, strict=strict))
     if summary_file is not None:
         append_summary(summary_file, github_markdown(check, name))
     return check
