@@ -29,7 +29,7 @@ from mallow.generate._ngram import NGram
 from mallow.generate._prompts import Prompt, prompts_of
 from mallow.generate._protocol import HiddenStates, LogProbs, NextToken, SequenceScores, Tokens
 from mallow.generate._resumable import check_output_path
-from mallow.generate._rules import Chain, Eta, MinP, Nucleus, Rule, Temperature, TopK, Typical
+from mallow.generate._rules import Chain, Eta, MinP, Nucleus, Rule, Temperature, TopK, Typical, TypicalSum
 from mallow.generate._search import generate
 
 __all__ = [
@@ -57,6 +57,7 @@ __all__ = [
     "Tokens",
     "TopK",
     "Typical",
+    "TypicalSum",
     "check_normalised",
     "check_output_path",
     "check_scores",
