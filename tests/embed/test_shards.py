@@ -113,6 +113,17 @@ def test_an_output_shard_is_replaced_only_where_it_is_damaged(tmp_path):
     assert shard.read_bytes() == content
 
 
+def test_what_was_removed_or_read_otherwise_is_embedded_again(tmp_path):
+    write_shards(tmp_path / "in", [4, 4])
+    embed_shards(tmp_path / "in", tmp_path / "out", embedder=Counting(), rows=2)
+    (tmp_path / "out" / "part-1-00001.npz").unlink()
+    again = Counting()
+    assert len(embed_shards(tmp_path / "in", tmp_path / "out", embedder=again, rows=2)) == 8
+    assert again.seen == ["text 1 2 aa", "text 1 3 aaa"]
+    with pytest.raises(InputError, match=r"part-0-00000\.npz: holds features of other samples"):
+        embed_shards(tmp_path / "in", tmp_path / "out", embedder=Counting(), rows=2, field="id")
+
+
 def test_a_bad_shard_is_named_and_all_others_are_embedded(tmp_path):
     write_shards(tmp_path / "in", [4, 4, 4], zipped=True)
     bad = tmp_path / "in" / "part-1.jsonl.gz"

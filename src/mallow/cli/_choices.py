@@ -103,18 +103,17 @@ class EmbedderChoice:
 
         if kind == "features" and self.name is None:
             return None
-        return find_embedder(self.for_workers(), kind=kind, options=self.fields())
+        return find_embedder(self.allowed_name(), kind=kind, options=self._fields())
 
-    def for_workers(self) -> str | None:
-        """The name of the embedder, which each worker turns into the embedder itself."""
+    def allowed_name(self) -> str | None:
+        """The name, after the code that it names is allowed to run."""
         from mallow.embed import is_import
 
         if self.name is not None and is_import(self.name):
             allow_working_folder(self.name)
         return self.name
 
-    def fields(self) -> dict[str, Any]:
-        """The options of the embedder, by name."""
+    def _fields(self) -> dict[str, Any]:
         fields: dict[str, Any] = {}
         for option in self.options:
             key, equals, value = option.partition("=")

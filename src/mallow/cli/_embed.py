@@ -98,7 +98,7 @@ def _embed_to_file(source: str, out: str, embedder: EmbedderChoice, read: Sample
 def _embed_to_folder(
     source: str, out: str, engine: Engine | None, rows: int | None, embedder: EmbedderChoice, read: SampleReader
 ) -> None:
-    from mallow.embed import embed_shards
+    from mallow.embed import embed_shards, shard_kind
 
     if read.limit is not None:
         raise click.UsageError("--limit is for a single file of features; write one with --out FILE.npz.")
@@ -106,8 +106,7 @@ def _embed_to_folder(
     features = embed_shards(
         source,
         out,
-        embedder=embedder.for_workers(),
-        options=embedder.fields(),
+        embedder=embedder(shard_kind(source)) if embedder.options else embedder.allowed_name(),
         engine=engine,
         field=read.field,
         skip_bad=read.skip_bad,

@@ -18,6 +18,7 @@ from mallow.samples._shard_output import (
     make_shard_folder,
     read_provenance,
     read_record,
+    shard_exists,
     write_record,
     write_shard,
 )
@@ -43,6 +44,7 @@ __all__ = [
     "read_parts",
     "read_provenance",
     "read_record",
+    "shard_exists",
     "shard_suffix",
     "stamp_of",
     "write",
