@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import pickle
+import re
 import socket
 import warnings
 from collections.abc import Callable, Iterable, Iterator
@@ -155,10 +155,11 @@ def _fetch(ray: Any, reference: Any) -> Any:
         cause = error.cause
         if isinstance(cause, InputError):
             raise InputError(str(cause)) from error
-        if isinstance(cause, (ModuleNotFoundError, pickle.PickleError, AttributeError)) and "mallow" in str(cause):
+        lacking = re.search(r"No module named '([\w.]+)'", str(cause))
+        if lacking is not None:
             raise InputError(
-                f"a worker of the cluster cannot import mallow: {cause}. Install the same mallow[ray] on all machines, or pass "
-                "mallow.Ray(runtime_env={'pip': ['mallow[ray]']})."
+                f"a worker of the cluster cannot import {lacking[1]}. Install the same mallow[ray] on all machines, or pass "
+                "mallow.Ray(runtime_env={'pip': ['mallow[ray]']}); code of your own must be on all machines too."
             ) from error
         if isinstance(cause, BaseException):
             raise cause from error
