@@ -183,6 +183,7 @@ def _import_ray(engine: Ray) -> Any:
     os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")  # errors are raised here, and need not be printed too
     if _is_here(_address_of(engine)):  # otherwise Ray takes the address of the network, and listens there
         os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
+        os.environ.setdefault("RAY_worker_niceness", "0")  # threads would not step back behind other programs either
     for name in ("INITIAL", "MAX"):  # it tries three times, and waits as long between: 12 seconds in all
         os.environ.setdefault(f"RAY_CLIENT_{name}_CONNECTION_TIMEOUT_S", "2")
     return optional("ray", extra="ray")
