@@ -211,6 +211,16 @@ def test_archives_that_cannot_be_used_are_named(tmp_path):
         InputError, match=r"cut\.tar: the archive cannot be read to the end: .* Is it complete\? Write it"
     ):
         embed_shards(cut, tmp_path / "out", embedder=colours)
+    write_archive(whole, {"a.png": picture(0), "b.png": picture(1)})
+    content = whole.read_bytes()
+    for name, bad, reason in [
+        ("header-0.tar", content[:1034] + b"x" + content[1035:], "bad checksum, at byte 1024"),
+        ("short-0.tar", content[:2048], "empty header, at byte 2048"),
+        ("joined-0.tar", content + content, "more follows its end mark, as after joining two archives"),
+    ]:
+        (tmp_path / name).write_bytes(bad)
+        with pytest.raises(InputError, match=rf"{name}: the archive cannot be read to the end: {reason}"):
+            embed_shards(tmp_path / name, tmp_path / "damaged", embedder=colours)
     write_archive(tmp_path / "texts.tar", {"a.txt": b"a"})
     with pytest.raises(InputError, match=r"texts\.tar: the archive must contain images \(.*\); it has none"):
         embed_shards(tmp_path / "texts.tar", tmp_path / "out", embedder=colours)
