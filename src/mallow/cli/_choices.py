@@ -16,7 +16,15 @@ if TYPE_CHECKING:
     from mallow.estimate import Estimator
     from mallow.evaluate import Measure
 
-__all__ = ["DIVERGENCES", "ESTIMATORS", "MEASURES", "EmbedderChoice", "find_measure", "find_measure_if_named"]
+__all__ = [
+    "DIVERGENCES",
+    "ESTIMATORS",
+    "MEASURES",
+    "EmbedderChoice",
+    "find_measure",
+    "find_measure_if_named",
+    "set_sample",
+]
 
 MEASURES = {"mauve-star": "MAUVE_STAR", "mauve-2021": "MAUVE_2021", "mauve-kernel": "MAUVE_KERNEL"}
 """Name → constant in `mallow.evaluate`."""
@@ -64,6 +72,17 @@ def find_measure_if_named(
     """The measure that the options describe; None if there is no such option."""
     options = (measure, estimator, divergence, bins, scale)
     return None if all(option is None for option in options) else find_measure(*options)
+
+
+def set_sample(measure: Measure, sample: int | None) -> Measure:
+    """The measure with another number of rows that are clustered."""
+    from mallow.estimate import Quantize
+
+    if sample is None:
+        return measure
+    if not isinstance(measure.estimator, Quantize):
+        raise click.UsageError("--sample is for estimators that quantise; this one does not cluster.")
+    return replace(measure, estimator=replace(measure.estimator, sample=sample))
 
 
 def _find_estimator(name: str) -> Estimator:

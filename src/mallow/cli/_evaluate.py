@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mallow.cli._choices import EmbedderChoice
+from mallow.cli._choices import EmbedderChoice, set_sample
 from mallow.cli._commands import result_command
 from mallow.cli._options import (
     embedder_options,
@@ -16,6 +16,7 @@ from mallow.cli._options import (
     reader_options,
     repeats_option,
     rng_option,
+    sample_option,
     systems_argument,
 )
 from mallow.cli._output_files import check_output_file, save_text_at_end
@@ -42,6 +43,7 @@ __all__ = ["COMMANDS"]
 @measure_options
 @repeats_option
 @rng_option
+@sample_option
 @engine_options
 def score_command(
     reference: str,
@@ -51,6 +53,7 @@ def score_command(
     measure: Measure,
     repeats: int,
     rng: int,
+    sample: int | None,
     engine: Engine | None,
 ) -> Score:
     """Score the samples of MODEL against those of REFERENCE.
@@ -60,6 +63,7 @@ def score_command(
     """
     from mallow.evaluate import score
 
+    measure = set_sample(measure, sample)
     x, y = read_arguments(read, REFERENCE=reference, MODEL=model)
     return score(x, y, measure=measure, embedder=embedder(x.kind), repeats=repeats, rng=rng, engine=engine)
 
@@ -77,6 +81,7 @@ def score_command(
 @measure_options
 @repeats_option
 @rng_option
+@sample_option
 @engine_options
 @click.option("--baseline", metavar="NAME", help="Compare all other systems with this one only.")
 @click.option(
@@ -92,6 +97,7 @@ def compare_command(
     rng: int,
     baseline: str | None,
     out: str | None,
+    sample: int | None,
     engine: Engine | None,
 ) -> Comparison:
     """Rank several systems against one REFERENCE, and tell which differences are real.
@@ -104,7 +110,7 @@ def compare_command(
     x, others = read_systems(read, reference, systems)
     if baseline is not None and baseline not in others:
         raise click.UsageError(f"--baseline must be one of {', '.join(others)}; got {baseline!r}.")
-    chosen = embedder(x.kind)
+    chosen, measure = embedder(x.kind), set_sample(measure, sample)
     comparison = compare(
         x, others, measure=measure, embedder=chosen, repeats=repeats, rng=rng, baseline=baseline, engine=engine
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import pickle
+import re
 import socket
 import warnings
 from collections.abc import Callable, Iterable, Iterator
@@ -155,10 +155,11 @@ def _fetch(ray: Any, reference: Any) -> Any:
         cause = error.cause
         if isinstance(cause, InputError):
             raise InputError(str(cause)) from error
-        if isinstance(cause, (ModuleNotFoundError, pickle.PickleError, AttributeError)) and "mallow" in str(cause):
+        lacking = re.search(r"No module named '([\w.]+)'", str(cause))
+        if lacking is not None:
             raise InputError(
-                f"a worker of the cluster cannot import mallow: {cause}. Install the same mallow[ray] on all machines, or pass "
-                "mallow.Ray(runtime_env={'pip': ['mallow[ray]']})."
+                f"a worker of the cluster cannot import {lacking[1]}. Install the same mallow[ray] on all machines, or pass "
+                "mallow.Ray(runtime_env={'pip': ['mallow[ray]']}); code of your own must be on all machines too."
             ) from error
         if isinstance(cause, BaseException):
             raise cause from error
@@ -182,6 +183,7 @@ def _import_ray(engine: Ray) -> Any:
     os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")  # errors are raised here, and need not be printed too
     if _is_here(_address_of(engine)):  # otherwise Ray takes the address of the network, and listens there
         os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
+        os.environ.setdefault("RAY_worker_niceness", "0")  # threads would not step back behind other programs either
     for name in ("INITIAL", "MAX"):  # it tries three times, and waits as long between: 12 seconds in all
         os.environ.setdefault(f"RAY_CLIENT_{name}_CONNECTION_TIMEOUT_S", "2")
     return optional("ray", extra="ray")
