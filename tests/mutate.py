@@ -61,7 +61,7 @@ AREAS = {
         ),
     ),
     "cache": Area(("embed/_cache*.py", "_files.py"), ("embed/test_cache.py", "test_files.py")),
-    "samples": Area(("samples/*.py",), ("samples/test_*.py",)),
+    "samples": Area(("samples/*.py",), ("samples/test_*.py", "embed/test_decode.py")),
     "theory": Area(("theory/*.py",), ("theory/test_*.py", *PAPER)),
     "evaluate": Area(("evaluate/*.py",), ("evaluate/test_*.py",), all_files=False),
     "inference": Area(("inference/*.py",), ("inference/test_*.py",), all_files=False),

@@ -111,7 +111,7 @@ class Score(Result):
     reasons: tuple[Reason, ...] = ()
 
     def __post_init__(self) -> None:
-        for name in ("std", "interval", "debiased", "certified", "self_score", "values"):
+        for name in ("std", "interval", "debiased", "certified", "self_score"):
             known = getattr(self, name)
             if known and set(known) != set(SUMMARIES):
                 raise InputError(f"`{name}` must have the entries {', '.join(SUMMARIES)}; got {', '.join(known)}.")
