@@ -4,6 +4,7 @@
 
     text_statistics(texts)                            Zipf coefficient, repetition, distinct-4, diversity, self-BLEU
     frechet_distance(x, y), kernel_distance(x, y)     of features; also precision_recall, discriminator_accuracy
+    tuned_discriminator_accuracy(reference, model, …) of texts: a language model, fine-tuned to tell them apart
     perplexity_gap(scorer, reference, model)          difference in perplexity under a scoring model
     language_modelling(model, texts, rules)           how likely human text is under a model and its decoder
     likelihoods(model, reference, generated)          all of these probabilities, Gen. PPL. and direct estimation in one result
@@ -45,6 +46,7 @@ from mallow.baselines._repetition import repetition, text_repetitions
 from mallow.baselines._self_bleu import self_bleu, text_self_bleus
 from mallow.baselines._statistics import TextStatistics, gap, text_statistics
 from mallow.baselines._table import Row, Table
+from mallow.baselines._tuned_discriminator import TunedDiscriminator, tuned_discriminator_accuracy
 
 __all__ = [
     "KernelDistances",
@@ -55,6 +57,7 @@ __all__ = [
     "Row",
     "Table",
     "TextStatistics",
+    "TunedDiscriminator",
     "discriminator_accuracy",
     "distinct",
     "diversity",
@@ -75,5 +78,6 @@ __all__ = [
     "text_repetitions",
     "text_self_bleus",
     "text_statistics",
+    "tuned_discriminator_accuracy",
     "zipf_coefficient",
 ]
