@@ -38,7 +38,7 @@ def test_perplexities_of_a_scorer_and_published_tokens(mallow, shared):
     code, _, err = mallow("baselines points.npy points.npy --scorer ngram")
     assert (code, "--scorer and --tokenizer are for texts; points.npy holds features samples." in err) == (2, True)
     code, _, err = mallow(f"{COMMAND} --scorer-train near.jsonl")
-    assert (code, "need the model: pass its name, such as ngram." in err) == (2, True)
+    assert (code, "--scorer-train needs the model: pass its name, such as --scorer ngram." in err) == (2, True)
 
 
 def test_what_models_say_about_texts(mallow):

@@ -26,6 +26,8 @@ class ModelChoice:
     train: str | None
     device: str | None
     dtype: Literal["float32", "float16", "bfloat16"] | None
+    option: str = "--train"  # for messages
+    does: str = "continues"
 
     def __call__(self, texts: Samples) -> NextToken:
         """The model, loaded; an n-gram model is fitted to the training texts, by default to those that it continues."""
@@ -35,7 +37,7 @@ class ModelChoice:
         word, _, order = self.name.partition(":")
         if word != "ngram":
             if self.train is not None:
-                raise click.UsageError("--train is for --model ngram; other models are already trained.")
+                raise click.UsageError(f"{self.option} is for n-gram models; other models are already trained.")
             is_local = os.path.exists(os.path.expanduser(self.name))
             name, _, revision = (self.name, "", "") if is_local else self.name.partition("@")
             return CausalModel(name, revision or None, self.dtype, self.device).load()
@@ -43,7 +45,7 @@ class ModelChoice:
             raise click.UsageError(f"--model ngram:ORDER takes a whole number; got {order!r}.")
         if self.train is None:
             show_warning(
-                "the n-gram model is fitted to the very texts that it continues. Fit it to others with --train."
+                f"the n-gram model is fitted to the very texts that it {self.does}. Fit it to others with {self.option}."
             )
         training = texts if self.train is None else read(self.train)
         return NGram.fit(training.require_texts(), order=int(order) if order else 5)
@@ -75,14 +77,14 @@ model_options = bundle(
 )
 
 
-def _optional_model(name: str | None, train: str | None) -> ModelChoice | None:
-    if name is None and train is not None:
-        raise click.UsageError("The texts to fit a model to need the model: pass its name, such as ngram.")
-    return None if name is None else ModelChoice(name, train, None, None)
-
-
 def _other_model(argument: str, what: str) -> Decorator:
     """The options --NAME and --NAME-train of a second model, which may be left out."""
+
+    def choose(name: str | None, train: str | None) -> ModelChoice | None:
+        if name is None and train is not None:
+            raise click.UsageError(f"--{argument}-train needs the model: pass its name, such as --{argument} ngram.")
+        return None if name is None else ModelChoice(name, train, None, None, f"--{argument}-train", "scores")
+
     return bundle(
         argument,
         {
@@ -99,7 +101,7 @@ def _other_model(argument: str, what: str) -> Decorator:
                 help=f"Texts to fit the {argument} to, if it is an n-gram model.",
             ),
         },
-        _optional_model,
+        choose,
     )
 
 
