@@ -85,7 +85,7 @@ def trainer(folder):
     if not (installed("transformers") and installed("torch") and installed("accelerate")):
         return
     import torch
-    from transformers import Trainer, TrainingArguments
+    from transformers import PrinterCallback, Trainer, TrainingArguments
 
     class Shift(torch.nn.Module):
         """A model whose samples are real data, moved by what it has learned."""
@@ -119,8 +119,9 @@ def trainer(folder):
         prediction_loss_only=True,
     )
     made = Trainer(Shift(), arguments, train_dataset=rows, eval_dataset=rows[:500], callbacks=[callback])
+    made.remove_callback(PrinterCallback)
     made.train()
-    print("Trainer:", " → ".join(f"{score.mauve:.2f}" for score in callback.scores))
+    print("Trainer:", " -> ".join(f"{score.mauve:.2f}" for score in callback.scores))
 
 
 def lightning(folder):
@@ -164,7 +165,7 @@ def lightning(folder):
         default_root_dir=folder,
     )
     made.fit(Shift(), batches, batches)
-    print("Lightning:", " → ".join(f"{score.mauve:.2f}" for score in callback.scores))
+    print("Lightning:", " -> ".join(f"{score.mauve:.2f}" for score in callback.scores))
 
 
 def installed(name):
@@ -173,6 +174,7 @@ def installed(name):
 
 if __name__ == "__main__":
     os.environ.setdefault("TRACKIO_DIR", tempfile.mkdtemp())
+    os.environ.setdefault("MLFLOW_ALLOW_FILE_STORE", "true")  # a folder instead of a database
     warnings.simplefilter("ignore")  # few samples, and those of the other packages
     names = ("polars", "datasets", "torchmetrics", "transformers", "lightning", "pytorch_lightning", "wandb", "mlflow")
     print("not installed:", [name for name in (*names, "trackio", "tensorboard") if not installed(name)])

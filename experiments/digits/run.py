@@ -25,6 +25,7 @@ from synthetic import write
 
 import mallow
 from mallow.baselines import table
+from mallow.generate import psi_samples
 
 HERE = Path(__file__).resolve().parent
 DATA = HERE.parents[2] / "shared" / "data"
@@ -61,13 +62,18 @@ class LeNet:
         return f.relu(f.linear(x.flatten(1), w["fc.f6.weight"], w["fc.f6.bias"])).numpy()
 
 
-@torch.inference_mode()
 def generated(psi: float, rng: np.random.Generator) -> np.ndarray:
+    """ψ-sampling of the GAN, which has one stage: h is the identity, and its mean is 0."""
     w = torch.load(DATA / "mnist-gan" / "G--300.ckpt", weights_only=True, map_location="cpu")
-    x = psi * torch.from_numpy(rng.normal(size=(COUNT, 64)).astype(np.float32))
-    for name, bend in (("0", torch.relu), ("2", torch.relu), ("4", torch.tanh)):
-        x = bend(torch.nn.functional.linear(x, w[f"{name}.weight"], w[f"{name}.bias"]))
-    return ((x + 1) * 127.5).round().to(torch.uint8).numpy().reshape(-1, 28, 28)
+
+    @torch.inference_mode()
+    def synthesis(z: np.ndarray) -> np.ndarray:
+        x = torch.from_numpy(z)
+        for name, bend in (("0", torch.relu), ("2", torch.relu), ("4", torch.tanh)):
+            x = bend(torch.nn.functional.linear(x, w[f"{name}.weight"], w[f"{name}.bias"]))
+        return ((x + 1) * 127.5).round().to(torch.uint8).numpy().reshape(-1, 28, 28)
+
+    return psi_samples(lambda z: z, synthesis, psi, COUNT, latent=64, mean=0.0, batch=COUNT, rng=rng)
 
 
 def real(rng: np.random.Generator) -> np.ndarray:

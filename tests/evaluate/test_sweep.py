@@ -114,11 +114,10 @@ def fake(swept, scores, apart):
     """A sweep of these certified values in which these pairs are apart."""
     plain = next(iter(swept.comparison.scores.values())).to_dict()
     differences = [
-        Difference(
-            a, b, {"mauve": scores[a] - scores[b]}, {"mauve": (-1, 1)}, {}, {"mauve": 0.01 if {a, b} in apart else 0.5}
-        )
+        Difference(a, b, {"mauve": scores[a] - scores[b]}, {"mauve": (-1, 1)}, {"mauve": p_value}, {"mauve": p_value})
         for i, a in enumerate(scores)
         for b in list(scores)[i + 1 :]
+        for p_value in [0.01 if {a, b} in apart else 0.5]
     ]
     made = {
         name: Score.from_dict(

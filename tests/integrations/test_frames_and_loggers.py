@@ -97,12 +97,12 @@ def test_wandb_offline(score, tmp_path, monkeypatch):
 def test_mlflow_in_a_folder(score, tmp_path, monkeypatch):
     mlflow = pytest.importorskip("mlflow", reason=f"mlflow {HEAVY} mlflow-skinny")
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
-    mlflow.set_tracking_uri(tmp_path.as_uri())
+    mlflow.set_tracking_uri((tmp_path / "mlruns").as_uri())
     with mlflow.start_run() as run:
         log_mlflow(score, step=3)
     stored = mlflow.get_run(run.info.run_id)
     assert stored.data.metrics["mallow/mauve"] == score.mauve
-    assert stored.data.tags["mallow.verdict"] == score.verdict
+    assert stored.data.tags["mallow/verdict"] == score.verdict
     [saved] = tmp_path.rglob("score-3.json")
     assert json.loads(saved.read_text())["mauve"] == score.mauve
 

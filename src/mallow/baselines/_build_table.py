@@ -105,7 +105,7 @@ def table(
     tasks = _list_tasks(sets, tokenize, scorer, seed, runs, transport=has_transport)
     if rows == "main":
         tasks = [task for task in tasks if task.group not in ("transport", "5-grams", "plugins")]
-    measured, values, caveats = _run(tasks, None if rows != "main" else main)
+    measured, values, caveats = _run(tasks, None if rows != "main" else (*main, "perplexity"))
     noise = (
         {}
         if rows == "all"

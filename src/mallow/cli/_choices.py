@@ -17,9 +17,17 @@ if TYPE_CHECKING:
     from mallow.estimate import Estimator
     from mallow.evaluate import Measure
 
-__all__ = ["DIVERGENCES", "ESTIMATORS", "MEASURES", "EmbedderChoice", "find_measure", "find_measure_if_named"]
+__all__ = [
+    "DIVERGENCES",
+    "ESTIMATORS",
+    "MEASURES",
+    "EmbedderChoice",
+    "find_measure",
+    "find_measure_if_named",
+    "set_sample",
+]
 
-MEASURES = {"mauve-star": "MAUVE_STAR", "mauve-2021": "MAUVE_2021"}
+MEASURES = {"mauve-star": "MAUVE_STAR", "mauve-2021": "MAUVE_2021", "mauve-kernel": "MAUVE_KERNEL"}
 """Name → constant in `mallow.evaluate`."""
 ESTIMATORS = {
     "quantize": "Quantize",
@@ -48,6 +56,8 @@ def find_measure(
     from mallow.estimate import Quantize
 
     base: Measure = getattr(evaluate, MEASURES[measure or "mauve-star"])
+    if all(option is None for option in (estimator, divergence, bins, scale)):
+        return base  # itself: only the default gives way to the measure of string kernels
     chosen = base.estimator if estimator in (None, "quantize") else _find_estimator(str(estimator))
     if bins is not None:
         if not isinstance(chosen, Quantize):
@@ -63,6 +73,17 @@ def find_measure_if_named(
     """The measure that the options describe; None if there is no such option."""
     options = (measure, estimator, divergence, bins, scale)
     return None if all(option is None for option in options) else find_measure(*options)
+
+
+def set_sample(measure: Measure, sample: int | None) -> Measure:
+    """The measure with another number of rows that are clustered."""
+    from mallow.estimate import Quantize
+
+    if sample is None:
+        return measure
+    if not isinstance(measure.estimator, Quantize):
+        raise click.UsageError("--sample is for estimators that quantise; this one does not cluster.")
+    return replace(measure, estimator=replace(measure.estimator, sample=sample))
 
 
 def _find_estimator(name: str) -> Estimator:
@@ -105,18 +126,17 @@ class EmbedderChoice:
 
         if kind == "features" and self.name is None:
             return None
-        return find_embedder(self.for_workers(), kind=kind, options=self.fields())
+        return find_embedder(self.allowed_name(), kind=kind, options=self._fields())
 
-    def for_workers(self) -> str | None:
-        """The name of the embedder, which each worker turns into the embedder itself."""
+    def allowed_name(self) -> str | None:
+        """The name, after the code that it names is allowed to run."""
         from mallow.embed import is_import
 
         if self.name is not None and is_import(self.name):
             allow_working_folder(self.name)
         return self.name
 
-    def fields(self) -> dict[str, Any]:
-        """The options of the embedder, by name."""
+    def _fields(self) -> dict[str, Any]:
         fields: dict[str, Any] = {}
         for option in self.options:
             key, equals, value = option.partition("=")

@@ -10,7 +10,7 @@ import click
 
 from mallow.cli._config import tell_config
 from mallow.cli._failures import say_as_options
-from mallow.cli._output_files import check_picture_file, save_picture
+from mallow.cli._output_files import check_picture_file, save_pending, save_picture
 from mallow.cli._printing import FORMATS, be_quiet, call_and_hold_warnings, result_text, show_caveats, summary_text
 from mallow.cli._terminal import check_output, say
 from mallow.errors import InputError
@@ -59,10 +59,11 @@ def result_command(
                 raise click.UsageError(f"--summary prints JSON; it cannot be combined with --format {form}.")
             target = None if picture is None else check_picture_file(picture)
             result = call_and_hold_warnings(function, *args, **options)
-            if target is not None:
-                save_picture(target, result.plot)  # type: ignore[attr-defined]
             say(summary_text(result) if summary else result_text(result, form))
             show_caveats(result)
+            save_pending()
+            if target is not None:
+                save_picture(target, result.plot)  # type: ignore[attr-defined]
             if exit_code is not None:
                 click.get_current_context().exit(exit_code(result))
 

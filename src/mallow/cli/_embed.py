@@ -33,7 +33,10 @@ __all__ = ["COMMANDS"]
     help="Where to write the features: a .npz or .npz.gz file, or a folder (or URL) for one file per part of the samples.",
 )
 @click.option(
-    "--engine", metavar="NAME", help="With a folder: ray, or the address of a Ray cluster (ray://host:10001)."
+    "--engine",
+    metavar="ENGINE",
+    help="With a folder: ray (Ray on this machine, or the cluster in RAY_ADDRESS) or the address of a cluster "
+    "(ray://host:10001).  [default: this machine]",
 )
 @click.option("--workers", type=click.IntRange(min=1), metavar="N", help="With an engine: workers at once, at most.")
 @click.option(
@@ -95,7 +98,7 @@ def _embed_to_file(source: str, out: str, embedder: EmbedderChoice, read: Sample
 def _embed_to_folder(
     source: str, out: str, engine: Engine | None, rows: int | None, embedder: EmbedderChoice, read: SampleReader
 ) -> None:
-    from mallow.embed import embed_shards
+    from mallow.embed import embed_shards, shard_kind
     from mallow.samples import split_field
 
     if read.limit is not None:
@@ -105,8 +108,7 @@ def _embed_to_folder(
     features = embed_shards(
         source,
         out,
-        embedder=embedder.for_workers(),
-        options=embedder.fields(),
+        embedder=embedder(shard_kind(source)) if embedder.options else embedder.allowed_name(),
         engine=engine,
         field=own_field or read.field,
         skip_bad=read.skip_bad,

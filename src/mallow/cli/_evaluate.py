@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mallow.cli._choices import EmbedderChoice
+from mallow.cli._choices import EmbedderChoice, set_sample
 from mallow.cli._commands import result_command
 from mallow.cli._options import (
     embedder_options,
@@ -16,9 +16,10 @@ from mallow.cli._options import (
     reader_options,
     repeats_option,
     rng_option,
+    sample_option,
     systems_argument,
 )
-from mallow.cli._output_files import check_output_file, save_text
+from mallow.cli._output_files import check_output_file, save_text_at_end
 from mallow.cli._samples import SampleReader, expand_glob, read_arguments, read_systems
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ __all__ = ["COMMANDS"]
 @measure_options
 @repeats_option
 @rng_option
+@sample_option
 @engine_options
 @click.option("--out", "-o", metavar="FILE", help="Save the whole score, with its curves: .json.")
 def score_command(
@@ -52,6 +54,7 @@ def score_command(
     measure: Measure,
     repeats: int,
     rng: int,
+    sample: int | None,
     engine: Engine | None,
     out: str | None,
 ) -> Score:
@@ -64,10 +67,11 @@ def score_command(
     from mallow.evaluate import score
 
     target = None if out is None else check_output_file(out, ".json")
+    measure = set_sample(measure, sample)
     x, y = read_arguments(read, REFERENCE=reference, MODEL=model)
     result = score(x, y, measure=measure, embedder=embedder(x.kind), repeats=repeats, rng=rng, engine=engine)
     if target is not None:
-        save_text(target, result.to_json())
+        save_text_at_end(target, result.to_json())
     return result
 
 
@@ -84,6 +88,7 @@ def score_command(
 @measure_options
 @repeats_option
 @rng_option
+@sample_option
 @engine_options
 @click.option("--baseline", metavar="NAME", help="Compare all other systems with this one only.")
 @click.option(
@@ -99,6 +104,7 @@ def compare_command(
     rng: int,
     baseline: str | None,
     out: str | None,
+    sample: int | None,
     engine: Engine | None,
 ) -> Comparison:
     """Rank several systems against one REFERENCE, and tell which differences are real.
@@ -111,12 +117,12 @@ def compare_command(
     x, others = read_systems(read, reference, systems)
     if baseline is not None and baseline not in others:
         raise click.UsageError(f"--baseline must be one of {', '.join(others)}; got {baseline!r}.")
-    chosen = embedder(x.kind)
+    chosen, measure = embedder(x.kind), set_sample(measure, sample)
     comparison = compare(
         x, others, measure=measure, embedder=chosen, repeats=repeats, rng=rng, baseline=baseline, engine=engine
     )
     if target is not None:
-        save_text(target, comparison.to_json())
+        save_text_at_end(target, comparison.to_json())
     return comparison
 
 
@@ -163,7 +169,7 @@ def track_command(
     chosen = embedder(x.kind)
     result = track(x, checkpoints, steps=steps, measure=measure, embedder=chosen, repeats=repeats, rng=rng)
     if target is not None:
-        save_text(target, result.to_json())
+        save_text_at_end(target, result.to_json())
     return result
 
 
@@ -315,7 +321,7 @@ def check_command(
     check = check_regression(x, y, before, max_drop=max_drop, measure=measure, embedder=embedder(x.kind), rng=rng)
     name = f"{model} against {reference}, baseline {baseline}"
     if junit_file is not None:
-        save_text(junit_file, junit_xml(check, name, strict=strict))
+        save_text_at_end(junit_file, junit_xml(check, name, strict=strict))
     if summary_file is not None:
         append_summary(summary_file, github_markdown(check, name))
     return check

@@ -93,7 +93,7 @@ def log_mlflow(result: Result, *, step: int | None = None, prefix: str = "mallow
     mlflow = optional("mlflow", extra="mlflow")
     numbers = {re.sub(r"[^\w\-. :/]", "_", name): value for name, value in metrics_of(result, prefix).items()}
     mlflow.log_metrics(numbers, step=step)
-    mlflow.set_tag(f"{prefix}.verdict", _verdict(result)[:5000])
+    mlflow.set_tag(f"{prefix}/verdict", _verdict(result)[:5000])
     name = f"{prefix}/{result.KIND}" if step is None else f"{prefix}/{result.KIND}-{step}"
     mlflow.log_text(result.to_json(), f"{name}.json")
 

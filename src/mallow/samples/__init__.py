@@ -19,6 +19,7 @@ from mallow.samples._shard_output import (
     make_shard_folder,
     read_provenance,
     read_record,
+    shard_exists,
     write_record,
     write_shard,
 )
@@ -44,6 +45,7 @@ __all__ = [
     "read_parts",
     "read_provenance",
     "read_record",
+    "shard_exists",
     "shard_suffix",
     "split_field",
     "stamp_of",
