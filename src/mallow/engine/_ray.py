@@ -218,8 +218,9 @@ def _connect(ray: Any, engine: Ray) -> None:
             ray.init(**options, logging_level="ERROR")
     except (ConnectionError, RuntimeError, TimeoutError, ValueError) as error:
         raise InputError(
-            f"`engine`: no Ray cluster can be used at {address}: {error}. Check the address and that the "
-            "cluster runs the same versions of Ray and Python: `ray status` there."
+            f"`engine`: no Ray cluster can be used at {address}: {error}. Check the address, that the "
+            "cluster runs the same versions of Ray and Python (`ray status` there), and, if it asks for a token, that "
+            "RAY_AUTH_MODE=token and RAY_AUTH_TOKEN or RAY_AUTH_TOKEN_PATH are set here too."
         ) from error
 
 
