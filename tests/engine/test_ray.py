@@ -132,6 +132,17 @@ def test_what_answers_is_not_ray(monkeypatch):
             _ray._probe(address)
 
 
+def fill_the_disk(value):
+    from ray.exceptions import OutOfDiskError
+
+    raise OutOfDiskError  # what Ray raises in a task whose result fits neither its memory nor the disk
+
+
+def test_a_disk_that_is_full(engine):
+    with pytest.raises(InputError, match="the disk of a machine of the cluster is full, so that Ray cannot put aside"):
+        list(engine.map(fill_the_disk, [1]))
+
+
 def test_a_worker_that_dies_each_time(cluster):
     with pytest.raises(InputError, match="tried again and again, and its worker died each time: WorkerCrashedError"):
         list(Ray(address=cluster.address, retries=0).map(lambda value: os._exit(1), [1]))

@@ -25,6 +25,10 @@ Result = TypeVar("Result")
 
 _WAIT = 5.0  # seconds in which a cluster must accept a connection; with Ray's own start it stays below 15
 _AHEAD = 2  # results per processor that wait to be consumed; chosen: none is idle while one result is used
+_DISK_FULL = (
+    "the disk of a machine of the cluster is full, so that Ray cannot put aside what does not fit its memory. Free some space, or "
+    "set Ray's object_spilling_directory to a larger disk. What is done stays in the checkpoint."
+)
 _LEAST_STORE = 80_000_000  # bytes; Ray refuses less than 75 MiB
 
 
@@ -161,14 +165,13 @@ def _fetch(ray: Any, reference: Any) -> Any:
                 f"a worker of the cluster cannot import {lacking[1]}. Install the same mallow[ray] on all machines, or pass "
                 "mallow.Ray(runtime_env={'pip': ['mallow[ray]']}); code of your own must be on all machines too."
             ) from error
+        if isinstance(cause, ray.exceptions.OutOfDiskError):
+            raise InputError(_DISK_FULL) from error
         if isinstance(cause, BaseException):
             raise cause from error
         raise
     except ray.exceptions.OutOfDiskError as error:
-        raise InputError(
-            "the disk of a machine of the cluster is full, so that Ray cannot put aside what does not fit its memory. Free "
-            "some space, or set Ray's object_spilling_directory to a larger disk."
-        ) from error
+        raise InputError(_DISK_FULL) from error
     except (ray.exceptions.WorkerCrashedError, ray.exceptions.NodeDiedError, ray.exceptions.OutOfMemoryError) as error:
         raise InputError(
             f"a task was tried again and again, and its worker died each time: {type(error).__name__}. Usually a task takes more "
