@@ -29,6 +29,7 @@ def cluster():
             warnings.simplefilter("ignore")
             from ray.cluster_utils import Cluster
 
+            patch.setattr("ray._private.ray_constants.ENABLE_RAY_CLUSTER", False)  # it may have been imported before
             machine = {"num_cpus": 1, "object_store_memory": STORE, "include_dashboard": False}
             cluster = Cluster(initialize_head=True, head_node_args=machine | {"node_ip_address": "127.0.0.1"})
             cluster.second = cluster.add_node(num_cpus=1, object_store_memory=STORE, node_ip_address="127.0.0.1")

@@ -7,7 +7,7 @@ import re
 import socket
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from itertools import islice
@@ -92,19 +92,20 @@ class Ray:
     @contextmanager
     def open(self) -> Iterator[None]:
         """A context in which Ray runs: what is started for it ends with the block."""
-        ray = _import_ray(self)
-        started = not ray.is_initialized()
-        if started:
-            _connect(ray, self)
-        try:
+        ray = _import_ray()
+        if ray.is_initialized():
             yield
-        finally:
-            if started:
+            return
+        with _on_loopback(ray) if _is_here(_address_of(self)) else nullcontext():
+            _connect(ray, self)
+            try:
+                yield
+            finally:
                 ray.shutdown()
 
     def map(self, function: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
         """The results of the function for all tasks, in their order."""
-        ray = _import_ray(self)
+        ray = _import_ray()
         if not ray.is_initialized():
             with self.open():
                 yield from self.map(function, tasks)
@@ -179,14 +180,11 @@ def _fetch(ray: Any, reference: Any) -> Any:
         ) from error
 
 
-def _import_ray(engine: Ray) -> Any:
+def _import_ray() -> Any:
     """Ray, with settings that it reads when it is imported."""
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # otherwise it warns about a coming change
     os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")  # errors are raised here, and need not be printed too
-    if _is_here(_address_of(engine)):  # otherwise Ray takes the address of the network, and listens there
-        os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
-        os.environ.setdefault("RAY_worker_niceness", "0")  # threads would not step back behind other programs either
     for name in ("INITIAL", "MAX"):  # it tries three times, and waits as long between: 12 seconds in all
         os.environ.setdefault(f"RAY_CLIENT_{name}_CONNECTION_TIMEOUT_S", "2")
     return optional("ray", extra="ray")
@@ -199,6 +197,30 @@ def _address_of(engine: Ray) -> str:
 def _is_here(address: str) -> bool:
     """Whether Ray runs, or will run, on this machine for nobody else."""
     return address == "local" or address.startswith(("127.0.0.1:", "localhost:"))
+
+
+@contextmanager
+def _on_loopback(ray: Any) -> Iterator[None]:
+    """Let Ray take 127.0.0.1 for this machine: otherwise it takes the address of the network, and listens there.
+
+    On Windows and macOS that is Ray's own default. It reads the setting when it is imported, and its processes read it again.
+    """
+    constants = ray._private.ray_constants
+    before = constants.ENABLE_RAY_CLUSTER
+    settings = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
+    settings["RAY_worker_niceness"] = "0"  # threads would not step back behind other programs either
+    own = {name: os.environ.get(name) for name in settings}
+    os.environ.update(settings)
+    constants.ENABLE_RAY_CLUSTER = False
+    try:
+        yield
+    finally:
+        constants.ENABLE_RAY_CLUSTER = before
+        for name, value in own.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 def _connect(ray: Any, engine: Ray) -> None:
