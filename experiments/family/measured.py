@@ -1,0 +1,83 @@
+"""What several figures share: the comparison of all systems of a domain, and measures of one system. All are kept in the cache."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import warnings
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from settings import NEW, PROMPT, Domain, domain_folder
+from systems import System, compared, generations, human, is_written, model, systems_of
+
+from mallow import Comparison, Samples
+from mallow.baselines import perplexity, text_statistics
+from mallow.embed import embed_samples, find_embedder
+
+SCORED = 100  # texts whose perplexity is measured
+
+
+def written(domain: Domain) -> list[System]:
+    """The systems whose texts exist; an experiment runs on these."""
+    return [system for system in systems_of(domain) if is_written(domain, system)]
+
+
+def texts_of(domain: Domain, systems: Sequence[System], *, new: int = NEW) -> dict[str, Samples]:
+    found = {"human": human(domain, new=new, other=True)}
+    return found | {system.name: generations(domain, system, new=new) for system in systems}
+
+
+def kept(domain: Domain, key: str, content: object, work: Callable[[], object]) -> object:
+    """A value of JSON from the cache, or computed and kept, under a digest of what it depends on."""
+    label = hashlib.sha256(repr(content).encode()).hexdigest()[:12]
+    path = domain_folder(domain) / f"{key}-{label}.json"
+    if not path.exists():
+        value = work()
+        path.write_text(json.dumps(value))
+    return json.loads(path.read_text())
+
+
+def comparison(domain: Domain, systems: Sequence[System], embedder: str = "minilm", *, new: int = NEW) -> Comparison:
+    """All systems and other human text against the reference."""
+
+    def work() -> object:
+        return compared(human(domain, new=new), texts_of(domain, systems, new=new), embedder).to_json()
+
+    key = [system.name for system in systems], embedder, new
+    return Comparison.from_json(kept(domain, "comparison", key, work))
+
+
+def features(samples: Samples, embedder: str = "minilm") -> np.ndarray:
+    return embed_samples(samples, find_embedder(embedder, kind="text")).require_features()
+
+
+def statistics(domain: Domain, system: System | None) -> dict[str, float]:
+    """Text statistics of a system, or of the reference, over the tokens of the family."""
+
+    def work() -> object:
+        samples = human(domain) if system is None else generations(domain, system)
+        encode = model(domain, domain.sizes[0]).encode
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = text_statistics([encode(text) for text in samples.require_texts()])
+        return {
+            "Zipf": found.zipf_coefficient,
+            "repetition": found.repetition,
+            "distinct-4": found.distinct,
+            "self-BLEU": found.self_bleu,
+            "perplexity": generation_perplexity(domain, samples),
+        }
+
+    return kept(domain, "statistics", (system, NEW), work)
+
+
+def generation_perplexity(domain: Domain, samples: Samples, *, new: int = NEW) -> float:
+    """Of continuations under the largest model of the family, after their prompts, as the paper has it with GPT-2 large."""
+    judge, smallest = model(domain, domain.sizes[-1]), model(domain, domain.sizes[0])
+    from systems import prompts
+
+    before = {prompt.id: prompt.tokens for prompt in prompts(domain)}
+    ids = samples.ids[:SCORED]
+    texts = [smallest.encode(text)[:new] for text in samples.require_texts()[:SCORED]]
+    return float(perplexity(judge, texts, prefixes=[before[id_][:PROMPT] for id_ in ids]))
