@@ -7,7 +7,7 @@ differences of `mallow.compare`, 95 %, after Holm's correction). Nothing is deci
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -68,10 +68,17 @@ def monotone(values: Sequence[float], errors: Sequence[float] | None = None) -> 
     """Whether numbers rise: as `rising`, for a measure that is not a score; without errors by the signs, which is said."""
     noise = np.zeros(len(values)) if errors is None else np.asarray(errors)
     steps = [
-        verdict(b - a, float(np.hypot(e, f)))
-        for (a, b), (e, f) in zip(pairwise(values), pairwise(noise), strict=True)
+        verdict(b - a, float(np.hypot(e, f))) for (a, b), (e, f) in zip(pairwise(values), pairwise(noise), strict=True)
     ]
     return FAILS if FAILS in steps else verdict(values[-1] - values[0], float(np.hypot(noise[0], noise[-1])))
+
+
+def fold_error(
+    measure: Callable[[np.ndarray, np.ndarray], float], x: np.ndarray, y: np.ndarray, folds: int = 4
+) -> float:
+    """Standard error of a measure of two samples, from its spread over disjoint parts of both."""
+    parts = zip(np.array_split(x, folds), np.array_split(y, folds), strict=True)
+    return float(np.std([measure(*part) for part in parts], ddof=1) / np.sqrt(folds))
 
 
 def claims_table(claims: Iterable[Claim]) -> str:
@@ -92,7 +99,9 @@ def markdown(rows: Sequence[Sequence[str]]) -> str:
 
 def grid(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """A table of names and numbers; numbers have three significant digits or more."""
-    return markdown([list(head), ["---", *["---:"] * (len(head) - 1)], *([_cell(cell) for cell in row] for row in rows)])
+    return markdown(
+        [list(head), ["---", *["---:"] * (len(head) - 1)], *([_cell(cell) for cell in row] for row in rows)]
+    )
 
 
 def _cell(value: object) -> str:

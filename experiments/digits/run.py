@@ -63,7 +63,13 @@ def judge(embedder: str, rows: dict[str, dict[str, float]], compared: mallow.Com
     upto = [rows[label(psi)] for psi in PSI]
     falling = monotone([-row["precision"] for row in upto])
     text = f"a larger ψ gives less precision and more recall ({embedder})"
-    claims.append(Claim("fig:vision", text, {"measure": falling if falling == monotone([row["recall"] for row in upto]) else "in part"}))
+    claims.append(
+        Claim(
+            "fig:vision",
+            text,
+            {"measure": falling if falling == monotone([row["recall"] for row in upto]) else "in part"},
+        )
+    )
     return claims
 
 
@@ -78,13 +84,25 @@ def picture(results: dict[str, dict[str, dict[str, float]]], samples: dict[str, 
     axes = parts[0].subgridspec(1, 4).subplots()
     for embedder, rows in results.items():
         shown = [rows[label(psi)] for psi in PSI]
-        axes[0].errorbar(PSI, [row["MAUVE*"] for row in shown], [row["standard error"] for row in shown], marker="o", capsize=3, label=embedder)
+        axes[0].errorbar(
+            PSI,
+            [row["MAUVE*"] for row in shown],
+            [row["standard error"] for row in shown],
+            marker="o",
+            capsize=3,
+            label=embedder,
+        )
         axes[1].plot(PSI, [row["certified, at most"] for row in shown], "o-", label=embedder)
         axes[2].plot(PSI, [row["Fréchet"] / rows[label(1.0)]["Fréchet"] for row in shown], "s-", label=embedder)
         axes[3].plot(PSI, [row["precision"] for row in shown], "^-", label=f"precision, {embedder}")
         axes[3].plot(PSI, [row["recall"] for row in shown], "v--", label=f"recall, {embedder}")
     axes[2].set_yscale("log")
-    titles = ("MAUVE*; bars: one standard error", "certified: MAUVE at most", "Fréchet distance, relative to ψ = 1", "precision and recall")
+    titles = (
+        "MAUVE*; bars: one standard error",
+        "certified: MAUVE at most",
+        "Fréchet distance, relative to ψ = 1",
+        "precision and recall",
+    )
     for one, title in zip(axes, titles, strict=True):
         one.set_title(title, fontsize=9)
         one.set_xlabel("ψ")

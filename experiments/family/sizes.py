@@ -84,12 +84,23 @@ def judge(domain: Domain, systems: list[System], scores: Comparison, rows: dict)
     if {greedy, ancestral} <= set(off):
         said = HOLDS if off[greedy] < off[ancestral] else FAILS
         detail = f"{off[greedy]:.1f} and {off[ancestral]:.1f} from {true:.1f}"
-        claims.append(Claim(full, f"by perplexity greedy is nearer to human text than ancestral, {last}", {"measure": said}, detail))
+        claims.append(
+            Claim(
+                full, f"by perplexity greedy is nearer to human text than ancestral, {last}", {"measure": said}, detail
+            )
+        )
     adversary = f"{middle} adversarial"
     if adversary in off:
         said = HOLDS if off[adversary] < off[f"{middle} nucleus:0.95"] else FAILS
         detail = f"{off[adversary]:.1f} and {off[f'{middle} nucleus:0.95']:.1f} from {true:.1f}"
-        claims.append(Claim(full, "perplexity falls for the adversary: nearer to human text than nucleus 0.95", {"measure": said}, detail))
+        claims.append(
+            Claim(
+                full,
+                "perplexity falls for the adversary: nearer to human text than nucleus 0.95",
+                {"measure": said},
+                detail,
+            )
+        )
     return claims
 
 
@@ -104,7 +115,14 @@ def picture(domain: Domain, rows: dict[str, dict[str, float]], perplexities: dic
         sizes = [size for size in domain.sizes if f"{size} {decoder}" in rows]
         at = [perplexities[size]["parameters"] for size in sizes]
         own = [rows[f"{size} {decoder}"] for size in sizes]
-        axes[0].errorbar(at, [row["MAUVE*"] for row in own], [row["± (standard error)"] for row in own], marker=marker, capsize=3, label=decoder)
+        axes[0].errorbar(
+            at,
+            [row["MAUVE*"] for row in own],
+            [row["± (standard error)"] for row in own],
+            marker=marker,
+            capsize=3,
+            label=decoder,
+        )
         axes[1].plot(at, [row["certified, at most"] for row in own], marker=marker, label=decoder)
     axes[0].axhline(rows["human"]["MAUVE*"], color="k", linestyle=":", label="other human text")
     axes[0].set_ylabel("MAUVE*; bars: one standard error")
@@ -125,11 +143,27 @@ def run(domain: Domain) -> None:
     claims = judge(domain, systems, scores, rows)
     head = ["size", "parameters", "tokens", "perplexity per token", "perplexity per word"]
     page = f"The family on {domain.name}, embedder MiniLM: `python experiments/family/sizes.py {domain.name}`.\n\nHeld-out perplexities:\n\n"
-    page += grid(head, [[size, f"{one['parameters']:,}", f"{one['tokens']:,}", one["perplexity per token"], one["perplexity per word"]] for size, one in trained.items()])
+    page += grid(
+        head,
+        [
+            [
+                size,
+                f"{one['parameters']:,}",
+                f"{one['tokens']:,}",
+                one["perplexity per token"],
+                one["perplexity per word"],
+            ]
+            for size, one in trained.items()
+        ],
+    )
     columns = list(dict.fromkeys(key for row in rows.values() for key in row))
-    page += "\n" + grid(["system", *columns], [[name, *(row.get(key, "") for key in columns)] for name, row in rows.items()])
+    page += "\n" + grid(
+        ["system", *columns], [[name, *(row.get(key, "") for key in columns)] for name, row in rows.items()]
+    )
     page += "\n" + claims_table(claims)
-    write(__file__, f"sizes-{domain.name}", {"values": rows, "signature": str(scores.signature), "claims": claims}, page)
+    write(
+        __file__, f"sizes-{domain.name}", {"values": rows, "signature": str(scores.signature), "claims": claims}, page
+    )
     picture(domain, rows, trained)
 
 

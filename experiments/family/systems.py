@@ -102,9 +102,7 @@ def human_perplexity(domain: Domain, size: str) -> float:
     kept = model_folder(domain, RULES[size]) / "human-perplexity.json"
     if not kept.exists():
         rows = [tokens for _, tokens in _continuations(domain)[:100]]
-        value = perplexity(
-            model(domain, size), [row[PROMPT:] for row in rows], prefixes=[row[:PROMPT] for row in rows]
-        )
+        value = perplexity(model(domain, size), [row[PROMPT:] for row in rows], prefixes=[row[:PROMPT] for row in rows])
         kept.write_text(json.dumps(round(value, 2)))
     return json.loads(kept.read_text())
 
