@@ -76,6 +76,19 @@ def test_masses_see_what_is_missed_when_pooled_only():
     assert integral(pooled) == approx(integral(truth), abs=1e-9)
 
 
+def test_a_few_texts_that_dominate_are_reported():
+    four = (
+        [-700.0, -700.0],
+        [-600.0, -700.0],
+        [-700.0, -700.0],
+        [-700.0, -700.0],
+    )  # human text, likelier under the model
+    with pytest.warns(EstimateWarning, match=r"the mean likelihood ratio is .* Use pooled=True or shorter texts\."):
+        masses = direct(*four, pooled=False)
+    assert masses.caveats[0].kind == "isolated points"
+    assert integral(direct(*four)) <= 1
+
+
 def test_a_constant_of_both_log_probabilities_does_not_matter():
     four = enumerated(P, Q)
     base = direct_frontier(*four)

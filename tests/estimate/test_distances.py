@@ -12,8 +12,14 @@ from estimate_truths import HUMPS_2D, SHIFTED, SHIFTED_WIDER, assert_same, error
 from mallow import InputError, area, frontier, integral
 from mallow.estimate import KernelDensity, Neighbors, Reduce
 
-PLAIN = [Neighbors(reduce=None), KernelDensity(reduce=None)]
-VARIED = [*PLAIN, Neighbors(7, reduce=None), KernelDensity(0.7, reduce=None), Neighbors(), KernelDensity()]
+PLAIN = [Neighbors(reduce=None, pooled=False), KernelDensity(reduce=None, pooled=False)]  # as published
+VARIED = [
+    *PLAIN,
+    Neighbors(7, reduce=None, pooled=False),
+    KernelDensity(0.7, reduce=None, pooled=False),
+    Neighbors(pooled=False),
+    KernelDensity(pooled=False),
+]
 
 
 @pytest.mark.parametrize("estimator", PLAIN, ids=["neighbors", "kernels"])
@@ -92,13 +98,13 @@ def test_the_same_object_serves_all_repeats():
         prepared = estimator.prepare(*SHIFTED.draw(30, 30, np.random.default_rng(0)))
         assert estimator.masses(prepared, 1) is estimator.masses(prepared, np.random.default_rng(2))
         assert estimator.deterministic
-    assert repr(Neighbors(5)) == "Neighbors(neighbors=5, reduce=Reduce(dimension=10, normalise=True), pooled=False)"
-    assert repr(KernelDensity(reduce=None)) == "KernelDensity(bandwidth=None, reduce=None, pooled=False)"
+    assert repr(Neighbors(5)) == "Neighbors(neighbors=5, reduce=Reduce(dimension=10, normalise=True), pooled=True)"
+    assert repr(KernelDensity(reduce=None)) == "KernelDensity(bandwidth=None, reduce=None, pooled=True)"
     assert Neighbors.scale == KernelDensity.scale == 10
 
 
 @pytest.mark.parametrize(
-    "estimator", [Neighbors(neighbors=5, reduce=None, pooled=True), KernelDensity(reduce=None, pooled=True)]
+    "estimator", [Neighbors(neighbors=5, reduce=None), KernelDensity(reduce=None)], ids=["neighbors", "kernels"]
 )
 def test_pooled_masses_see_what_is_missed(estimator):
     rng = np.random.default_rng(0)

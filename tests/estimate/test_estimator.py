@@ -17,7 +17,7 @@ FEW = np.repeat([[0.0, 1.0], [1.0, 0.0]], 10, axis=0)
 DOUBTFUL = [
     (Quantize(bins=10), FEW, FEW, "few distinct points", {"distinct": 2, "bins": 10}),
     (Neighbors(25, reduce=None), X, Y, "many neighbours", {"neighbors": 25, "smaller_sample": 20}),
-    (KernelDensity(0.3, reduce=None), LONELY, NEAR_LONELY, "isolated points", None),
+    (KernelDensity(0.3, reduce=None, pooled=False), LONELY, NEAR_LONELY, "isolated points", None),
     (Classifier(folds=4), X, Y, "separable samples", {"accuracy": 1.0}),
 ]
 
@@ -39,7 +39,7 @@ def test_caveats_are_values_and_only_the_call_warns(estimator, x, y, kind, value
     assert estimator.masses(estimator.prepare(y, x), 0).caveats == masses.caveats
 
 
-@pytest.mark.parametrize("estimator", [Neighbors(25), KernelDensity(1e-9)], ids=["neighbors", "kernels"])
+@pytest.mark.parametrize("estimator", [Neighbors(25), KernelDensity(1e-9, pooled=False)], ids=["neighbors", "kernels"])
 def test_distances_are_a_door_too(estimator):
     points = np.concatenate([LONELY, NEAR_LONELY])
     distances = np.sqrt(((points[:, None] - points) ** 2).sum(axis=2))

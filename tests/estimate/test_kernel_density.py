@@ -29,8 +29,8 @@ def test_kernels_are_those_of_the_definition():
     of_p = np.arange(70) < 40
     expected = np.log(kernel[:, :40].sum(axis=1) / np.where(of_p, 39, 40))
     expected -= np.log(kernel[:, 40:].sum(axis=1) / np.where(of_p, 30, 29))
-    assert log_ratios(KernelDensity(h, reduce=None)(x, y)) == approx(expected, abs=1e-9)
-    big = KernelDensity(h * 1e200, reduce=None)(x * 1e200, y * 1e200)
+    assert log_ratios(KernelDensity(h, reduce=None, pooled=False)(x, y)) == approx(expected, abs=1e-9)
+    big = KernelDensity(h * 1e200, reduce=None, pooled=False)(x * 1e200, y * 1e200)
     assert log_ratios(big) == approx(expected, abs=1e-9)
 
 
@@ -43,7 +43,7 @@ def test_a_copy_in_the_other_sample_is_left_out_like_the_point_itself():
     x = np.random.default_rng(9).normal(size=(50, 2))
     y = np.concatenate([x[:25], np.random.default_rng(10).normal(size=(25, 2))])
     without = np.random.default_rng(9).normal(size=(50, 2))[1:]
-    at_copy = log_ratios(KernelDensity(0.8, reduce=None)(x, y))[50]
+    at_copy = log_ratios(KernelDensity(0.8, reduce=None, pooled=False)(x, y))[50]
     squared_x, squared_y = (((side - x[0]) ** 2).sum(axis=1) for side in (without, y[1:]))
     kernels = [np.exp(-squared / (2 * 0.8**2)).mean() for squared in (squared_x, squared_y)]
     assert at_copy == approx(np.log(kernels[0] / kernels[1]))
@@ -52,7 +52,7 @@ def test_a_copy_in_the_other_sample_is_left_out_like_the_point_itself():
 def test_a_narrow_kernel_knows_only_the_nearest():
     x, y = np.array([0.0, 1.0, 2.0]), np.array([0.1, 1.1, 2.1])
     with pytest.warns(EstimateWarning, match="mean likelihood ratio is inf"):
-        masses = KernelDensity(1e-200, reduce=None)(x, y)
+        masses = KernelDensity(1e-200, reduce=None, pooled=False)(x, y)
     assert not np.isnan(masses.p).any()
     assert not np.isnan(masses.q).any()
 
@@ -63,9 +63,9 @@ def test_isolated_points_are_reported():
     x[0] = [5.3, 5.0]
     with pytest.warns(
         EstimateWarning,
-        match=r"mean likelihood ratio is .* where it should be 1.*dominate the estimate.*wider `bandwidth` than 0.3",
+        match=r"mean likelihood ratio is .* where it should be 1.*dominate the estimate\. Use pooled=True, a wider `bandwidth` than 0\.3, ",
     ):
-        KernelDensity(0.3, reduce=None)(x, y)
+        KernelDensity(0.3, reduce=None, pooled=False)(x, y)
 
 
 @pytest.mark.parametrize(

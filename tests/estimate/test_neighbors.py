@@ -58,7 +58,7 @@ lattices = st.integers(1, 3).flatmap(
 def test_ties_and_duplicates_are_shared_whatever_the_order(pair, k, seed):
     x, y = (side.astype(float) for side in pair)
     k = min(k, len(x), len(y))
-    estimator = Neighbors(k, reduce=None)
+    estimator = Neighbors(k, reduce=None, pooled=False)
     masses = estimator(x, y)
     assert log_ratios(masses) == approx(by_definition(x, y, k), abs=1e-9)
     assert_same(estimator(y, x), masses.swap())
@@ -66,7 +66,7 @@ def test_ties_and_duplicates_are_shared_whatever_the_order(pair, k, seed):
     assert estimator(x[order], y).p[len(y) :] == approx(masses.p[len(y) :][order])
     assert estimator(x[order], y).q[len(y) :] == approx(masses.q[len(y) :][order])
     # A rotation leaves distances as they are, but for rounding.
-    assert_same(Neighbors(k, reduce=Reduce(variance=1.0, normalise=False))(x, y), masses, 1e-9)
+    assert_same(Neighbors(k, reduce=Reduce(variance=1.0, normalise=False), pooled=False)(x, y), masses, 1e-9)
 
 
 @settings(max_examples=25)
@@ -82,7 +82,7 @@ def test_neighbours_are_those_of_the_definition(k, points, unit):
         patch.setattr(_neighbors, "SPARE", 1)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", EstimateWarning)  # more neighbours than points of a sample
-            masses = Neighbors(k, reduce=None)(x * unit, y * unit)
+            masses = Neighbors(k, reduce=None, pooled=False)(x * unit, y * unit)
     assert log_ratios(masses) == approx(by_definition(x, y, k), abs=1e-9)
 
 
@@ -91,7 +91,7 @@ def test_the_fast_search_finds_what_sorting_finds(offset):
     x, y = HUMPS_2D.draw(200, 150, np.random.default_rng(2))
     x, y = x + offset, y + offset
     for k in (2, 5, 40):
-        assert log_ratios(Neighbors(k, reduce=None)(x, y)) == approx(by_definition(x, y, k), abs=1e-9)
+        assert log_ratios(Neighbors(k, reduce=None, pooled=False)(x, y)) == approx(by_definition(x, y, k), abs=1e-9)
 
 
 def test_ties_beyond_the_candidates_of_the_search_are_counted():
@@ -100,13 +100,13 @@ def test_ties_beyond_the_candidates_of_the_search_are_counted():
     x, y = points[:80], points[80:]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_neighbors, "SPARE", 1)  # 4 candidates for 4 points tied behind the point itself
-        masses = Neighbors(3, reduce=None)(x, y)
+        masses = Neighbors(3, reduce=None, pooled=False)(x, y)
     assert log_ratios(masses) == approx(by_definition(x, y, 3), abs=1e-9)
 
 
 def test_a_sample_of_few_points_repeated():
     x, y = np.repeat([[0.0], [1.0]], [30, 10], axis=0), np.repeat([[0.0], [1.0]], [10, 30], axis=0)
-    masses = Neighbors(5, reduce=None)(x, y)  # within its atoms, each neighbourhood is a fair sample
+    masses = Neighbors(5, reduce=None, pooled=False)(x, y)  # within its atoms, each neighbourhood is a fair sample
     assert np.unique(np.round(log_ratios(masses), 9)) == approx([-np.log(3), np.log(3)])
 
 

@@ -9,7 +9,7 @@ arguments and raises warnings; `masses` returns doubts as values, in `Masses.cav
     features  _features · _row_order · _orientation        accepted arrays, in an order that depends on their values alone
     reduce    _reduce · _pca · _spectrum                   joint principal components
     bins      _quantize · _codebook · _kmeans · _seeding · _nearest
-    ratios    _neighbors · _kernel_density · _distances · _classifier · _logistic · _gaussian · _direct
+    ratios    _neighbors · _kernel_density · _distances · _classifier · _logistic · _gaussian · _direct · _ratio_caveats
 """
 
 from mallow.estimate._calibrate import calibrate_scores

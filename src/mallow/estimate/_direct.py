@@ -19,12 +19,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from mallow._checks import first_place, real_array, same_shape
 from mallow.errors import Caveat, InputError, warn_about
+from mallow.estimate._ratio_caveats import range_caveats
 from mallow.theory import Array, Frontier, Grid, Masses, frontier
 
 if TYPE_CHECKING:  # the other estimators work without models that generate
@@ -133,27 +135,33 @@ def direct_frontier(
     return Frontier(lam, to_p, to_q, exact=template.exact)
 
 
-def direct(log_p_at_p: Any, log_q_at_p: Any, log_p_at_q: Any, log_q_at_q: Any, *, pooled: bool = False) -> Masses:
+def direct(log_p_at_p: Any, log_q_at_p: Any, log_p_at_q: Any, log_q_at_q: Any, *, pooled: bool = True) -> Masses:
     """Masses from the likelihood ratio P′/Q of texts, for every divergence and summary.
 
-    As with nearest neighbours and classifiers, and unlike the paper's formula (`direct_frontier`), the cost of P is averaged
-    over the generated texts (paper: eq:knn:fdiv-from-LR). Costs are then never negative, but what the model misses
-    altogether is not seen (see `Masses.from_log_ratio`, and `pooled` there), and where human text is likelier under Q than
-    under the surrogate, the cost of Q may be infinite. Models should not be ranked by it, see `direct_frontier`.
+    As with nearest neighbours and classifiers, and unlike the paper's formula (`direct_frontier`), costs are never negative.
+    Models should not be ranked by it, see `direct_frontier`.
 
     Parameters
     ----------
     log_p_at_p, log_q_at_p, log_p_at_q, log_q_at_q :
         As in `direct_frontier`.
     pooled : bool
-        As in `Masses.from_log_ratio`. True avoids outliers.
+        As in `Masses.from_log_ratio`. False: the cost of P is averaged over the generated texts (paper: eq:knn:fdiv-from-LR).
+        What the model misses altogether is then not seen, and where human text is likelier under Q than under the
+        surrogate, the cost of Q may be infinite; there is a caveat where a few texts dominate.
 
     Examples
     --------
     >>> direct([-700.0], [-700.0], [-900.0], [-900.0]).p
-    array([1., 1.])
+    array([0.5, 0.5])
     """
-    return Masses.from_log_ratio(*_log_ratios(log_p_at_p, log_q_at_p, log_p_at_q, log_q_at_q), pooled=pooled)
+    ratios = _log_ratios(log_p_at_p, log_q_at_p, log_p_at_q, log_q_at_q)
+    masses = Masses.from_log_ratio(*ratios, pooled=pooled)
+    if masses.p.ndim > 1:
+        return masses  # a batch: each row has doubts of its own
+    masses = replace(masses, caveats=range_caveats(masses, "Use pooled=True or shorter texts."))
+    warn_about(masses.caveats)
+    return masses
 
 
 def _totals(model: NextToken, texts: Sequence[Text], rules: Sequence[Rule], batch: int) -> Array:

@@ -14,6 +14,7 @@ from mallow.errors import Caveat, InputError, warn_about
 from mallow.estimate._distances import blocks, checked_distances, to_unit_range
 from mallow.estimate._estimator import estimate_masses
 from mallow.estimate._features import Features
+from mallow.estimate._ratio_caveats import range_caveats
 from mallow.estimate._reduce import Reduce, distinct_points
 from mallow.theory import Array, Masses
 
@@ -34,9 +35,10 @@ class Neighbors:
     everywhere. The estimate has no randomness, is exactly symmetric in the two samples, and does not depend on the order
     of their rows.
 
-    Known failure: D(P‖·) is averaged over the points of Q alone (paper: eq:divf:discretized:knn), where regions that the
-    model misses altogether cannot be seen. For disjoint samples it is f_λ(0) = 1 − λ instead of log(1/λ), and the frontier
-    integral is 2/3 instead of 1; the same holds for `KernelDensity` and `Classifier`.
+    Known failure of the published form, ``pooled=False``: D(P‖·) is averaged over the points of Q alone (paper:
+    eq:divf:discretized:knn), where regions that the model misses altogether cannot be seen. For disjoint samples it is
+    f_λ(0) = 1 − λ instead of log(1/λ), and the frontier integral is 2/3 instead of 1. The same holds for `KernelDensity` and
+    `Classifier`.
 
     Parameters
     ----------
@@ -49,8 +51,10 @@ class Neighbors:
         Reduction before the search. The paper finds that 5 or 10 axes work best and more than 50 do not work. None: no
         reduction.
     pooled : bool
-        False, as published: a cost of P is averaged over the points of Q alone, see the known failure. True: over all
-        points (`Masses.from_log_ratio`), which also sees what the model misses.
+        True: both costs are averaged over all points, each with masses proportional to (r, 1)/(n r + m)
+        (`Masses.from_log_ratio`). These are two distributions, so that every cost and summary stays in its range, and what
+        the model misses is seen. False, as published: a cost of P is averaged over the points of Q alone, see the known
+        failure.
 
     Examples
     --------
@@ -63,7 +67,7 @@ class Neighbors:
 
     neighbors: int | None = None
     reduce: Reduce | None = field(default_factory=lambda: Reduce(dimension=10))
-    pooled: bool = False
+    pooled: bool = True
 
     scale: ClassVar[float] = 10.0
     deterministic: ClassVar[bool] = True
@@ -129,7 +133,8 @@ class Neighbors:
         with np.errstate(divide="ignore"):  # no neighbour on one side: r = 0 or ∞
             log_ratio = np.log(near[0] / n) - np.log(near[1] / m)
         masses = Masses.from_log_ratio(log_ratio[:n], log_ratio[n:], pooled=self.pooled)
-        return replace(masses, caveats=_too_many_neighbors(self.neighbors_for(n, m), min(n, m)))
+        doubts = _too_many_neighbors(self.neighbors_for(n, m), min(n, m))
+        return replace(masses, caveats=doubts + range_caveats(masses, "Use pooled=True or more neighbours."))
 
 
 def _too_many_neighbors(neighbors: int, smaller: int) -> tuple[Caveat, ...]:
