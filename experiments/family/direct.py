@@ -62,21 +62,54 @@ def main() -> None:
     domain = DOMAINS["books"]
     systems = [each for each in written(domain) if each.decoder in ("ancestral", "nucleus:0.95")]
     scores = comparison(domain, written(domain))
-    values = {system.name: kept(domain, "direct", (system, TEXTS, LENGTHS), lambda system=system: coordinates(domain, system)) for system in systems}
+    values = {
+        system.name: kept(domain, "direct", (system, TEXTS, LENGTHS), lambda system=system: coordinates(domain, system))
+        for system in systems
+    }
     mauve = {name: scores.scores[name].mauve for name in values}
     claims = []
     for length in map(str, LENGTHS):
         rho = float(spearmanr([values[name][length]["area"] for name in values], list(mauve.values())).statistic)
-        claims.append(Claim("fig:estimation-direct", f"direct estimation agrees weakly with MAUVE* (paper: ρ = 0.430), {length} tokens", {"measure": HOLDS if not rho > 0.8 else FAILS}, f"ρ = {rho:.2f}"))
+        claims.append(
+            Claim(
+                "fig:estimation-direct",
+                f"direct estimation agrees weakly with MAUVE* (paper: ρ = 0.430), {length} tokens",
+                {"measure": HOLDS if not rho > 0.8 else FAILS},
+                f"ρ = {rho:.2f}",
+            )
+        )
         for size in domain.sizes:
             one, other = (values.get(f"{size} {name}") for name in ("ancestral", "nucleus:0.95"))
             if one and other:
                 said = HOLDS if one[length]["area"] > other[length]["area"] else FAILS
                 detail = f"{one[length]['area']:.2g} and {other[length]['area']:.2g}; {other[length]['zero']:.0%} of human texts are impossible under nucleus sampling"
-                claims.append(Claim("fig:estimation-direct", f"it rates ancestral above nucleus sampling, {size}, {length} tokens", {"by sign": said}, detail))
+                claims.append(
+                    Claim(
+                        "fig:estimation-direct",
+                        f"it rates ancestral above nucleus sampling, {size}, {length} tokens",
+                        {"by sign": said},
+                        detail,
+                    )
+                )
     page = f"The largest model, {domain.sizes[-1]}, stands for people; n = {TEXTS} texts per side, scale c = {SCALE:g}: `python experiments/family/direct.py`.\n\n"
-    head = ["system", "MAUVE*", *(f"direct, {length} tokens" for length in LENGTHS), *(f"human texts of probability 0, {length} tokens" for length in LENGTHS)]
-    page += grid(head, [[name, mauve[name], *(one[str(length)]["area"] for length in LENGTHS), *(one[str(length)]["zero"] for length in LENGTHS)] for name, one in values.items()])
+    head = [
+        "system",
+        "MAUVE*",
+        *(f"direct, {length} tokens" for length in LENGTHS),
+        *(f"human texts of probability 0, {length} tokens" for length in LENGTHS),
+    ]
+    page += grid(
+        head,
+        [
+            [
+                name,
+                mauve[name],
+                *(one[str(length)]["area"] for length in LENGTHS),
+                *(one[str(length)]["zero"] for length in LENGTHS),
+            ]
+            for name, one in values.items()
+        ],
+    )
     write(__file__, "direct", {"values": values, "mauve": mauve, "claims": claims}, page + "\n" + claims_table(claims))
     panels = []
     for length in map(str, LENGTHS):

@@ -25,7 +25,19 @@ from systems import generations, human
 from mallow.baselines import table
 
 HERE = Path(__file__).resolve().parent
-FDIV = ("MAUVE* KL", "FI KL", "Mid KL", "MAUVE* χ²", "Mid χ²", "Mid TV", "Mid Hellinger²", "Mid JS", "Mid Le Cam", "MAUVE* JS", "MAUVE* Le Cam")
+FDIV = (
+    "MAUVE* KL",
+    "FI KL",
+    "Mid KL",
+    "MAUVE* χ²",
+    "Mid χ²",
+    "Mid TV",
+    "Mid Hellinger²",
+    "Mid JS",
+    "Mid Le Cam",
+    "MAUVE* JS",
+    "MAUVE* Le Cam",
+)
 OT = ("transport", "Fréchet distance", "quantised transport", "entropic transport", "MAUVE_OT", "MAUVE_OT bary")
 
 
@@ -34,7 +46,9 @@ def main() -> None:
     domain = DOMAINS["books"]
     systems = [system for system in written(domain) if "beam" not in system.decoder]
     x = features(human(domain))
-    points = {"human": features(human(domain, other=True))} | {system.name: features(generations(domain, system)) for system in systems}
+    points = {"human": features(human(domain, other=True))} | {
+        system.name: features(generations(domain, system)) for system in systems
+    }
     found = table(x, points)
     scores = comparison(domain, written(domain))
     certified = {name: scores.scores[name].certified["mauve"].value for name in points}
@@ -55,23 +69,50 @@ def main() -> None:
     page += f"\nSpearman's ρ of the distances from the reference over {len(points)} systems, with MAUVE* of KL, and with the certified area:\n\n"
     page += grid(["measure", "with MAUVE*", "with held-out"], [[each, *agreement[each].values()] for each in names])
     claims = judge(domain.sizes, found.values, agreement, shown)
-    write(__file__, "divergences", {"values": found.values, "agreement": agreement, "claims": claims}, page + "\n" + claims_table(claims))
+    write(
+        __file__,
+        "divergences",
+        {"values": found.values, "agreement": agreement, "claims": claims},
+        page + "\n" + claims_table(claims),
+    )
     picture(domain.sizes, found.values, main_three)
 
 
 def judge(sizes: tuple[str, ...], values: dict, agreement: dict, shown: list[str]) -> list[Claim]:
     divergences = [each for each in FDIV if each in shown]
     least = min(agreement[each]["with MAUVE*"] for each in divergences)
-    claims = [Claim("table:fdiv", "all summaries of divergences agree with MAUVE* (ρ ≥ 0.99)", {"measure": HOLDS if least >= 0.99 else FAILS}, f"least ρ {least:.3f}")]
-    for each, printed in (("transport", 0.954), ("Fréchet distance", 0.997), ("quantised transport", 0.980), ("MAUVE_OT", 0.983), ("MAUVE_OT bary", 0.980)):
+    claims = [
+        Claim(
+            "table:fdiv",
+            "all summaries of divergences agree with MAUVE* (ρ ≥ 0.99)",
+            {"measure": HOLDS if least >= 0.99 else FAILS},
+            f"least ρ {least:.3f}",
+        )
+    ]
+    for each, printed in (
+        ("transport", 0.954),
+        ("Fréchet distance", 0.997),
+        ("quantised transport", 0.980),
+        ("MAUVE_OT", 0.983),
+        ("MAUVE_OT bary", 0.980),
+    ):
         rho = agreement[each]["with MAUVE*"]
         said = {"measure": HOLDS if rho >= 0.9 else FAILS}
-        claims.append(Claim("table:ot-corr", f"{each} agrees with MAUVE* (paper: ρ = {printed})", said, f"ρ = {rho:.3f}"))
+        claims.append(
+            Claim("table:ot-corr", f"{each} agrees with MAUVE* (paper: ρ = {printed})", said, f"ρ = {rho:.3f}")
+        )
     for decoder in ("ancestral", "nucleus:0.95"):
         for each, sign in (("transport", -1), ("quantised transport", -1), ("MAUVE_OT", 1), ("MAUVE_OT bary", 1)):
             own = [sign * values[f"{size} {decoder}"][each] for size in sizes if f"{size} {decoder}" in values]
             said = {"by sign": HOLDS if bool(np.all(np.diff(own) > 0)) else FAILS}
-            claims.append(Claim("fig:ot-v-mauve", f"{each} improves with every size, {decoder}", said, ", ".join(f"{sign * value:.3g}" for value in own)))
+            claims.append(
+                Claim(
+                    "fig:ot-v-mauve",
+                    f"{each} improves with every size, {decoder}",
+                    said,
+                    ", ".join(f"{sign * value:.3g}" for value in own),
+                )
+            )
     return claims
 
 

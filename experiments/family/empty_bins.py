@@ -51,26 +51,56 @@ def main() -> None:
     wanted.sort(key=lambda system: domain.sizes.index(system.size))
     values = {system.name: measured(x, features(generations(domain, system))) for system in wanted}
     values["other human text"] = measured(x, features(human(domain, other=True)))
-    rows = [[name, *(f"{np.mean(each):.3g} ± {np.std(each, ddof=1):.2g}" for each in one.values())] for name, one in values.items()]
+    rows = [
+        [name, *(f"{np.mean(each):.3g} ± {np.std(each, ddof=1):.2g}" for each in one.values())]
+        for name, one in values.items()
+    ]
     bare, smooth = ([np.mean(one[kind]) for one in values.values()] for kind in ("no smoothing", "K-T"))
     rho = float(spearmanr(bare, smooth).statistic)
     share = {name: float(np.mean(one["% empty"])) for name, one in values.items()}
     gap = float(spearmanr(list(share.values()), smooth).statistic)
-    claims = [Claim("tab:smoothing", "both induce the same ranking (ρ = 1)", {"measure": HOLDS if rho > 0.999 else FAILS}, f"ρ = {rho:.3f} over {len(values)} systems")]
-    claims.append(Claim("tab:smoothing", "the number of empty bins grows with the gap", {"measure": HOLDS if gap < -0.8 else FAILS}, f"ρ of MAUVE* and empty bins {gap:.2f}"))
+    claims = [
+        Claim(
+            "tab:smoothing",
+            "both induce the same ranking (ρ = 1)",
+            {"measure": HOLDS if rho > 0.999 else FAILS},
+            f"ρ = {rho:.3f} over {len(values)} systems",
+        )
+    ]
+    claims.append(
+        Claim(
+            "tab:smoothing",
+            "the number of empty bins grows with the gap",
+            {"measure": HOLDS if gap < -0.8 else FAILS},
+            f"ρ of MAUVE* and empty bins {gap:.2f}",
+        )
+    )
     for size in domain.sizes:
         names = f"{size} greedy", f"{size} nucleus:0.95"
         if set(names) <= set(values):
             a, b = (np.array(values[name]["% empty"]) for name in names)
             error = float(np.sqrt((a.var(ddof=1) + b.var(ddof=1)) / SEEDS))
             detail = f"{share[names[0]]:.1f} % and {share[names[1]]:.1f} %"
-            claims.append(Claim("tab:smoothing", f"greedy has more empty bins than nucleus sampling, {size}", {"measure": verdict(float(a.mean() - b.mean()), error)}, detail))
+            claims.append(
+                Claim(
+                    "tab:smoothing",
+                    f"greedy has more empty bins than nucleus sampling, {size}",
+                    {"measure": verdict(float(a.mean() - b.mean()), error)},
+                    detail,
+                )
+            )
     page = f"Smoothing and empty bins, stories, MiniLM, n = {len(x)} per side, {SEEDS} clusterings (mean ± standard deviation): `python experiments/family/empty_bins.py`.\n\n"
     page += grid(["system", *next(iter(values.values()))], rows) + "\n" + claims_table(claims)
     write(__file__, "empty_bins", {"values": values, "claims": claims}, page)
     ticks, at = list(values), range(len(values))
-    lines = {kind: (at, [np.mean(one[kind]) for one in values.values()], [np.std(one[kind]) for one in values.values()]) for kind in ("no smoothing", "K-T")}
-    panels = [Panel("MAUVE with and without smoothing", "", lines, ticks=ticks), Panel("empty bins, %", "", {"both sides": (at, list(share.values()))}, ticks=ticks)]
+    lines = {
+        kind: (at, [np.mean(one[kind]) for one in values.values()], [np.std(one[kind]) for one in values.values()])
+        for kind in ("no smoothing", "K-T")
+    }
+    panels = [
+        Panel("MAUVE with and without smoothing", "", lines, ticks=ticks),
+        Panel("empty bins, %", "", {"both sides": (at, list(share.values()))}, ticks=ticks),
+    ]
     draw(HERE / "empty_bins.png", panels, width=5)
 
 

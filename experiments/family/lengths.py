@@ -80,7 +80,9 @@ def measured(domain: Domain, system: System, length: int, scores: Comparison) ->
         }
 
     high = score.certified["mauve"].high
-    return {"MAUVE*": [score.mauve, error], "certified, at most": [high, 0.0]} | kept(domain, "lengths", (system, length), work)
+    return {"MAUVE*": [score.mauve, error], "certified, at most": [high, 0.0]} | kept(
+        domain, "lengths", (system, length), work
+    )
 
 
 def main() -> None:
@@ -102,9 +104,20 @@ def main() -> None:
             said = monotone([sign * value for value, _ in line], [error for _, error in line])
             kind = {"MAUVE*": "MAUVE*", "certified, at most": "held-out"}.get(name, "measure")
             detail = ", ".join(f"{value:.3g}" for value, _ in line)
-            claims.append(Claim(MAIN if "nucleus" in system.name else ALL, f"{name} gets worse with length, {system.name}", {kind: said}, detail))
+            claims.append(
+                Claim(
+                    MAIN if "nucleus" in system.name else ALL,
+                    f"{name} gets worse with length, {system.name}",
+                    {kind: said},
+                    detail,
+                )
+            )
     names = list(WORSE)
-    rows = [[f"{system}, {length} tokens", *(each[length][name][0] for name in names)] for system, each in values.items() for length in LENGTHS]
+    rows = [
+        [f"{system}, {length} tokens", *(each[length][name][0] for name in names)]
+        for system, each in values.items()
+        for length in LENGTHS
+    ]
     page = f"Stories, MiniLM, n = {scores.n if hasattr(scores, 'n') else len(human(domain))} per side: `python experiments/family/lengths.py`. "
     page += "The paper says of all measures but MAUVE that they fail to fall: *does not hold* agrees with it there. "
     page += "For perplexity, sparsemax score and the certified value no error is known, and every change counts.\n\n"
@@ -112,8 +125,17 @@ def main() -> None:
     write(__file__, "lengths", {"values": values, "human": floor, "claims": claims}, page)
     panels = []
     for name in names:
-        lines = {system: (LENGTHS, [each[length][name][0] for length in LENGTHS], [each[length][name][1] for length in LENGTHS]) for system, each in values.items()}
-        panels.append(Panel(f"{name} ({'higher' if WORSE[name] == 1 else 'lower'} is worse)", "tokens", lines, log=True))
+        lines = {
+            system: (
+                LENGTHS,
+                [each[length][name][0] for length in LENGTHS],
+                [each[length][name][1] for length in LENGTHS],
+            )
+            for system, each in values.items()
+        }
+        panels.append(
+            Panel(f"{name} ({'higher' if WORSE[name] == 1 else 'lower'} is worse)", "tokens", lines, log=True)
+        )
     draw(HERE / "lengths.png", panels, columns=3)
 
 

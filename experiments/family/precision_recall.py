@@ -42,7 +42,10 @@ def main() -> None:
         return values[name]
 
     both("human")
-    lines = {f"size, {decoder}": {size: f"{size} {decoder}" for size in domain.sizes} for decoder in ("ancestral", "nucleus:0.95")}
+    lines = {
+        f"size, {decoder}": {size: f"{size} {decoder}" for size in domain.sizes}
+        for decoder in ("ancestral", "nucleus:0.95")
+    }
     lines[f"p, {middle}"] = {**{f"{p:g}": f"{middle} nucleus:{p:g}" for p in P}, "1": f"{middle} ancestral"}
     lengths = json.loads((HERE / "lengths.json").read_text())["values"]
     claims, panels = [], []
@@ -51,22 +54,43 @@ def main() -> None:
         errors = [float(np.sqrt(value * (1 - value) / len(x))) for value in own]
         sign = 1 if expected == "rises" else -1
         text = f"{kind} {expected} with {title}"
-        claims.append(Claim(LABEL, text, {"measure": monotone([sign * value for value in own], errors)}, ", ".join(f"{value:.3f}" for value in own)))
+        claims.append(
+            Claim(
+                LABEL,
+                text,
+                {"measure": monotone([sign * value for value in own], errors)},
+                ", ".join(f"{value:.3f}" for value in own),
+            )
+        )
 
     for title, each in lines.items():
         names = {at: name for at, name in each.items() if name in have}
         own = {kind: [both(name)[kind] for name in names.values()] for kind in ("precision", "recall")}
         judge(title, "precision", own["precision"], "falls" if title.startswith("size") else "rises")
         judge(title, "recall", own["recall"], "rises" if title.startswith("size") else "falls")
-        shown = {kind: (range(len(names)), series, [np.sqrt(value * (1 - value) / len(x)) for value in series]) for kind, series in own.items()}
+        shown = {
+            kind: (range(len(names)), series, [np.sqrt(value * (1 - value) / len(x)) for value in series])
+            for kind, series in own.items()
+        }
         panels.append(Panel(title, "", shown, ticks=list(names)))
     for system, each in lengths.items():
         own = {kind: [one[kind][0] for one in each.values()] for kind in ("precision", "recall")}
         judge(f"the length, {system}", "precision", own["precision"], "rises")
-        panels.append(Panel(f"tokens, {system}", "", {kind: (range(len(each)), series) for kind, series in own.items()}, ticks=list(each)))
+        panels.append(
+            Panel(
+                f"tokens, {system}",
+                "",
+                {kind: (range(len(each)), series) for kind, series in own.items()},
+                ticks=list(each),
+            )
+        )
     page = f"Stories, MiniLM, n = {len(x)} per side, 5 neighbours: `python experiments/family/precision_recall.py`. The lines below are what the paper "
     page += "observes, and finds to be the opposite of what a measure of quality should show.\n\n"
-    page += grid(["system", "precision", "recall"], [[name, *pair.values()] for name, pair in values.items()]) + "\n" + claims_table(claims)
+    page += (
+        grid(["system", "precision", "recall"], [[name, *pair.values()] for name, pair in values.items()])
+        + "\n"
+        + claims_table(claims)
+    )
     write(__file__, "precision_recall", {"values": values, "claims": claims}, page)
     draw(HERE / "precision_recall.png", panels)
 

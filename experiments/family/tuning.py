@@ -44,12 +44,22 @@ def main() -> None:
         "nucleus": {**{p: f"{size} nucleus:{p:g}" for p in P}, 1.0: f"{size} ancestral"},
         "top-k": {**{k: f"{size} top-k:{k}" for k in K}, 2048: f"{size} ancestral"},
     }
-    curves = {kind: {at: name for at, name in sorted(each.items()) if name in scores.scores} for kind, each in curves.items()}
+    curves = {
+        kind: {at: name for at, name in sorted(each.items()) if name in scores.scores} for kind, each in curves.items()
+    }
     rows, panels = [], []
     for kind, each in curves.items():
         for at, name in each.items():
             score = scores.scores[name]
-            rows.append([f"{kind} {at:g}", score.mauve, errors[name], score.certified["mauve"].value, score.certified["mauve"].high])
+            rows.append(
+                [
+                    f"{kind} {at:g}",
+                    score.mauve,
+                    errors[name],
+                    score.certified["mauve"].value,
+                    score.certified["mauve"].high,
+                ]
+            )
         published = [scores.scores[name].mauve for name in each.values()]
         certified = [scores.scores[name].certified["mauve"].high for name in each.values()]
         lines = {
@@ -61,12 +71,24 @@ def main() -> None:
     nucleus, top = curves["nucleus"], curves["top-k"]
     inside = [name for k, name in top.items() if 100 <= k <= 1000]
     claims = [
-        Claim(LABEL, "nucleus sampling is best at p = 0.95", best(scores, [nucleus[0.95]], [name for p, name in nucleus.items() if p != 0.95])),
-        Claim(LABEL, "top-K sampling is best at 100 ≤ K ≤ 1000", best(scores, inside, [name for k, name in top.items() if name not in inside])),
+        Claim(
+            LABEL,
+            "nucleus sampling is best at p = 0.95",
+            best(scores, [nucleus[0.95]], [name for p, name in nucleus.items() if p != 0.95]),
+        ),
+        Claim(
+            LABEL,
+            "top-K sampling is best at 100 ≤ K ≤ 1000",
+            best(scores, inside, [name for k, name in top.items() if name not in inside]),
+        ),
     ]
     n = scores.scores[f"{size} ancestral"].n[1]
     page = f"Stories, {size}, MiniLM, n = {n}: `python experiments/family/tuning.py`. p = 1 and K = 2048 are ancestral sampling.\n\n"
-    page += grid(["decoder", "MAUVE*", "standard error", "certified", "certified, at most"], rows) + "\n" + claims_table(claims)
+    page += (
+        grid(["decoder", "MAUVE*", "standard error", "certified", "certified, at most"], rows)
+        + "\n"
+        + claims_table(claims)
+    )
     write(__file__, "tuning", {"rows": rows, "claims": claims}, page)
 
 
