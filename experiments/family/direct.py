@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from claims import FAILS, HOLDS, Claim, claims_table, grid, write
 from measured import comparison, kept, written
 from pictures import Panel, draw
-from settings import DOMAINS, Domain
+from settings import Domain, available
 from systems import System, human, model, prompts
 
 from mallow import area
@@ -59,7 +59,7 @@ def coordinates(domain: Domain, system: System) -> dict[str, dict[str, float]]:
 
 def main() -> None:
     warnings.simplefilter("ignore")
-    domain = DOMAINS["books"]
+    domain = available("books")
     systems = [each for each in written(domain) if each.decoder in ("ancestral", "nucleus:0.95")]
     scores = comparison(domain, written(domain))
     values = {

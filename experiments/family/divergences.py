@@ -17,9 +17,9 @@ from scipy.stats import spearmanr
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from claims import FAILS, HOLDS, Claim, claims_table, grid, write
-from measured import comparison, features, written
+from measured import EMBEDDER, comparison, features, written
 from pictures import Panel, draw
-from settings import DOMAINS
+from settings import available
 from systems import generations, human
 
 from mallow.baselines import table
@@ -43,11 +43,11 @@ OT = ("transport", "Fréchet distance", "quantised transport", "entropic transpo
 
 def main() -> None:
     warnings.simplefilter("ignore")
-    domain = DOMAINS["books"]
+    domain = available("books")
     systems = [system for system in written(domain) if "beam" not in system.decoder]
-    x = features(human(domain))
-    points = {"human": features(human(domain, other=True))} | {
-        system.name: features(generations(domain, system)) for system in systems
+    x = features(domain, human(domain))
+    points = {"human": features(domain, human(domain, other=True))} | {
+        system.name: features(domain, generations(domain, system)) for system in systems
     }
     found = table(x, points)
     scores = comparison(domain, written(domain))
@@ -64,7 +64,7 @@ def main() -> None:
     }
     main_three = [name for name in points if name.split(" ", 1)[-1] in ("ancestral", "nucleus:0.95", "human")]
     shown = [each for each in (*FDIV, *OT) if each in names]
-    page = f"Stories, MiniLM, n = {len(x)} per side: `python experiments/family/divergences.py`.\n\n"
+    page = f"Stories, {EMBEDDER}, n = {len(x)} per side: `python experiments/family/divergences.py`.\n\n"
     page += grid(["system", *shown], [[name, *(found.values[name][each] for each in shown)] for name in points])
     page += f"\nSpearman's ρ of the distances from the reference over {len(points)} systems, with MAUVE* of KL, and with the certified area:\n\n"
     page += grid(["measure", "with MAUVE*", "with held-out"], [[each, *agreement[each].values()] for each in names])

@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from claims import FAILS, HOLDS, NOISE, Claim, claims_table, grid, standard_errors, write
 from measured import kept, texts_of, written
 from pictures import Panel, draw
-from settings import DOMAINS, Domain, model_folder
+from settings import Domain, available, model_folder
 from systems import MIDDLE, RULES, System, compared, human
 
 from mallow import Measure, Neighbors, Samples
@@ -29,13 +29,15 @@ from mallow.embed import LanguageModel, NGramKernel, SubsequenceKernel, glove, m
 
 HERE = Path(__file__).resolve().parent
 DECODERS = ("ancestral", "nucleus:0.95", "greedy", "top-k:50", "adversarial")
-FEW = {"3-gram kernel": 200, "subsequence kernel": 100}
+FEW = {"MiniLM": 120, "3-gram kernel": 200, "subsequence kernel": 60}
 WORDS = 60  # of each text, for the subsequence kernel, whose cost grows with the square of the length
 
 
 def own(domain: str, size: str) -> LanguageModel:
     """A model of the family as an embedder: the last layer's vector of the last token, as published."""
-    return LanguageModel(str(model_folder(DOMAINS[domain], RULES[size])), pooling="last", dtype="float32", device="cpu")
+    return LanguageModel(
+        str(model_folder(available(domain), RULES[size])), pooling="last", dtype="float32", device="cpu"
+    )
 
 
 def embedders() -> dict[str, tuple[object, Measure | None]]:
@@ -61,7 +63,7 @@ def prepared(samples: Samples, name: str) -> Samples:
     if name not in FEW:
         return samples
     few = samples.first(FEW[name])
-    if name == "3-gram kernel":
+    if name != "subsequence kernel":
         return few
     return Samples(
         texts=tuple(" ".join(text.split()[:WORDS]) for text in few.require_texts()), ids=few.ids, source=few.source
@@ -94,7 +96,7 @@ def scores(domain: Domain, systems: list[System], name: str, embedder: object, m
 def main() -> None:
     warnings.simplefilter("ignore")
     results, page, claims, panels = {}, "", [], []
-    for domain in (DOMAINS["books"], DOMAINS["news"]):
+    for domain in (available("books"), available("news")):
         systems = [system for system in written(domain) if system.decoder in DECODERS]
         found = {}
         for name, (embedder, measure) in embedders().items():
@@ -120,7 +122,7 @@ def main() -> None:
             for name, one in found.items()
         }
         panels.append(Panel(f"{domain.name}: MAUVE by embedder", "", lines, ticks=names))
-    n = f"n = {len(human(DOMAINS['books']))}, string kernels {FEW['3-gram kernel']} and {FEW['subsequence kernel']} (first {WORDS} words)"
+    n = f"n = {len(human(available('books')))}, MiniLM {FEW['MiniLM']}, string kernels {FEW['3-gram kernel']} and {FEW['subsequence kernel']} (first {WORDS} words)"
     head = f"Embedders, {n} per side: `python experiments/family/embeddings.py`. String kernels: nearest neighbours, c = 10; others: MAUVE*.\n"
     write(__file__, "embeddings", {"results": results, "claims": claims}, head + page + "\n" + claims_table(claims))
     draw(HERE / "embeddings.png", panels, width=7, height=4.2)

@@ -17,9 +17,9 @@ from scipy.stats import spearmanr
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from claims import FAILS, HOLDS, Claim, claims_table, grid, verdict, write
-from measured import features, written
+from measured import EMBEDDER, features, written
 from pictures import Panel, draw
-from settings import DOMAINS
+from settings import available
 from systems import generations, human
 
 from mallow import Masses, Quantize, area, frontier, smoothing
@@ -45,12 +45,12 @@ def measured(x: np.ndarray, y: np.ndarray) -> dict[str, list[float]]:
 
 def main() -> None:
     warnings.simplefilter("ignore")
-    domain = DOMAINS["books"]
-    x = features(human(domain))
+    domain = available("books")
+    x = features(domain, human(domain))
     wanted = [system for system in written(domain) if system.decoder in ("greedy", "ancestral", "nucleus:0.95")]
     wanted.sort(key=lambda system: domain.sizes.index(system.size))
-    values = {system.name: measured(x, features(generations(domain, system))) for system in wanted}
-    values["other human text"] = measured(x, features(human(domain, other=True)))
+    values = {system.name: measured(x, features(domain, generations(domain, system))) for system in wanted}
+    values["other human text"] = measured(x, features(domain, human(domain, other=True)))
     rows = [
         [name, *(f"{np.mean(each):.3g} ± {np.std(each, ddof=1):.2g}" for each in one.values())]
         for name, one in values.items()
@@ -89,7 +89,7 @@ def main() -> None:
                     detail,
                 )
             )
-    page = f"Smoothing and empty bins, stories, MiniLM, n = {len(x)} per side, {SEEDS} clusterings (mean ± standard deviation): `python experiments/family/empty_bins.py`.\n\n"
+    page = f"Smoothing and empty bins, stories, {EMBEDDER}, n = {len(x)} per side, {SEEDS} clusterings (mean ± standard deviation): `python experiments/family/empty_bins.py`.\n\n"
     page += grid(["system", *next(iter(values.values()))], rows) + "\n" + claims_table(claims)
     write(__file__, "empty_bins", {"values": values, "claims": claims}, page)
     ticks, at = list(values), range(len(values))

@@ -2,7 +2,7 @@
 
     python experiments/family/estimators.py       minutes, after systems.py
 
-Stories, MiniLM. Each estimator is run with its default and with 2 to 100 principal components (vector quantisation also with 5 to 200 bins); the
+Stories. Each estimator is run with its default and with 2 to 100 principal components (vector quantisation also with 5 to 200 bins); the
 published forms of the ratio estimators (costs of P averaged over the points of Q alone) stand beside the default ones. Agreement is Spearman's ρ over
 all systems with the default, and with the certified area in place of the human judgements, which do not exist for these texts.
 Writes estimators.json, estimators.md and estimators.png beside this file.
@@ -19,9 +19,9 @@ from scipy.stats import spearmanr
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from claims import FAILS, HOLDS, Claim, claims_table, grid, write
-from measured import comparison, features, kept, written
+from measured import EMBEDDER, comparison, features, kept, written
 from pictures import Panel, draw
-from settings import DOMAINS
+from settings import available
 from systems import MIDDLE, System, generations, human
 
 from mallow import Classifier, Gaussian, KernelDensity, Measure, Neighbors, Quantize, Reduce, area, frontier
@@ -75,14 +75,14 @@ def trends(domain, values: dict[str, float]) -> dict[str, bool]:
 
 def main() -> None:
     warnings.simplefilter("ignore")
-    domain = DOMAINS["books"]
+    domain = available("books")
     systems = [system for system in written(domain) if "beam" not in system.decoder]
     scores = comparison(domain, written(domain))
     default = {name: scores.scores[name].mauve for name in ["human", *(system.name for system in systems)]}
     certified = {name: scores.scores[name].certified["mauve"].value for name in default}
-    x = features(human(domain))
-    points = {"human": features(human(domain, other=True))} | {
-        system.name: features(generations(domain, system)) for system in systems
+    x = features(domain, human(domain))
+    points = {"human": features(domain, human(domain, other=True))} | {
+        system.name: features(domain, generations(domain, system)) for system in systems
     }
     grids = {f"{name}, m = {m}": make(m) for name, make in FAMILIES.items() for m in DIMENSIONS}
     grids |= {f"quantisation, k = {k}": Quantize(bins=k) for k in BINS}
@@ -115,7 +115,7 @@ def main() -> None:
             ]
         )
     claims = judge(results)
-    page = f"Stories, MiniLM, n = {len(x)} per side, {len(points)} systems: `python experiments/family/estimators.py`. m: principal components; trends by sign.\n\n"
+    page = f"Stories, {EMBEDDER}, n = {len(x)} per side, {len(points)} systems: `python experiments/family/estimators.py`. m: principal components; trends by sign.\n\n"
     page += (
         grid(["estimator", "ρ with default", "ρ with held-out", *seen, "refused"], rows) + "\n" + claims_table(claims)
     )

@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from claims import FAILS, HOLDS, Claim, claims_table, grid, write
 from measured import comparison, kept, written
 from pictures import Panel, draw
-from settings import DOMAINS, Domain
+from settings import Domain, available
 from systems import human, model, prompts
 
 from mallow.baselines import language_modelling
@@ -39,7 +39,7 @@ def measured(domain: Domain, size: str, rules: tuple) -> dict[str, float]:
 
 def main() -> None:
     warnings.simplefilter("ignore")
-    domain = DOMAINS["books"]
+    domain = available("books")
     scores = comparison(domain, written(domain))
     sizes = [size for size in domain.sizes if any(system.size == size for system in written(domain))]
     values = {

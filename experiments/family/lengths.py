@@ -16,9 +16,9 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from claims import Claim, claims_table, fold_error, grid, monotone, standard_errors, write
-from measured import comparison, features, generation_perplexity, kept, written
+from measured import EMBEDDER, comparison, features, generation_perplexity, kept, written
 from pictures import Panel, draw
-from settings import DOMAINS, PROMPT, Domain
+from settings import PROMPT, Domain, available
 from systems import MIDDLE, System, generations, human, model, prompts
 
 from mallow import Comparison, Quantize, transport
@@ -66,7 +66,7 @@ def measured(domain: Domain, system: System, length: int, scores: Comparison) ->
 
     def work() -> object:
         reference, own = human(domain, new=length), generations(domain, system, new=length)
-        x, y = features(reference), features(own)
+        x, y = features(domain, reference), features(domain, own)
         gap = abs(generation_perplexity(domain, own, new=length) - generation_perplexity(domain, reference, new=length))
         both = precision_recall(x, y)
         plain = {name: getattr(both, name) for name in ("precision", "recall")}
@@ -87,7 +87,7 @@ def measured(domain: Domain, system: System, length: int, scores: Comparison) ->
 
 def main() -> None:
     warnings.simplefilter("ignore")
-    domain = DOMAINS["books"]
+    domain = available("books")
     systems = chosen(domain)
     values: dict[str, dict[int, dict]] = {system.name: {} for system in systems}
     floor = {}
@@ -118,7 +118,7 @@ def main() -> None:
         for system, each in values.items()
         for length in LENGTHS
     ]
-    page = f"Stories, MiniLM, n = {scores.n if hasattr(scores, 'n') else len(human(domain))} per side: `python experiments/family/lengths.py`. "
+    page = f"Stories, {EMBEDDER}, n = {scores.n if hasattr(scores, 'n') else len(human(domain))} per side: `python experiments/family/lengths.py`. "
     page += "The paper says of all measures but MAUVE that they fail to fall: *does not hold* agrees with it there. "
     page += "For perplexity, sparsemax score and the certified value no error is known, and every change counts.\n\n"
     page += grid(["system", *names], rows) + "\n" + claims_table(claims)

@@ -2,7 +2,7 @@
 
     python experiments/family/precision_recall.py       a minute, after systems.py and lengths.py
 
-Stories, MiniLM, k = 5 neighbours as in the paper. Writes precision_recall.json, .md and .png beside this file.
+Stories, k = 5 neighbours as in the paper. Writes precision_recall.json, .md and .png beside this file.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from claims import Claim, claims_table, grid, monotone, write
-from measured import features, written
+from measured import EMBEDDER, features, written
 from pictures import Panel, draw
-from settings import DOMAINS
+from settings import available
 from systems import MIDDLE, P, generations, human
 
 from mallow.baselines import precision_recall
@@ -29,14 +29,14 @@ LABEL = "fig:kynka-pr-nlp"
 
 def main() -> None:
     warnings.simplefilter("ignore")
-    domain = DOMAINS["books"]
-    x, middle = features(human(domain)), MIDDLE["books"]
+    domain = available("books")
+    x, middle = features(domain, human(domain)), MIDDLE["books"]
     have = {system.name: system for system in written(domain)}
     values: dict[str, dict[str, float]] = {}
 
     def both(name: str) -> dict[str, float]:
         if name not in values:
-            y = features(human(domain, other=True) if name == "human" else generations(domain, have[name]))
+            y = features(domain, human(domain, other=True) if name == "human" else generations(domain, have[name]))
             found = precision_recall(x, y, neighbors=5)
             values[name] = {"precision": found.precision, "recall": found.recall}
         return values[name]
@@ -84,7 +84,7 @@ def main() -> None:
                 ticks=list(each),
             )
         )
-    page = f"Stories, MiniLM, n = {len(x)} per side, 5 neighbours: `python experiments/family/precision_recall.py`. The lines below are what the paper "
+    page = f"Stories, {EMBEDDER}, n = {len(x)} per side, 5 neighbours: `python experiments/family/precision_recall.py`. The lines below are what the paper "
     page += "observes, and finds to be the opposite of what a measure of quality should show.\n\n"
     page += (
         grid(["system", "precision", "recall"], [[name, *pair.values()] for name, pair in values.items()])

@@ -6,7 +6,7 @@ import gzip
 import hashlib
 import json
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -90,3 +90,11 @@ def domain_folder(domain: Domain) -> Path:
 
 def model_folder(domain: Domain, size: Size) -> Path:
     return domain_folder(domain) / f"{size.name}-{digest(asdict(size), domain.tokens, BATCH)}"
+
+
+def available(name: str) -> Domain:
+    """The domain with the sizes that are trained: an experiment runs on these."""
+    domain = DOMAINS[name]
+    sizes = (size for size in SIZES if size.name in domain.sizes)
+    trained = (size.name for size in sizes if (model_folder(domain, size) / "model.safetensors").exists())
+    return replace(domain, sizes=tuple(trained))

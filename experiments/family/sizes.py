@@ -16,8 +16,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import json
 
 from claims import FAILS, HOLDS, Claim, above, claims_table, grid, rising, standard_errors, write
-from measured import comparison, features, statistics, written
-from settings import DOMAINS, Domain
+from measured import EMBEDDER, comparison, features, statistics, written
+from settings import DOMAINS, Domain, available
 from systems import MIDDLE, System, generations, human
 
 from mallow import Comparison
@@ -29,7 +29,7 @@ HERE = Path(__file__).resolve().parent
 def table(domain: Domain, systems: list[System], scores: Comparison) -> dict[str, dict[str, float]]:
     errors = standard_errors(scores)
     reference = human(domain)
-    x = features(reference)
+    x = features(domain, reference)
     rows = {"reference": dict(statistics(domain, None))}
     for name in ["human", *(system.name for system in systems)]:
         score = scores.scores[name]
@@ -37,7 +37,7 @@ def table(domain: Domain, systems: list[System], scores: Comparison) -> dict[str
         rows[name] = dict(statistics(domain, system)) if system else {}
         samples = generations(domain, system) if system else human(domain, other=True)
         rows[name] |= {
-            "discriminator": discriminator_accuracy(x, features(samples), rng=0),
+            "discriminator": discriminator_accuracy(x, features(domain, samples), rng=0),
             "MAUVE*": score.mauve,
             "± (standard error)": errors[name],
             "certified, at most": score.certified["mauve"].high,
@@ -142,7 +142,7 @@ def run(domain: Domain) -> None:
     trained = json.loads((HERE / f"training-{domain.name}.json").read_text())
     claims = judge(domain, systems, scores, rows)
     head = ["size", "parameters", "tokens", "perplexity per token", "perplexity per word"]
-    page = f"The family on {domain.name}, embedder MiniLM: `python experiments/family/sizes.py {domain.name}`.\n\nHeld-out perplexities:\n\n"
+    page = f"The family on {domain.name}, embedder: {EMBEDDER}: `python experiments/family/sizes.py {domain.name}`.\n\nHeld-out perplexities:\n\n"
     page += grid(
         head,
         [
@@ -170,7 +170,7 @@ def run(domain: Domain) -> None:
 def main() -> None:
     warnings.simplefilter("ignore")
     for name in sys.argv[1:] or DOMAINS:
-        run(DOMAINS[name])
+        run(available(name))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """The systems of the family: a size and a decoder, its texts, and their features.
 
-    python experiments/family/systems.py [books | news]      writes all texts; minutes per system, continues where it stopped
+    python experiments/family/systems.py [books | news] [0/2]     writes all texts (or every second); continues where it stopped
 
 Each system continues the first 35 tokens of the same held-out texts by exactly 256 tokens; the reference are the human continuations of these
 prompts, and "human" are continuations of other texts by people, what a perfect model would give. Texts are kept in the user's cache folder.
@@ -16,7 +16,7 @@ import warnings
 from dataclasses import dataclass
 
 import numpy as np
-from settings import DOMAINS, NEW, PROMPT, SIZES, Domain, domain_folder, human_texts, model_folder
+from settings import DOMAINS, NEW, PROMPT, SIZES, Domain, available, human_texts, model_folder
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
@@ -27,8 +27,8 @@ from mallow.embed import embed_samples
 from mallow.generate import CausalModel, GenerationPlan, Prompt, generate_file
 
 COUNT = 400  # texts per system
-FEW = 200  # of beam search, which is slow
-MIDDLE = {"books": "1.1M", "news": "1.1M"}  # the size that is decoded in all ways
+FEW = 100  # of beam search, which is slow
+MIDDLE = {"books": "0.3M", "news": "0.3M"}  # the size that is decoded in all ways
 EVERY_SIZE = ("ancestral", "nucleus:0.95", "greedy")
 P = (0.5, 0.7, 0.8, 0.9, 0.95, 0.99)
 K = (5, 50, 200, 1000)
@@ -152,11 +152,11 @@ def main() -> None:
 
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
-    for name in sys.argv[1:] or DOMAINS:
-        domain = DOMAINS[name]
-        for system in systems_of(domain):
-            if not (model_folder(domain, RULES[system.size]) / "model.safetensors").exists():
-                continue
+    share = [word for word in sys.argv[1:] if "/" in word]
+    part, parts = map(int, (share or ["0/1"])[0].split("/"))
+    for name in [word for word in sys.argv[1:] if word in DOMAINS] or DOMAINS:
+        domain = available(name)
+        for system in systems_of(domain)[part::parts]:
             texts = generations(domain, system).require_texts()
             print(name, system.name, len(texts), repr(texts[0][:70]), flush=True)
 

@@ -17,7 +17,19 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from settings import BATCH, CONTEXT, DOMAINS, SIZES, VOCABULARY, Domain, Size, domain_folder, human_texts, model_folder
+from settings import (
+    BATCH,
+    CONTEXT,
+    DOMAINS,
+    SIZES,
+    VOCABULARY,
+    Domain,
+    Size,
+    available,
+    domain_folder,
+    human_texts,
+    model_folder,
+)
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
@@ -140,15 +152,20 @@ def main() -> None:
         chosen = [size for size in sizes if size.name in wanted] or sizes
         for size in chosen:
             train(domain, size)
-        if all((model_folder(domain, size) / "model.safetensors").exists() for size in sizes):
-            facts = {
-                size.name: {
-                    **perplexities(domain, size),
-                    **json.loads((model_folder(domain, size) / "training.json").read_text()),
-                }
-                for size in sizes
-            }
-            (HERE / f"training-{domain.name}.json").write_text(json.dumps(facts, indent=1) + "\n")
+            write_facts(domain)
+
+
+def write_facts(domain: Domain) -> None:
+    """What is known of the sizes that are trained."""
+    sizes = [size for size in SIZES if size.name in available(domain.name).sizes]
+    facts = {
+        size.name: {
+            **perplexities(domain, size),
+            **json.loads((model_folder(domain, size) / "training.json").read_text()),
+        }
+        for size in sizes
+    }
+    (HERE / f"training-{domain.name}.json").write_text(json.dumps(facts, indent=1) + "\n")
 
 
 if __name__ == "__main__":

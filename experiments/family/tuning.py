@@ -13,9 +13,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from claims import FAILS, HOLDS, NOISE, Claim, above, claims_table, grid, standard_errors, write
-from measured import comparison, written
+from measured import EMBEDDER, comparison, written
 from pictures import Panel, draw
-from settings import DOMAINS
+from settings import available
 from systems import MIDDLE, K, P
 
 from mallow import Comparison
@@ -36,7 +36,7 @@ def best(scores: Comparison, wanted: list[str], others: list[str]) -> dict[str, 
 
 def main() -> None:
     warnings.simplefilter("ignore")
-    domain = DOMAINS["books"]
+    domain = available("books")
     size = MIDDLE["books"]
     scores = comparison(domain, written(domain))
     errors = standard_errors(scores)
@@ -83,7 +83,7 @@ def main() -> None:
         ),
     ]
     n = scores.scores[f"{size} ancestral"].n[1]
-    page = f"Stories, {size}, MiniLM, n = {n}: `python experiments/family/tuning.py`. p = 1 and K = 2048 are ancestral sampling.\n\n"
+    page = f"Stories, {size}, {EMBEDDER}, n = {n}: `python experiments/family/tuning.py`. p = 1 and K = 2048 are ancestral sampling.\n\n"
     page += (
         grid(["decoder", "MAUVE*", "standard error", "certified", "certified, at most"], rows)
         + "\n"
