@@ -9,15 +9,22 @@ from pytest import approx
 
 from mallow import Frontier, InputError, area
 from mallow.theory import _transport_frontiers, _transport_plans
-from mallow.transport import barycentric_frontier, linear_frontier, point_masses, quantized_cost, transport_cost
+from mallow.transport import (
+    barycentric_frontier,
+    free_barycentric_frontier,
+    linear_frontier,
+    point_masses,
+    quantized_cost,
+    transport_cost,
+)
 from point_clouds import clouds, gaussian_points, quantized_points
 
 pytest.importorskip("ot", reason="needs the extra 'transport'")
 
-both = pytest.mark.parametrize("build", [linear_frontier, barycentric_frontier])
+every = pytest.mark.parametrize("build", [linear_frontier, barycentric_frontier, free_barycentric_frontier])
 
 
-@both
+@every
 @pytest.mark.parametrize("d", [1, 2, 8])
 def test_frontiers_are_monotone_and_their_ends_are_known(build, d):
     masses = quantized_points(d)
@@ -25,18 +32,21 @@ def test_frontiers_are_monotone_and_their_ends_are_known(build, d):
     assert (curve.lam[0], curve.lam[-1]) == (0.0, 1.0)
     assert (curve.p_to_mix[0], curve.q_to_mix[0]) == approx((whole, 0.0))
     assert (curve.p_to_mix[-1], curve.q_to_mix[-1]) == approx((0.0, whole))
-    assert (np.diff(curve.p_to_mix) < 0).all()
-    assert (np.diff(curve.q_to_mix) > 0).all()
+    assert (np.diff(curve.lam) >= 0).all()
+    assert (np.diff(curve.p_to_mix) <= 0).all()
+    assert (np.diff(curve.q_to_mix) >= 0).all()
 
 
-@both
+@every
 @given(pair=clouds(most=4, widths=(1, 2)))
 @settings(max_examples=20)
 def test_the_area_is_symmetric_and_one_only_if_equal(build, pair):
     x, y = (points / 100 for points in pair)
     value = float(area(build(point_masses(x, y)), scale=5))
     assert 0.0 <= value <= 1.0
-    assert value == approx(float(area(build(point_masses(y, x)), scale=5)), abs=1e-9)
+    # Where several barycentres are equally good, the simplex may find another one: within the tolerance of the curve.
+    rounding = 1e-4 if build is barycentric_frontier else 1e-9
+    assert value == approx(float(area(build(point_masses(y, x)), scale=5)), abs=rounding)
     assert (value > 1 - 1e-12) == (transport_cost(x, y) < 1e-6)
     assert area(build(point_masses(x, x)), scale=5) == 1.0
 
@@ -87,21 +97,21 @@ def test_a_finer_tolerance_changes_the_curve_by_less_than_the_coarse_one():
     assert (coarse.p_to_mix >= fine.p_to_mix - 1e-12).all()  # chords lie above a convex curve
 
 
-def test_the_barycentre_of_two_point_masses():
+def test_the_free_barycentre_of_two_point_masses():
     x, y = np.array([[1.0, 2.0]]), np.array([[4.0, 6.0]])
-    curve = barycentric_frontier(point_masses(x, y))
+    curve = free_barycentric_frontier(point_masses(x, y))
     for place in (0, 256, 512, 1000):
         middle = curve.lam[place] * x + (1 - curve.lam[place]) * y
         assert curve.p_to_mix[place] == approx(((x - middle) ** 2).sum())
         assert curve.q_to_mix[place] == approx(((y - middle) ** 2).sum())
 
 
-def test_barycentres_cost_what_the_frontier_says_and_no_point_set_does_better():
+def test_free_barycentres_cost_what_the_frontier_says_and_no_point_set_does_better():
     from scipy.optimize import linear_sum_assignment
     from scipy.spatial.distance import cdist
 
     x, y, rng = gaussian_points(12, 3), gaussian_points(12, 3, shift=0.5, seed=1), np.random.default_rng(2)
-    curve = barycentric_frontier(point_masses(x, y))
+    curve = free_barycentric_frontier(point_masses(x, y))
     partner = y[linear_sum_assignment(cdist(x, y, "sqeuclidean"))[1]]
     for place in (200, 512, 900):
         lam = curve.lam[place]
@@ -125,7 +135,7 @@ def test_the_areas_printed_in_the_paper_are_those_of_its_quantised_costs():
 
 
 def test_frontiers_do_not_share_their_arrays():
-    first, second = (barycentric_frontier(point_masses([[0.0]], [[1.0]])) for _ in range(2))
+    first, second = (free_barycentric_frontier(point_masses([[0.0]], [[1.0]])) for _ in range(2))
     assert isinstance(first, Frontier)
     assert not np.shares_memory(first.lam, second.lam)
 

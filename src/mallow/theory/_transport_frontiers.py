@@ -1,4 +1,4 @@
-"""Optimal transport frontiers: by linear and by barycentric interpolation."""
+"""Optimal transport frontiers by linear interpolation."""
 
 from __future__ import annotations
 
@@ -6,20 +6,15 @@ import numpy as np
 
 from mallow._checks import open_unit
 from mallow.engine import bar, single_threaded_blas
-from mallow.errors import Caveat, warn_about
+from mallow.errors import warn_about
 from mallow.theory._arrays import Array
 from mallow.theory._frontier import Frontier
 from mallow.theory._masses import Masses
-from mallow.theory._transport_costs import solve_quantized
+from mallow.theory._transport_barycentres import worst_caveat
 from mallow.theory._transport_inputs import checked_atoms
 from mallow.theory._transport_plans import exact_cost
 
-__all__ = [
-    "barycentric_frontier",
-    "compute_barycentric_frontier",
-    "compute_linear_frontier",
-    "linear_frontier",
-]
+__all__ = ["compute_linear_frontier", "linear_frontier"]
 
 _DEPTH = 10  # chosen: the linear frontier is halved at most this often; its λ are multiples of 2**-_DEPTH
 _LAM = np.arange(2**_DEPTH + 1) / 2**_DEPTH
@@ -32,7 +27,7 @@ def linear_frontier(masses: Masses, *, tolerance: float = 1e-3) -> Frontier:
     are at most ((1−λ)W, λW): leave λP in place and move the rest. In many dimensions this bound is attained,
     and the area is e^{−cW}(1 + cW). In few dimensions, a chain of short moves is cheaper than one long move.
 
-    The paper proposes an entropy to make this fast. It is not needed: a cost is convex and piecewise linear in λ
+    The paper proposes an entropy to make this fast (`entropic_linear_frontier`). It is not needed: a cost is convex and piecewise linear in λ
     (the value of a linear programme), so that an interval of λ is halved until its middle lies on the line between
     its ends. 500 bins need one mixture in many dimensions and about forty in two: 0.1 and 3 s.
 
@@ -85,46 +80,7 @@ def compute_linear_frontier(masses: Masses, *, tolerance: float = 1e-3) -> Front
             else:
                 closed += high - low
             show(round(1000 * closed), f"{len(costs) - 2} mixtures")
-    return Frontier(_LAM.copy(), _polyline(costs, 0), _polyline(costs, 1), caveats=_worst(doubts))
-
-
-def barycentric_frontier(masses: Masses) -> Frontier:
-    """The optimal transport frontier with barycentric interpolation: costs of P and of Q to their barycentres.
-
-    The barycentre of weight λ is the R that minimises λ·cost(P, R) + (1−λ)·cost(Q, R) (paper:
-    eq:bary-frontier-def). R may put its mass anywhere. It is then P moved the fraction 1−λ of its way to Q, and
-    the costs are ((1−λ)²W, λ²W) with the cost W between P and Q: one transport problem yields the whole curve.
-
-    Its area, MAUVE_OT^bary, is therefore a function of W, and orders models as W does. The areas that the paper
-    prints (table:ot-full) are other numbers: no single scale c leads from its quantised costs to them (4.1 for the
-    largest, 7.6 for the smallest; erratum 14 of docs/paper.md).
-
-    Parameters
-    ----------
-    masses : Masses
-        From `mallow.Quantize`, as in the paper, or from `point_masses`.
-
-    Returns
-    -------
-    Frontier
-        At 1,025 values of λ from 0 to 1, both included, as `mallow.area` takes it.
-
-    Examples
-    --------
-    >>> from mallow.transport import point_masses
-    >>> curve = barycentric_frontier(point_masses([[0.0]], [[2.0]]))
-    >>> curve.lam[[0, 512, 1024]], curve.p_to_mix[[0, 512, 1024]]  # half-way, both are at distance 1
-    (array([0. , 0.5, 1. ]), array([4., 1., 0.]))
-    """
-    curve = compute_barycentric_frontier(masses)
-    warn_about(curve.caveats)
-    return curve
-
-
-def compute_barycentric_frontier(masses: Masses) -> Frontier:
-    """`barycentric_frontier` without warnings; its caveats are in `Frontier.caveats`."""
-    whole = solve_quantized(masses)
-    return Frontier(_LAM.copy(), (1.0 - _LAM) ** 2 * whole.value, _LAM**2 * whole.value, caveats=whole.caveats)
+    return Frontier(_LAM.copy(), _polyline(costs, 0), _polyline(costs, 1), caveats=worst_caveat(doubts))
 
 
 def _polyline(costs: dict[float, Array], side: int) -> Array:
@@ -132,8 +88,3 @@ def _polyline(costs: dict[float, Array], side: int) -> Array:
     computed = sorted(costs)
     values: Array = np.interp(_LAM, computed, [costs[lam][side] for lam in computed])
     return values
-
-
-def _worst(caveats: tuple[Caveat, ...]) -> tuple[Caveat, ...]:
-    """The caveat with the largest gap: one frontier solves many transport problems."""
-    return (max(caveats, key=lambda caveat: caveat.values["gap"]),) if caveats else ()

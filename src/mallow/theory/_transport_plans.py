@@ -13,7 +13,7 @@ from mallow.errors import Caveat
 from mallow.theory._arrays import Array
 from mallow.theory._transport_inputs import drop_empty
 
-__all__ = ["exact_cost", "squared_distances"]
+__all__ = ["exact_cost", "optimal_plan", "squared_distances"]
 
 _PIVOTS = 100_000  # chosen: of the network simplex between two updates of the bar, a few seconds for 5,000 points
 _OUT_OF_PIVOTS = 3  # POT's result code
@@ -36,6 +36,13 @@ def exact_cost(
         mass = plan[i, j]
     # Distances are taken again for the few pairs of the plan: those in `cost` are rounded in units of the largest.
     return float(mass @ ((x[i] - y[j]) ** 2).sum(axis=1)), caveats
+
+
+def optimal_plan(cost: Array, p: Array, q: Array) -> tuple[Any, Any, Array, tuple[Caveat, ...]]:
+    """The plan of least cost as pairs (i, j) with their mass, and a caveat if it is not proven; `cost` is overwritten."""
+    plan, caveats = _simplex_plan(cost, p, q, show_bar=False)
+    i, j = plan.nonzero()
+    return i, j, plan[i, j], caveats
 
 
 def squared_distances(x: Array, y: Array) -> Array:

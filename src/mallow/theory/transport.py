@@ -8,19 +8,27 @@ is the squared Wasserstein-2 distance (paper: "Variants based on Optimal Transpo
     gaussian_cost(…)              two Gaussians: the Fréchet distance
     entropic_cost(x, y)           plug-in, with a plan that an entropy keeps spread out
     linear_frontier(masses)       costs of P and of Q to their mixtures
-    barycentric_frontier(masses)  costs of P and of Q to their barycentres
+    barycentric_frontier(masses)  costs of P and of Q to their barycentres on the same bins, as in the paper
+    free_barycentric_frontier     … to barycentres anywhere in space
+    entropic_linear_frontier, entropic_barycentric_frontier     the same with entropic plans (Sinkhorn)
 
 These raise an `EstimateWarning` if a plan may not be the best. Code that passes such doubts on with its own result uses
 the forms without warnings:
 
     solve_transport, solve_quantized, solve_entropic        return a TransportResult(value, caveats)
-    compute_linear_frontier, compute_barycentric_frontier   return a Frontier with `caveats`
+    compute_linear_frontier, compute_barycentric_frontier, …   return a Frontier with `caveats`
 
 MAUVE_OT and MAUVE_OT^bary are the areas of the two frontiers, ``mallow.area(curve, scale=5)``. The paper does not
 say which scale c it uses. Its table (table:ot-full) shows it for the linear frontier: all eight printed areas are
 e^{−5W}(1 + 5W) to within 0.004, where W is the quantised cost printed beside them.
 """
 
+from mallow.theory._transport_barycentres import (
+    barycentric_frontier,
+    compute_barycentric_frontier,
+    compute_free_barycentric_frontier,
+    free_barycentric_frontier,
+)
 from mallow.theory._transport_costs import (
     TransportResult,
     entropic_cost,
@@ -32,19 +40,26 @@ from mallow.theory._transport_costs import (
     solve_transport,
     transport_cost,
 )
-from mallow.theory._transport_frontiers import (
-    barycentric_frontier,
-    compute_barycentric_frontier,
-    compute_linear_frontier,
-    linear_frontier,
+from mallow.theory._transport_entropic import (
+    compute_entropic_barycentric_frontier,
+    compute_entropic_linear_frontier,
+    entropic_barycentric_frontier,
+    entropic_linear_frontier,
 )
+from mallow.theory._transport_frontiers import compute_linear_frontier, linear_frontier
 
 __all__ = [
     "TransportResult",
     "barycentric_frontier",
     "compute_barycentric_frontier",
+    "compute_entropic_barycentric_frontier",
+    "compute_entropic_linear_frontier",
+    "compute_free_barycentric_frontier",
     "compute_linear_frontier",
+    "entropic_barycentric_frontier",
     "entropic_cost",
+    "entropic_linear_frontier",
+    "free_barycentric_frontier",
     "gaussian_cost",
     "linear_frontier",
     "point_masses",
