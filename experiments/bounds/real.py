@@ -15,18 +15,19 @@ from pathlib import Path
 
 import numpy as np
 
-HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent / "embedders"), str(HERE.parent / "digits"), str(HERE.parent)]
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "embedders"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "digits"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "bounds"))
+import run
 from claims import FAILS, HOLDS, Claim, claims_table, grid, write
 from data import LeNet, gan, real
 from webtext import by_prompt
 
-sys.path.insert(0, str(HERE))
-import run
-
 from mallow.embed import glove
 from mallow.estimate import Quantize
 
+HERE = Path(__file__).resolve().parent
 SIZES = [30, 100, 300, 1_000, 3_000, 10_000]
 MANY = [4, 16, 64, 256, 1_024]
 

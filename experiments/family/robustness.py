@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import spearmanr
 
-HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent / "embedders"), str(HERE.parent)]
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "embedders"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from claims import FAILS, HOLDS, Claim, claims_table, grid, verdict, write
 from pictures import Panel, draw
 from webtext import DECODERS, by_prompt
@@ -24,6 +24,7 @@ from webtext import DECODERS, by_prompt
 from mallow import Quantize, Reduce, area, frontier
 from mallow.embed import glove
 
+HERE = Path(__file__).resolve().parent
 SEEDS = 5
 BINS = (5, 10, 20, 50, 100, 200, 500)
 SIZES = (50, 100, 200, 400, 700, 950)
