@@ -17,6 +17,7 @@ from mallow.embed import AnyEmbedder, LanguageModel, embed_samples, find_embedde
 
 EMBEDDER = "the family's own 0.3M model, mean of its last layer"
 SCORED = 60  # texts whose perplexity is measured
+COUNTED = 150  # texts for statistics such as self-BLEU, which depend on the amount of text: the same for all
 
 
 def written(domain: Domain) -> list[System]:
@@ -70,7 +71,7 @@ def statistics(domain: Domain, system: System | None) -> dict[str, float]:
         encode = model(domain, domain.sizes[0]).encode
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            found = text_statistics([encode(text) for text in samples.require_texts()])
+            found = text_statistics([encode(text) for text in samples.require_texts()[:COUNTED]])
         return {
             "Zipf": found.zipf_coefficient,
             "repetition": found.repetition,

@@ -16,7 +16,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import json
 
 from claims import FAILS, HOLDS, Claim, above, claims_table, grid, rising, standard_errors, write
-from measured import EMBEDDER, comparison, features, statistics, written
+from measured import COUNTED, EMBEDDER, SCORED, comparison, features, statistics, written
+from pictures import Panel, draw
 from settings import DOMAINS, Domain, available
 from systems import MIDDLE, System, generations, human
 
@@ -104,35 +105,20 @@ def judge(domain: Domain, systems: list[System], scores: Comparison, rows: dict)
     return claims
 
 
-def picture(domain: Domain, rows: dict[str, dict[str, float]], perplexities: dict[str, dict[str, float]]) -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
-    for decoder, marker in (("greedy", "v"), ("ancestral", "s"), ("nucleus:0.9", "^"), ("nucleus:0.95", "o")):
+def picture(domain: Domain, rows: dict[str, dict[str, float]], trained: dict[str, dict[str, float]]) -> None:
+    published, certified = {}, {}
+    for decoder in ("greedy", "ancestral", "nucleus:0.95"):
         sizes = [size for size in domain.sizes if f"{size} {decoder}" in rows]
-        at = [perplexities[size]["parameters"] for size in sizes]
+        at = [trained[size]["parameters"] for size in sizes]
         own = [rows[f"{size} {decoder}"] for size in sizes]
-        axes[0].errorbar(
-            at,
-            [row["MAUVE*"] for row in own],
-            [row["± (standard error)"] for row in own],
-            marker=marker,
-            capsize=3,
-            label=decoder,
-        )
-        axes[1].plot(at, [row["certified, at most"] for row in own], marker=marker, label=decoder)
-    axes[0].axhline(rows["human"]["MAUVE*"], color="k", linestyle=":", label="other human text")
-    axes[0].set_ylabel("MAUVE*; bars: one standard error")
-    axes[1].set_ylabel("certified: MAUVE at most")
-    for one in axes:
-        one.set_xscale("log")
-        one.set_xlabel("parameters")
-        one.grid(alpha=0.3)
-        one.legend(fontsize=8)
-    figure.savefig(HERE / f"sizes-{domain.name}.png", dpi=80)
+        published[decoder] = at, [row["MAUVE*"] for row in own], [row["± (standard error)"] for row in own]
+        certified[decoder] = at, [row["certified, at most"] for row in own]
+    level = {"other human text": rows["human"]["MAUVE*"]}
+    panels = [
+        Panel(f"{domain.name}: MAUVE*; bars: one standard error", "parameters", published, log=True, level=level),
+        Panel(f"{domain.name}: certified, MAUVE at most", "parameters", certified, log=True),
+    ]
+    draw(HERE / f"sizes-{domain.name}.png", panels)
 
 
 def run(domain: Domain) -> None:
@@ -142,7 +128,8 @@ def run(domain: Domain) -> None:
     trained = json.loads((HERE / f"training-{domain.name}.json").read_text())
     claims = judge(domain, systems, scores, rows)
     head = ["size", "parameters", "tokens", "perplexity per token", "perplexity per word"]
-    page = f"The family on {domain.name}, embedder: {EMBEDDER}: `python experiments/family/sizes.py {domain.name}`.\n\nHeld-out perplexities:\n\n"
+    page = f"The family on {domain.name}, embedder: {EMBEDDER}: `python experiments/family/sizes.py {domain.name}`.\n\n"
+    page += f"Text statistics are of the first {COUNTED} texts, perplexity of the first {SCORED} under the largest model. Held-out perplexities:\n\n"
     page += grid(
         head,
         [
