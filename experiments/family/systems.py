@@ -14,6 +14,7 @@ import os
 import sys
 import warnings
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from settings import DOMAINS, NEW, PROMPT, SIZES, Domain, available, human_texts, model_folder
@@ -97,9 +98,17 @@ def human(domain: Domain, *, new: int = NEW, other: bool = False, count: int = C
     return Samples(texts=texts, ids=tuple(id_ for id_, _ in rows), source="human")
 
 
+def texts_folder(domain: Domain, size: str) -> Path:
+    """Beside the weights, not among them: the digest of a model is that of its folder."""
+    own = model_folder(domain, RULES[size])
+    folder = own.with_name(f"{own.name}-texts")
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
 def human_perplexity(domain: Domain, size: str) -> float:
     """What the adversary aims at; kept beside the weights."""
-    kept = model_folder(domain, RULES[size]) / "human-perplexity.json"
+    kept = texts_folder(domain, size) / "human-perplexity.json"
     if not kept.exists():
         rows = [tokens for _, tokens in _continuations(domain)[:100]]
         value = perplexity(model(domain, size), [row[PROMPT:] for row in rows], prefixes=[row[:PROMPT] for row in rows])
@@ -112,7 +121,7 @@ def generations(domain: Domain, system: System, *, new: int = NEW) -> Samples:
     name = system.decoder
     if name == "adversarial":
         name = f"adversarial:{human_perplexity(domain, system.size)}"
-    folder = model_folder(domain, RULES[system.size])
+    folder = texts_folder(domain, system.size)
     path = folder / f"{name.replace(':', '-')}-{COUNT}.jsonl"
     count, batch = (FEW, 100) if "beam" in name else (COUNT, 200)
     plan = GenerationPlan(max_new=NEW, min_new=NEW)
@@ -128,7 +137,7 @@ def generations(domain: Domain, system: System, *, new: int = NEW) -> Samples:
 
 def is_written(domain: Domain, system: System) -> bool:
     """Whether its texts exist, so that an experiment need not generate."""
-    folder = model_folder(domain, RULES[system.size])
+    folder = texts_folder(domain, system.size)
     wild = "-*" if system.decoder == "adversarial" else ""
     found = list(folder.glob(f"{system.decoder.replace(':', '-')}{wild}-{COUNT}.jsonl"))
     count = FEW if "beam" in system.decoder else COUNT
