@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import torch
+
+from mallow.embed import default_cache
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 
@@ -54,6 +57,20 @@ def efficientnet(images) -> np.ndarray:
             pixels = torch.nn.functional.interpolate(pixels / 127.5 - 1, size=(112, 112), mode="bilinear")
             rows.append(network.extract_features(pixels).mean(dim=(2, 3)).numpy())
     return np.concatenate(rows)
+
+
+def kept(name: str, embed: Callable[..., np.ndarray], images) -> np.ndarray:
+    """Features from the user's cache folder, or computed and kept: the slow networks can then continue after an interruption."""
+    cache = default_cache()
+    content = b"".join(np.ascontiguousarray(image).tobytes() for image in images)
+    label = hashlib.sha256(name.encode() + content).hexdigest()[:16]
+    if cache is None:
+        return embed(images)
+    path = cache.folder / "digits" / f"{label}.npy"
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        np.save(path, embed(images))
+    return np.load(path)
 
 
 def pixels(images) -> np.ndarray:

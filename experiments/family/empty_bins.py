@@ -59,13 +59,16 @@ def main() -> None:
     rho = float(spearmanr(bare, smooth).statistic)
     share = {name: float(np.mean(one["% empty"])) for name, one in values.items()}
     gap = float(spearmanr(list(share.values()), smooth).statistic)
+    means, errors = (
+        np.array([[kind(one[each]) for each in ("no smoothing", "K-T")] for one in values.values()])
+        for kind in (np.mean, lambda all_: np.std(all_, ddof=1) / np.sqrt(SEEDS))
+    )
+    gaps = means[:, None] - means  # (systems, systems, 2)
+    sure = np.abs(gaps) > 1.96 * np.sqrt(errors[:, None] ** 2 + errors**2) + 1e-9
+    turned = int((sure.all(axis=2) & (gaps.prod(axis=2) < 0)).sum()) // 2
+    detail = f"{turned} pairs are clearly reversed; ρ = {rho:.3f} over {len(values)} systems, of which those of greedy decoding tie without smoothing"
     claims = [
-        Claim(
-            "tab:smoothing",
-            "both induce the same ranking (ρ = 1)",
-            {"measure": HOLDS if rho > 0.999 else FAILS},
-            f"ρ = {rho:.3f} over {len(values)} systems",
-        )
+        Claim("tab:smoothing", "both induce the same ranking", {"measure": FAILS if turned else HOLDS}, detail),
     ]
     claims.append(
         Claim(
