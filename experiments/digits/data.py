@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -71,6 +72,18 @@ def kept(name: str, embed: Callable[..., np.ndarray], images) -> np.ndarray:
         path.parent.mkdir(parents=True, exist_ok=True)
         np.save(path, embed(images))
     return np.load(path)
+
+
+def kept_result(name: str, work: Callable[[], object]) -> object:
+    """A result of JSON from the user's cache folder, or computed and kept; the name says what it depends on."""
+    cache = default_cache()
+    if cache is None:
+        return work()
+    path = cache.folder / "digits" / f"{hashlib.sha256(name.encode()).hexdigest()[:16]}.json"
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(work()))
+    return json.loads(path.read_text())
 
 
 def pixels(images) -> np.ndarray:

@@ -20,7 +20,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from claims import Claim, above, claims_table, fold_error, grid, rising, standard_errors, verdict, write
-from data import LeNet, efficientnet, gan, kept, pixels, real, vae
+from data import LeNet, efficientnet, gan, kept, kept_result, pixels, real, vae
 
 import mallow
 from mallow.baselines import frechet_distance, precision_recall
@@ -189,6 +189,17 @@ def judge(embedder: str, rows: dict[str, dict[str, float]], compared: mallow.Com
     return claims
 
 
+def photographed(network, rng: np.random.Generator) -> object:
+    """Damaged patches of photographs, and what should be seen."""
+    crops = {name: kept("Inception-v3", network, some) for name, some in patches(rng).items()}
+    rows, compared = measured(crops.pop("reference"), crops)
+    claims = []
+    for worse in ("JPEG, quality 10", "blurred", "one photograph only"):
+        text = f"other patches of the photographs are nearer than: {worse} (Inception-v3, n = {PATCHES})"
+        claims.append(vars(Claim("sec:expt:vision", text, above(compared, "other patches", worse))))
+    return [rows, claims]
+
+
 def main() -> None:
     warnings.simplefilter("ignore")
     rng = np.random.default_rng(0)
@@ -205,17 +216,18 @@ def main() -> None:
     rows, claims = {}, []
     for name, embed in embedders.items():
         n = COUNTS[name]
-        rows[name], compared = measured(
-            kept(name, embed, digits[:n]), {each: kept(name, embed, some[:n]) for each, some in images.items()}
-        )
-        claims += judge(name, rows[name], compared)
-        print(name, file=sys.stderr)
-    crops = {name: kept("Inception-v3", network, some) for name, some in patches(rng).items()}
+
+        def work(name=name, embed=embed, n=n) -> object:
+            points = {each: kept(name, embed, some[:n]) for each, some in images.items()}
+            own, compared = measured(kept(name, embed, digits[:n]), points)
+            return [own, [vars(claim) for claim in judge(name, own, compared)]]
+
+        rows[name], judged = kept_result(f"models, {name}, {n}", work)
+        claims += [Claim(**one) for one in judged]
+        print(name, file=sys.stderr, flush=True)
     label = f"photographs, Inception-v3, {PATCHES} patches"
-    rows[label], compared = measured(crops.pop("reference"), crops)
-    for worse in ("JPEG, quality 10", "blurred", "one photograph only"):
-        text = f"other patches of the photographs are nearer than: {worse} (Inception-v3, n = {PATCHES})"
-        claims.append(Claim("sec:expt:vision", text, above(compared, "other patches", worse)))
+    rows[label], judged = kept_result(label, lambda: photographed(network, rng))
+    claims += [Claim(**one) for one in judged]
     page = "Models of digits and damaged photographs: `python experiments/digits/models.py`.\n\n"
     for name, each in rows.items():
         page += (

@@ -29,7 +29,7 @@ from mallow.embed import LanguageModel, NGramKernel, SubsequenceKernel, glove, m
 
 HERE = Path(__file__).resolve().parent
 DECODERS = ("ancestral", "nucleus:0.95", "greedy", "top-k:50", "adversarial")
-FEW = {"MiniLM": 120, "3-gram kernel": 200, "subsequence kernel": 60}
+FEW = {"MiniLM": 80, "3-gram kernel": 200, "subsequence kernel": 60}
 WORDS = 60  # of each text, for the subsequence kernel, whose cost grows with the square of the length
 
 
@@ -100,6 +100,8 @@ def main() -> None:
         systems = [system for system in written(domain) if system.decoder in DECODERS]
         found = {}
         for name, (embedder, measure) in embedders().items():
+            if name == "MiniLM" and domain.name == "news":  # slow
+                continue
             found[name] = scores(domain, systems, name, embedder, measure)
             print(domain.name, name, file=sys.stderr)
         results[domain.name] = found

@@ -2,7 +2,7 @@
 
     python experiments/family/estimators.py       minutes, after systems.py
 
-Stories. Each estimator is run with its default and with 2 to 100 principal components (vector quantisation also with 5 to 200 bins); the
+Stories. Each estimator is run with its default and with 2 to 50 principal components (vector quantisation also with 5 to 100 bins); the
 published forms of the ratio estimators (costs of P averaged over the points of Q alone) stand beside the default ones. Agreement is Spearman's ρ over
 all systems with the default, and with the certified area in place of the human judgements, which do not exist for these texts.
 Writes estimators.json, estimators.md and estimators.png beside this file.
@@ -28,14 +28,14 @@ from mallow import Classifier, Gaussian, KernelDensity, Measure, Neighbors, Quan
 from mallow.errors import InputError
 
 HERE = Path(__file__).resolve().parent
-DIMENSIONS = (2, 5, 10, 20, 50, 100)
-BINS = (5, 10, 20, 50, 100, 200)
+DIMENSIONS = (2, 5, 10, 20, 50)  # the features have 64
+BINS = (5, 10, 20, 50, 100)
 FAMILIES = {
     "k-NN": lambda m: Neighbors(reduce=Reduce(dimension=m)),
     "k-NN, published": lambda m: Neighbors(reduce=Reduce(dimension=m), pooled=False),
     "kernel density": lambda m: KernelDensity(reduce=Reduce(dimension=m)),
     "kernel density, published": lambda m: KernelDensity(reduce=Reduce(dimension=m), pooled=False),
-    "Gaussian": lambda m: Gaussian(reduce=Reduce(dimension=m), samples=4000),
+    "Gaussian": lambda m: Gaussian(reduce=Reduce(dimension=m), samples=2000),
     "classifier": lambda m: Classifier(reduce=Reduce(dimension=m)),
     "quantisation, PCA": lambda m: Quantize(reduce=Reduce(dimension=m)),
 }
@@ -145,13 +145,13 @@ def judge(results: dict) -> list[Claim]:
             )
         )
     at = dict(zip(DIMENSIONS, [one["with default"] for one in families["Gaussian"]], strict=True))
-    said = {"measure": HOLDS if at[100] < at[10] - 0.1 else FAILS}
+    said = {"measure": HOLDS if at[50] < at[10] - 0.1 else FAILS}
     claims.append(
         Claim(
             "fig:estimation",
-            "the Gaussian approximation drops steeply at m = 100",
+            "the Gaussian approximation drops steeply with many components (the paper: 100; here 50 of 64)",
             said,
-            f"ρ = {at[10]:.3f} at m = 10, {at[100]:.3f} at m = 100",
+            f"ρ = {at[10]:.3f} at m = 10, {at[50]:.3f} at m = 50",
         )
     )
     spread = [results[f"quantisation, k = {k}"]["with default"] for k in BINS]
