@@ -127,8 +127,3 @@ def real(rng: np.random.Generator) -> np.ndarray:
     """The 10,000 test digits of MNIST, in random order: the file is sorted by who wrote them."""
     content = gzip.decompress((DATA / "mnist" / "t10k-images-idx3-ubyte.gz").read_bytes())
     return rng.permutation(np.frombuffer(content, np.uint8, offset=16).reshape(-1, 28, 28))
-
-
-def psi_sample(map_noise, synthesise, noise: np.ndarray, psi: float, mean: np.ndarray) -> np.ndarray:
-    """The two-stage generator with its middle moved towards the mean (paper: sec:expt:vision, g_ψ)."""
-    return synthesise(mean + psi * (map_noise(noise) - mean))

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from mallow._checks import whole
 from mallow.errors import Caveat, InputError, warn_about
+from mallow.estimate._cells import Cells, Quantiser
 from mallow.estimate._codebook import Codebook, label_rows
 from mallow.estimate._estimator import estimate_masses
 from mallow.estimate._features import Features, checked_features, same_width
@@ -72,6 +73,10 @@ class Quantize:
     codebook : None, "shared" or Codebook
         None: a partition for each pair of samples. "shared": in `compare`, one partition of the reference and all systems
         together. A `Codebook` fitted earlier: no clustering at all.
+    method : Quantiser or None
+        How points are divided into bins. None: k-means. `mallow.estimate` has others to compare with: `RandomCentres`,
+        `Product`, `Residual`, `Lattice` and the oracle `LevelSets`. They have no codebook, and their bins are those that
+        points fall into, at most `bins`.
     """
 
     bins: int | Literal["auto"] = "auto"
@@ -80,6 +85,7 @@ class Quantize:
     restarts: int = 1
     max_iter: int = 40
     codebook: Codebook | Literal["shared"] | None = None
+    method: Quantiser | None = None
 
     scale: ClassVar[float] = 5.0
 
@@ -92,6 +98,10 @@ class Quantize:
             raise InputError(f"`smoothing` must be a function, as in mallow.theory.smoothing; got {self.smoothing!r}.")
         if not (self.codebook is None or self.codebook == "shared" or isinstance(self.codebook, Codebook)):
             raise InputError(f"`codebook` must be None, 'shared' or a Codebook; got {self.codebook!r}.")
+        if self.method is not None and not hasattr(self.method, "fit"):
+            raise InputError(f"`method` must be None or a quantiser such as Product(); got {self.method!r}.")
+        if self.method is not None and self.codebook is not None:
+            raise InputError("`codebook` needs the centres of k-means: pass method=None, or no codebook.")
 
     def __repr__(self) -> str:
         name = getattr(self.smoothing, "__name__", repr(self.smoothing))
@@ -102,6 +112,8 @@ class Quantize:
             parts.append(f"max_iter={self.max_iter}")
         if self.codebook is not None:
             parts.append(f"codebook={self.codebook}")
+        if self.method is not None:
+            parts.append(f"method={self.method}")
         return f"Quantize({', '.join(parts)})"
 
     def __call__(self, x: Any, y: Any, *, rng: int | np.random.Generator | None = 0) -> Masses:
@@ -122,7 +134,7 @@ class Quantize:
         n = prepared.n
         if isinstance(self.codebook, Codebook):
             return self.count(Partition(prepared.group[:n], prepared.group[n:], self.codebook.centres))
-        clustering, caveats = self._cluster(prepared, np.random.default_rng(rng))
+        clustering, caveats = self._cells(prepared, np.random.default_rng(rng))
         labels = clustering.labels[prepared.group]
         return replace(self.count(Partition(labels[:n], labels[n:], clustering.centres)), caveats=caveats)
 
@@ -166,8 +178,8 @@ class Quantize:
         used = np.flatnonzero(times)
         bins = max(2, round(self.bins_for(n, prepared.m) * float(inside.mean())))
         part = replace(prepared, points=prepared.points[used], times=times[used])
-        clustering, _ = replace(self, bins=bins, codebook=None)._cluster(part, np.random.default_rng(rng))
-        labels = nearest_centres(prepared.points, clustering.centres, clustering.grid)
+        clustering, _ = replace(self, bins=bins, codebook=None)._cells(part, np.random.default_rng(rng))
+        labels = clustering.assign(prepared.points)
         labels[used] = clustering.labels
         rows = labels[group]
         first, second = (
@@ -188,6 +200,8 @@ class Quantize:
 
     def fit(self, x: Any, *others: Any, rng: int | np.random.Generator | None = 0) -> Codebook:
         """A codebook of one or more samples, for use with other samples later."""
+        if self.method is not None:
+            raise InputError(f"A codebook needs the centres of k-means; `method` is {self.method!r}. Pass method=None.")
         first = checked_features("x", x)
         rest = [checked_features("others", other) for other in others] or [first]
         for sample in rest:
@@ -207,6 +221,16 @@ class Quantize:
                 f"`bins` must be at most n + m = {n + m} points; got {self.bins}. Pass bins='auto' or more samples."
             )
         return self.bins
+
+    def _cells(self, prepared: Prepared, rng: np.random.Generator) -> tuple[Cells, tuple[Caveat, ...]]:
+        """The bins of the distinct points, by k-means or by another method."""
+        if self.method is None:
+            clustering, caveats = self._cluster(prepared, rng)
+            centres, grid = clustering.centres, clustering.grid
+            return Cells(clustering.labels, centres, lambda points: nearest_centres(points, centres, grid)), caveats
+        bins, distinct = self.bins_for(prepared.n, prepared.m), len(prepared.points)
+        cells = self.method.fit(prepared.points, prepared.times, min(bins, distinct), rng)
+        return cells, _too_few_points(distinct, bins)
 
     def _cluster(self, prepared: Prepared, rng: np.random.Generator) -> tuple[Clustering, tuple[Caveat, ...]]:
         """The best of the runs of k-means, with as many bins as there are distinct points at most."""

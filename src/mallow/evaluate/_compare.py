@@ -18,7 +18,7 @@ from mallow.evaluate._caveats import rename_system, system_size_caveats, unique_
 from mallow.evaluate._comparison import Comparison, Difference, rank_systems
 from mallow.evaluate._generations import generations_as_samples, match_prompts, split_generations
 from mallow.evaluate._held_out import HeldOut, Pairs, hold_out
-from mallow.evaluate._measure import MAUVE_STAR, SUMMARIES, Measure
+from mallow.evaluate._measure import MAUVE_STAR, SUMMARIES, Measure, measure_for
 from mallow.evaluate._no_answer import refuse_without_answer
 from mallow.evaluate._run import Run, generator_for, mean_frontier, pair_points, run_repeats, summary_values
 from mallow.evaluate._sample_checks import check_samples
@@ -131,6 +131,7 @@ def compare_pairs(
     pairs: Pairs, *, measure: Measure, repeats: int, seed: int, baseline: str | None = None
 ) -> Comparison:
     """The comparison of systems that were embedded with the reference; caveats are in the result."""
+    measure = measure_for(measure, next(iter(pairs.values()))[0])
     points = [pair_points(*pair) for pair in pairs.values()]
     refuse_without_answer(measure, [points[0][0], *(y for _, y in points)])
     caveats = {name: rename_system(own, name) for name, own in check_samples(pairs).items()}

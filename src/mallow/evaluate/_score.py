@@ -16,7 +16,7 @@ from mallow.errors import Caveat, warn_about
 from mallow.evaluate._caveats import bin_caveats, unique_caveats
 from mallow.evaluate._estimate_checks import blindness_caveats, check_estimate
 from mallow.evaluate._held_out import evidence_caveats, hold_out
-from mallow.evaluate._measure import MAUVE_STAR, SUMMARIES, Measure
+from mallow.evaluate._measure import MAUVE_STAR, SUMMARIES, Measure, measure_for
 from mallow.evaluate._no_answer import refuse_without_answer
 from mallow.evaluate._run import Run, mean_frontier, pair_points, run_repeats, summary_values
 from mallow.evaluate._sample_checks import check_samples
@@ -218,7 +218,7 @@ def score(
         The real data and the model's samples, of one kind: texts, images, or features with one row per sample. Samples
         with the same id, or row i of equally long arrays, belong together.
     measure : Measure
-        MAUVE* of the paper by default.
+        MAUVE* of the paper by default; for features of a string kernel, nearest neighbours (`MAUVE_KERNEL`), as in the paper.
     embedder : Embedder, callable, name or None
         Turns samples into features; `mallow.embed` has them, and a function from a list of samples to an array is one. A
         name is looked up as on the command line. None: the default for texts or images; features need none.
@@ -248,6 +248,7 @@ def score(
 
 def score_embedded(reference: Samples, model: Samples, *, measure: Measure, repeats: int, seed: int) -> Score:
     """The score of samples that have features; caveats are in the result, and nothing is warned about."""
+    measure = measure_for(measure, reference)
     x, y = pair_points(reference, model)
     refuse_without_answer(measure, (x, y))
     pair = {"model": (reference, model)}
