@@ -28,8 +28,8 @@ from mallow.embed import inception
 
 HERE = Path(__file__).resolve().parent
 MODELS = ("independent pixels", "Gaussian, 10 components", "Gaussian, 100 components", "VAE", "GAN")
-COUNTS = {"LeNet-5": 1500, "pixels": 1500, "EfficientNet-Lite0": 200, "Inception-v3": 60}
-PATCHES = 60
+COUNTS = {"LeNet-5": 1500, "pixels": 1500, "EfficientNet-Lite0": 200, "Inception-v3": 40}
+PATCHES = 40
 
 
 def gaussian(digits: np.ndarray, components: int, count: int, rng: np.random.Generator) -> np.ndarray:

@@ -156,7 +156,7 @@ def run(domain: Domain) -> None:
 
 def main() -> None:
     warnings.simplefilter("ignore")
-    for name in sys.argv[1:] or DOMAINS:
+    for name in sys.argv[1:] or reversed(DOMAINS):
         run(available(name))
 
 
