@@ -24,7 +24,7 @@ from pictures import Panel, draw
 from settings import Domain, available, model_folder
 from systems import MIDDLE, RULES, System, compared, human
 
-from mallow import Measure, Neighbors, Samples
+from mallow import Measure, Samples
 from mallow.embed import LanguageModel, NGramKernel, SubsequenceKernel, glove, minilm
 
 HERE = Path(__file__).resolve().parent
@@ -41,14 +41,13 @@ def own(domain: str, size: str) -> LanguageModel:
 
 
 def embedders() -> dict[str, tuple[object, Measure | None]]:
-    knn = Measure(Neighbors(reduce=None))
     return {
         "MiniLM": (minilm(), None),
         "GloVe": (glove(), None),
         "own model, stories": (own("books", MIDDLE["books"]), None),
         "own model, news": (own("news", MIDDLE["news"]), None),
-        "3-gram kernel": (NGramKernel(), knn),
-        "subsequence kernel": (SubsequenceKernel(), knn),
+        "3-gram kernel": (NGramKernel(), None),
+        "subsequence kernel": (SubsequenceKernel(), None),
     }
 
 
