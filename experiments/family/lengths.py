@@ -45,7 +45,7 @@ def chosen(domain: Domain) -> list[System]:
     middle, sizes = MIDDLE[domain.name], (domain.sizes[1], MIDDLE[domain.name], domain.sizes[-1])
     wanted = [*(System(size, "nucleus:0.95") for size in sizes), System(middle, "ancestral"), System(middle, "greedy")]
     have = set(written(domain))
-    return [system for system in wanted if system in have]
+    return [system for system in dict.fromkeys(wanted) if system in have]
 
 
 def quantised(x: np.ndarray, y: np.ndarray) -> float:
@@ -118,24 +118,20 @@ def main() -> None:
         for system, each in values.items()
         for length in LENGTHS
     ]
-    page = f"Stories, {EMBEDDER}, n = {scores.n if hasattr(scores, 'n') else len(human(domain))} per side: `python experiments/family/lengths.py`. "
+    page = f"Stories, {EMBEDDER}, n = {len(human(domain))} per side: `python experiments/family/lengths.py`. "
     page += "The paper says of all measures but MAUVE that they fail to fall: *does not hold* agrees with it there. "
     page += "For perplexity, sparsemax score and the certified value no error is known, and every change counts.\n\n"
     page += grid(["system", *names], rows) + "\n" + claims_table(claims)
     write(__file__, "lengths", {"values": values, "human": floor, "claims": claims}, page)
     panels = []
     for name in names:
-        lines = {
-            system: (
-                LENGTHS,
-                [each[length][name][0] for length in LENGTHS],
-                [each[length][name][1] for length in LENGTHS],
-            )
-            for system, each in values.items()
-        }
-        panels.append(
-            Panel(f"{name} ({'higher' if WORSE[name] == 1 else 'lower'} is worse)", "tokens", lines, log=True)
-        )
+        lines = {}
+        for system, each in values.items():
+            line = [each[length][name] for length in LENGTHS]
+            lines[system] = range(len(LENGTHS)), [value for value, _ in line], [error for _, error in line]
+        title = f"{name} ({'higher' if WORSE[name] == 1 else 'lower'} is worse)"
+        spread = name in ("Fréchet", "transport", "quantised transport", "perplexity gap")
+        panels.append(Panel(title, "tokens", lines, logy=spread, ticks=[str(length) for length in LENGTHS]))
     draw(HERE / "lengths.png", panels, columns=3)
 
 
