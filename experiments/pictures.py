@@ -41,7 +41,10 @@ def draw(path: Path, panels: Sequence[Panel], *, width: float = 4.2, height: flo
         for name, value in panel.level.items():
             axis.axhline(value, color="k", linestyle=":", linewidth=1, label=name)
         if panel.log:
+            places = sorted({float(at) for x, *_ in panel.lines.values() for at in x})
             axis.set_xscale("log")
+            axis.set_xticks(places, [f"{at:g}" for at in places])
+            axis.minorticks_off()
         if panel.logy:
             axis.set_yscale("log")
         if panel.ticks is not None:

@@ -27,7 +27,7 @@ from mallow.estimate import direct_frontier
 from mallow.generate import decoder, generate, token_log_probs
 
 HERE = Path(__file__).resolve().parent
-TEXTS, LENGTHS = 60, (16, 256)
+TEXTS, LENGTHS = 40, (16, 256)
 SCALE = 5.0
 
 
@@ -61,11 +61,11 @@ def main() -> None:
     warnings.simplefilter("ignore")
     domain = available("books")
     systems = [each for each in written(domain) if each.decoder in ("ancestral", "nucleus:0.95")]
-    scores = comparison(domain, written(domain))
     values = {
         system.name: kept(domain, "direct", (system, TEXTS, LENGTHS), lambda system=system: coordinates(domain, system))
         for system in systems
     }
+    scores = comparison(domain, written(domain))
     mauve = {name: scores.scores[name].mauve for name in values}
     claims = []
     for length in map(str, LENGTHS):

@@ -25,7 +25,7 @@ from mallow.generate import Nucleus, TopK
 
 HERE = Path(__file__).resolve().parent
 LABEL = "tab:mauve:expt:webtext-app-LM"
-TEXTS = 30
+TEXTS = 20
 RULES = {"greedy": (TopK(1),), "ancestral": (), "nucleus:0.95": (Nucleus(0.95),)}
 
 
@@ -40,7 +40,6 @@ def measured(domain: Domain, size: str, rules: tuple) -> dict[str, float]:
 def main() -> None:
     warnings.simplefilter("ignore")
     domain = available("books")
-    scores = comparison(domain, written(domain))
     sizes = [size for size in domain.sizes if any(system.size == size for system in written(domain))]
     values = {
         f"{size} {name}": kept(
@@ -49,6 +48,7 @@ def main() -> None:
         for size in sizes
         for name, rules in RULES.items()
     }
+    scores = comparison(domain, written(domain))
     claims = []
     for size in sizes:
         own = {name: values[f"{size} {name}"] for name in RULES}
