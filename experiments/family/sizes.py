@@ -78,7 +78,10 @@ def judge(domain: Domain, systems: list[System], scores: Comparison, rows: dict)
     for label, text, better, worse in pairs:
         both = f"{middle} {better}", f"{middle} {worse}"
         if set(both) <= have:
-            claim(label, f"{text}, {middle}", above(scores, *both), *both)
+            found = above(scores, *both)
+            if any("beam" in name for name in both):  # few texts in few bins: its MAUVE* is not comparable
+                del found["MAUVE*"]
+            claim(label, f"{text}, {middle}", found, *both)
     true = rows["reference"]["perplexity"]
     off = {name: abs(row["perplexity"] - true) for name, row in rows.items() if "perplexity" in row}
     greedy, ancestral = f"{last} greedy", f"{last} ancestral"
@@ -129,7 +132,8 @@ def run(domain: Domain) -> None:
     claims = judge(domain, systems, scores, rows)
     head = ["size", "parameters", "tokens", "perplexity per token", "perplexity per word"]
     page = f"The family on {domain.name}, embedder: {EMBEDDER}: `python experiments/family/sizes.py {domain.name}`.\n\n"
-    page += f"Text statistics are of the first {COUNTED} texts, perplexity of the first {SCORED} under the largest model. Held-out perplexities:\n\n"
+    page += f"Text statistics are of the first {COUNTED} texts, perplexity of the first {SCORED} under the largest model. MAUVE* of beam search, which has few "
+    page += "texts, is in n/10 = 6 bins and not comparable with that of the others, in 40. Held-out perplexities:\n\n"
     page += grid(
         head,
         [
