@@ -130,7 +130,16 @@ def picture(sizes: tuple[str, ...], values: dict, names: list[str]) -> None:
         for decoder in ("ancestral", "nucleus:0.95", "greedy"):
             have = [place for place, size in enumerate(sizes) if f"{size} {decoder}" in values]
             lines[decoder] = (have, [values[f"{sizes[place]} {decoder}"][each] for place in have])
-        panels.append(Panel(each, "size", lines, level={"other human text": values["human"][each]}, ticks=sizes))
+        panels.append(
+            Panel(
+                each,
+                "size",
+                lines,
+                level={"other human text": values["human"][each]},
+                ticks=sizes,
+                logy="MAUVE" not in each,
+            )
+        )
     draw(HERE / "divergences.png", panels, columns=3)
 
 
