@@ -83,14 +83,14 @@ def mistakes(home):
         ("-e mistakes:broken_disk", r"weights\.bin: Input/output error\. The disk may be damaged: copy the file"),
         ("-e mistakes:panics", r"mistakes\.py, line \d+: Panic: a library written in another language\."),
         ("-e mistakes:ragged", "The embedder must return rows of equal length for human.jsonl"),
-        ("-e raising:x", "`embedder` must name something that can be imported.*'raising:x' cannot: ZeroDivisionError"),
+        ("-e raising:x", "--embedder must name something that can be imported.*'raising:x' cannot: ZeroDivisionError"),
         ("-e leaving:x", "'leaving:x' cannot: SystemExit: bye"),
         ("-e unreadable:x", "'unreadable:x' cannot: SyntaxError"),
         (
             "-e letters:letters --estimator mistakes:NeedsArguments",
             "cannot: TypeError: .*missing 1 required positional",
         ),
-        ("-e ", "`embedder` must not be empty"),
+        ("-e ", "--embedder must not be empty"),
     ],
 )
 def test_code_of_the_user_that_fails(mistakes, mallow, options, message):

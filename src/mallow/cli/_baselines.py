@@ -21,7 +21,7 @@ __all__ = ["COMMANDS"]
 
 @result_command(
     "baselines",
-    "Every other measure, side by side.",
+    "Other measures, side by side.",
     example="mallow baselines human.jsonl small=small.jsonl large=large.jsonl --format markdown",
     plot="the rank of each system by each measure",
 )
@@ -36,6 +36,7 @@ __all__ = ["COMMANDS"]
     show_default=True,
     help="What a token is for text statistics.",
 )
+@click.option("--all", "every", is_flag=True, help="Show every measure; those beyond the eight have no interval.")
 @click.option(
     "--tokenizer",
     metavar="PATH",
@@ -50,14 +51,17 @@ def baselines_command(
     embedder: EmbedderChoice,
     read: SampleReader,
     tokenize: Literal["whitespace", "regex"],
+    every: bool,
     tokenizer: str | None,
     scorer: ModelChoice | None,
     repeats: int,
     rng: int,
 ) -> Table:
-    """Print every other measure beside MAUVE: text statistics, Fréchet distance, precision and recall, transport and more.
+    """Print other measures beside MAUVE: text statistics, Fréchet distance, precision and recall and more; --all adds
+    transport and every divergence.
 
-    The value closest to that of the reference is marked.
+    The eight measures that are printed have 95 % intervals of the noise of sampling. The value closest to that of the
+    reference is marked if its lead is larger than that noise.
     """
     from mallow.baselines import table
     from mallow.confounds import find_confounds
@@ -68,7 +72,9 @@ def baselines_command(
         raise click.UsageError(f"--scorer and --tokenizer are for texts; {reference} holds {x.kind} samples.")
     split = tokenize if tokenizer is None else TokenFile(tokenizer)
     judge = None if scorer is None else scorer(x)
-    measures = table(x, others, embedder=embedder(x.kind), tokenize=split, scorer=judge, repeats=repeats, rng=rng)
+    rows: Literal["main", "all with noise"] = "all with noise" if every else "main"
+    chosen = embedder(x.kind)
+    measures = table(x, others, embedder=chosen, tokenize=split, scorer=judge, repeats=repeats, rng=rng, rows=rows)
     # A score looks for confounds by itself; the table does not.
     return replace(measures, caveats=(*find_confounds(x, others), *measures.caveats))
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mallow._optional import did_you_mean
+from mallow._plugins import find_plugin, plugin_names
 from mallow.cli._working_folder import allow_working_folder
 
 if TYPE_CHECKING:
@@ -92,13 +93,16 @@ def _find_estimator(name: str) -> Estimator:
     if name in ESTIMATORS:
         made: Estimator = getattr(estimate, ESTIMATORS[name])()
         return made
-    if ":" not in name:
+    imported = None if ":" in name else find_plugin("estimators", name)
+    if ":" not in name and imported is None:
+        known = [*ESTIMATORS, *plugin_names("estimators")]
         raise click.UsageError(
-            f"--estimator must be one of {', '.join(ESTIMATORS)} or package.module:object; got {name!r}."
-            f"{did_you_mean(name, ESTIMATORS)}"
+            f"--estimator must be one of {', '.join(known)} or package.module:object; got {name!r}."
+            f"{did_you_mean(name, known)}"
         )
-    allow_working_folder(name)
-    imported = import_object(name, "estimator")
+    if imported is None:
+        allow_working_folder(name)
+        imported = import_object(name, "estimator")
     missing = [part for part in ("prepare", "masses", "scale") if not hasattr(imported, part)]
     if missing:
         raise click.UsageError(

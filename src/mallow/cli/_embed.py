@@ -101,16 +101,18 @@ def _embed_to_folder(
     source: str, out: str, engine: Engine | None, rows: int | None, embedder: EmbedderChoice, read: SampleReader
 ) -> None:
     from mallow.embed import embed_shards, shard_kind
+    from mallow.samples import split_field
 
     if read.limit is not None:
         raise click.UsageError("--limit is for a single file of features; write one with --out FILE.npz.")
+    source, own_field = split_field(source)
     more = {} if rows is None else {"rows": rows}
     features = embed_shards(
         source,
         out,
         embedder=embedder(shard_kind(source)) if embedder.options else embedder.allowed_name(),
         engine=engine,
-        field=read.field,
+        field=own_field or read.field,
         skip_bad=read.skip_bad,
         limits=parse_limits(read.limits),
         **more,

@@ -56,7 +56,9 @@ _reader_options = bundle(
     "read",
     {
         "field": click.option(
-            "--field", metavar="NAME", help="The field or column that holds the text.  [default: text]"
+            "--field",
+            metavar="NAME",
+            help="The field or column that holds the text; a file may have its own: FILE:FIELD.  [default: text]",
         ),
         "skip_bad": click.option("--skip-bad", is_flag=True, help="Skip bad entries and print how many there were."),
         "limit": click.option(
