@@ -27,7 +27,7 @@ import numpy as np
 
 HERE = Path(__file__).resolve()
 RESULTS = HERE.with_suffix(".json")
-WIDTH, SHARD, BINS, SAMPLE = 128, 500_000, 500, 1_000_000
+WIDTH, SHARD, BINS, SAMPLE = 128, 500_000, 500, 200_000
 MEMORY = "4GB"
 
 

@@ -26,8 +26,8 @@ import mallow
 from mallow import Quantize, area
 from mallow.theory.smoothing import empirical
 from mallow.theory.transport import (
-    barycentric_frontier,
     entropic_cost,
+    free_barycentric_frontier,
     linear_frontier,
     quantized_cost,
     transport_cost,
@@ -83,7 +83,7 @@ def main() -> None:
     timed(seconds, "quantised, 500 bins", lambda: quantized_cost(masses))
     timed(seconds, "linear frontier, 500 bins, 64 dimensions", lambda: linear_frontier(masses))
     coarse = timed(seconds, "linear frontier, 500 bins, 2 dimensions", lambda: linear_frontier(flat))
-    timed(seconds, "barycentric frontier, 500 bins", lambda: barycentric_frontier(masses))
+    timed(seconds, "free barycentric frontier, 500 bins", lambda: free_barycentric_frontier(masses))
     result = {
         "mallow": mallow.__version__,
         "POT": version("POT"),

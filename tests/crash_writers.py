@@ -17,7 +17,7 @@ import mallow
 from crash_database import careless_study_writer, study_writer
 from crash_points import Writer, check_writer, reach
 from mallow import cli, report
-from mallow.embed import Cache
+from mallow.embed import Cache, embed_shards
 from mallow.embed._cache import sample_key
 from mallow.errors import InputError
 from mallow.evaluate import Comparison, sweep
@@ -65,7 +65,7 @@ def cached(folder: Path) -> dict[str, list[float]]:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         rows = cache.load("Lengths(test)", [sample_key(text) for text in TEXTS])
-    if cache.verify().damaged and any(cache.folder.glob("features/*/*.rows")):
+    if cache.verify().damaged:
         return {"damaged": []}
     return {text: rows[sample_key(text)].tolist() for text in TEXTS if sample_key(text) in rows}
 
@@ -128,6 +128,24 @@ def run_embed(folder: Path) -> None:
     os.environ["MALLOW_CACHE"] = str(folder)
     sys.argv = ["mallow", "embed", "texts.jsonl", "-e", "mine:Lengths", "-o", "out.npz"]
     cli.main()
+
+
+def prepare_shards(folder: Path) -> None:
+    (folder / "in").mkdir()
+    write(Samples(texts=TEXTS[:3]), folder / "in" / "part-0.jsonl")
+
+
+def run_shards(folder: Path) -> None:
+    embed_shards(folder / "in", folder / "out", embedder=Lengths(), rows=2)
+
+
+def output_shards(folder: Path) -> dict[str, object]:
+    """What is read of each output shard; those of a task that is done must be there."""
+    out = folder / "out"
+    for record in out.glob("_*.json"):
+        if not all((out / name).exists() for name in json.loads(record.read_text())["names"]):
+            return {"missing": record.name}
+    return {path.name: samples_of(path) for path in sorted(out.glob("*.npz"))}
 
 
 def prepare_report(folder: Path) -> None:
@@ -286,6 +304,13 @@ WRITERS = {
     "features.npz": writer_of_features("features.npz"),
     "features.npy": writer_of_features("features.npy"),
     "embed": Writer(prepare_embed, run_embed, lambda folder: samples_of(folder / "out.npz")),
+    "embed shards": Writer(
+        prepare_shards,
+        run_shards,
+        output_shards,
+        lambda before, after, seen: seen.items() <= after.items(),
+        resumes=True,
+    ),
     "report": Writer(prepare_report, run_report, lambda folder: content(folder / "report.html")),
     "generate": Writer(lambda folder: None, run_generate, generated, is_beginning, resumes=True),
     "generate again": Writer(

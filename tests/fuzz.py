@@ -81,7 +81,9 @@ def run_round(name: str, start: int, seconds: float) -> tuple[dict[str, float], 
         return {}, f"{name}, seed {start}: a case does not end"
     if done.returncode == 0:
         return json.loads(done.stdout.splitlines()[-1]), None
-    return {}, f"{name}, seed {start}, exit code {done.returncode}:\n{done.stderr[-4000:]}"
+    # The traceback is in the middle, between those of the fuzzer and the case, which may be long.
+    lines = [line if len(line) <= 2000 else f"{line[:1000]} … {line[-1000:]}" for line in done.stderr.splitlines()]
+    return {}, f"{name}, seed {start}, exit code {done.returncode}:\n" + "\n".join(lines[-200:])
 
 
 def main() -> int:

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 
 import mallow
 from fuzz_http import visit_page, visits
+from fuzz_people import PEOPLE
 from mallow._visible import visible
 from mallow.embed import Cache
 from mallow.embed._cache import sample_key
@@ -401,6 +402,7 @@ TARGETS = {
     "gguf": Target(mutated(gguf_seeds), parse_gguf),
     "cache": Target(st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 255)), max_size=6), load_cache),
     "http": Target(visits(), visit_page),
+    **{name: Target(mutated(seeds), run) for name, (seeds, run) in PEOPLE.items()},
 }
 
 

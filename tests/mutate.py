@@ -53,7 +53,7 @@ AREAS = {
         ("_visible.py", "results/_table.py", "report/_filters.py", "report/_svg.py"),
         ("results/test_escaping.py", "report/test_filters.py", "report/test_svg.py", "report/test_page.py"),
     ),
-    "cache": Area(("embed/_cache*.py", "_files.py"), ("embed/test_cache.py", "test_files.py", "test_crashes.py")),
+    "cache": Area(("embed/_cache*.py", "_files.py"), ("embed/test_cache.py", "test_files.py")),
     "samples": Area(("samples/*.py",), ("samples/test_*.py",)),
     "theory": Area(("theory/*.py",), ("theory/test_*.py", *PAPER)),
     "evaluate": Area(("evaluate/*.py",), ("evaluate/test_*.py",), all_files=False),

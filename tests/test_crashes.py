@@ -18,6 +18,7 @@ WRITERS = (
     "features.npz",
     "features.npy",
     "embed",
+    "embed shards",
     "report",
     "generate",
     "generate again",

@@ -33,8 +33,8 @@ _PACKAGES = {
         "engine": "Ray Threads",
         "errors": "Caveat EstimateWarning InputError",
         "estimate": "Classifier Codebook Gaussian KernelDensity Neighbors Quantize Reduce",
-        "evaluate": "MAUVE_2021 MAUVE_STAR Check Comparison Difference Measure Monitor SamplePlan Score Signature Sweep"
-        " check_regression compare permutation_test plan_samples score sweep",
+        "evaluate": "MAUVE_2021 MAUVE_KERNEL MAUVE_STAR Check Comparison Difference Measure Monitor SamplePlan Score Signature"
+        " Sweep check_regression compare permutation_test plan_samples score sweep",
         "explain": "Audit Diagnosis audit_embedder diagnose",
         "inference": "Evidence Witness",
         "reasons": "Reason",

@@ -5,6 +5,7 @@ from mallow.errors import Caveat, EstimateWarning, InputError
 from mallow.estimate import Classifier, Codebook, Gaussian, KernelDensity, Neighbors, Quantize, Reduce
 from mallow.evaluate import (
     MAUVE_2021,
+    MAUVE_KERNEL,
     MAUVE_STAR,
     Check,
     Comparison,
@@ -62,6 +63,7 @@ __all__ = [
     "KL_INTEGRAL",
     "LE_CAM",
     "MAUVE_2021",
+    "MAUVE_KERNEL",
     "MAUVE_STAR",
     "TV",
     "Audit",

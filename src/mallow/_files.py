@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 import errno
+import gzip
 import hashlib
+import json
 import os
 import secrets
 import stat
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from mallow.errors import InputError
 
-__all__ = ["atomic_file", "create_folder", "digest", "make_folder", "read_text", "sync_folder", "write_text"]
+__all__ = [
+    "atomic_file",
+    "create_folder",
+    "digest",
+    "make_folder",
+    "parse_json",
+    "read_text",
+    "sync_folder",
+    "write_text",
+]
 
 _LARGEST_TEXT = 1_000_000_000  # bytes; chosen: a result with the evidence of a million samples has a tenth of it
 
@@ -84,7 +96,10 @@ def write_text(path: str | os.PathLike[str], content: str) -> None:
 
 
 def read_text(path: str | os.PathLike[str]) -> str:
-    """The content of a UTF-8 text file that is read whole, such as a result: at most 1 GB, and nothing without an end."""
+    """The content of a UTF-8 text file that is read whole, such as a result: at most 1 GB, and nothing without an end.
+
+    A file whose name ends in .gz is decompressed, to at most 1 GB.
+    """
     name, file = os.fspath(path), Path(os.path.expanduser(path))
     try:
         status = file.stat()
@@ -96,11 +111,39 @@ def read_text(path: str | os.PathLike[str]) -> str:
             )
         if status.st_size > _LARGEST_TEXT:
             raise InputError(f"{name}: has {status.st_size / 1e9:.1f} GB; at most {_LARGEST_TEXT / 1e9:g} GB are read.")
+        if file.suffix == ".gz":
+            return _unzip(file, name).decode()
         return file.read_text(encoding="utf-8")
     except OSError as error:
         raise InputError(f"{name}: cannot be read: {error.strerror or error}. Check the path.") from error
+    except (EOFError, zlib.error) as error:
+        raise InputError(f"{name}: cannot be read to the end: {error}. Is the file complete?") from error
     except UnicodeDecodeError as error:
         raise InputError(f"{name}: must be UTF-8 text; byte {error.start} is not.") from error
+
+
+def _unzip(file: Path, name: str) -> bytes:
+    with gzip.open(file) as stream:
+        content = stream.read(_LARGEST_TEXT + 1)
+    if len(content) > _LARGEST_TEXT:
+        raise InputError(f"{name}: expands to more than {_LARGEST_TEXT / 1e9:g} GB, which is the most that is read.")
+    return content
+
+
+def parse_json(text: str | bytes) -> Any:
+    """What JSON holds; a ValueError for anything that is not JSON, also if it is nested too deeply.
+
+    Examples
+    --------
+    >>> parse_json("[" * 100_000)
+    Traceback (most recent call last):
+    ...
+    ValueError: it is nested too deeply
+    """
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
 
 
 def digest(path: str | os.PathLike[str]) -> str:

@@ -9,14 +9,27 @@ import pytest
 from mallow import InputError, Ray
 from mallow._optional import optional
 from mallow.embed import embed_shards
+from mallow.models import kept_model
 
 
 @pytest.fixture(scope="module")
 def engine():
-    """Two workers; their session is used by all tests."""
-    made = Ray(address="local", workers=2)
-    with made.open():
-        yield made
+    """Two workers and a GPU, which Ray counts whether it is there or not; all tests use one session."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        patch.setenv("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+        ray = pytest.importorskip("ray", reason="needs Ray: pip install 'mallow[ray]'")
+        ray.init(
+            address="local",
+            num_cpus=2,
+            num_gpus=1,
+            include_dashboard=False,
+            _node_ip_address="127.0.0.1",
+            logging_level="ERROR",
+            log_to_driver=False,
+        )
+        yield Ray(address="local", gpus=0.5)
+        ray.shutdown()
 
 
 def write_shards(folder, sizes):
@@ -82,5 +95,31 @@ def test_a_shard_that_cannot_be_read_is_named(tmp_path, engine):
         InputError, match=r"1 of 2 shards could not be embedded\. .*part-1\.jsonl:1: .*1 output shards? "
     ):
         embed_shards(tmp_path / "in", tmp_path / "out", embedder=lambda texts: [[1.0]] * len(texts), engine=engine)
-    with pytest.raises(InputError, match=r"`gpus` must be at most what the cluster has, 0; got 1\."):
-        embed_shards(tmp_path / "in", tmp_path / "gpu", engine=Ray(address="local", gpus=1))
+    with pytest.raises(InputError, match=r"`gpus` must be at most what the cluster has, 1; got 2\."):
+        embed_shards(tmp_path / "in", tmp_path / "gpu", engine=Ray(address="local", gpus=2))
+
+
+def test_each_worker_has_its_part_of_a_gpu_and_loads_the_model_once(tmp_path, engine):
+    write_shards(tmp_path / "in", [4] * 16)
+    log = tmp_path / "log"
+
+    class Model:
+        name, kind = "Model()", "text"
+
+        def __repr__(self):
+            return self.name
+
+        def load(self):
+            with log.open("a") as file:
+                file.write(f"{os.getpid()} {os.environ['CUDA_VISIBLE_DEVICES']}\n")
+            return 1.0
+
+        def __call__(self, texts):
+            one = kept_model(repr(self), self.load)
+            return [[one, float(len(text))] for text in texts]
+
+    embed_shards(tmp_path / "in", tmp_path / "out", embedder=Model(), rows=2, engine=engine)
+    loads = log.read_text().splitlines()
+    assert 1 <= len(loads) <= 2
+    assert len(set(loads)) == len(loads)
+    assert {line.split()[1] for line in loads} == {"0"}

@@ -43,7 +43,7 @@ def clouds(draw):
     )
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(st.data())
 def test_every_device_finds_the_same_nearest_centres(data):
     points, centres = clouds(data.draw), clouds(data.draw)
@@ -56,7 +56,7 @@ def test_every_device_finds_the_same_nearest_centres(data):
 
 
 @pytest.mark.parametrize("small", [0, _kmeans.SMALL], ids=["float32", "float64"])
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(st.data())
 def test_every_device_clusters_alike(small, data):
     points, bins = clouds(data.draw), data.draw(st.integers(1, 40))

@@ -195,6 +195,8 @@ def test_several_generations_have_a_variance_of_their_own():
     single = [quietly(score, sample(600), generations[:, i], repeats=2) for i in range(3)]
     three = found.scores["three"]
     assert three.mauve == approx(np.mean([one.mauve for one in single]), abs=1e-9)
+    assert three.std["mauve"] == approx(np.std(np.mean([one.values["mauve"] for one in single], axis=0), ddof=1))
+    assert found.variance["three"]["generation"] == approx(np.var([one.mauve for one in single], ddof=1))
     assert three.frontier.p_to_mix == approx(np.mean([one.frontier.p_to_mix for one in single], axis=0), abs=1e-9)
     assert three.band[0].q_to_mix == approx(np.min([one.band[0].q_to_mix for one in single], axis=0), abs=1e-9)
     assert three.band[1].q_to_mix == approx(np.max([one.band[1].q_to_mix for one in single], axis=0), abs=1e-9)

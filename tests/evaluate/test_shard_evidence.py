@@ -55,3 +55,35 @@ def test_less_memory_than_that_leaves_a_subset(tmp_path, monkeypatch, sides):
     assert len(found.evidence.model_scores) < 700
     (caveat,) = [one for one in found.caveats if one.kind == "subset of rows"]
     assert str(caveat).startswith("the certificate, the p-value, the reasons and the checks of the samples rest on")
+
+
+def test_differences_of_systems_in_shards_use_all_rows(tmp_path, monkeypatch, sides):
+    other = np.random.default_rng(5).normal(0.2, 1.0, size=(700, 6)).astype(np.float32)
+    systems = {"near": other, "far": sides[1]}
+    expected = mallow.compare(sides[0], systems, repeats=1)
+    folders = {
+        name: write_shards(tmp_path / name, own, [250, 251]) for name, own in {"ref": sides[0], **systems}.items()
+    }
+    monkeypatch.setenv("MALLOW_MEMORY", "4MB")
+    found = mallow.compare(folders["ref"], {name: folders[name] for name in systems}, repeats=1)
+    assert [one.kind for one in found.caveats].count("subset of rows") > 0
+    assert found.differences == expected.differences
+    assert {name: one.certified for name, one in found.scores.items()} == {
+        name: one.certified for name, one in expected.scores.items()
+    }
+
+
+def test_systems_beside_change_nothing(sides):
+    """Also where all systems have units of their own."""
+    rng = np.random.default_rng(6)
+    ids = [
+        mallow.Samples(features=own, ids=[f"{name}{row}" for row in range(700)])
+        for name, own in zip("xy", sides, strict=True)
+    ]
+    beside = mallow.Samples(
+        features=rng.normal(size=(650, 6)).astype(np.float32), ids=[f"z{row}" for row in range(650)]
+    )
+    alone = mallow.score(*ids, repeats=1)
+    together = mallow.compare(ids[0], {"y": ids[1], "z": beside}, repeats=1).scores["y"]
+    assert together.certified == alone.certified
+    assert together.p_value == alone.p_value

@@ -194,7 +194,7 @@ def test_gold_pairs_of_ones_own(tmp_path, study):
     with pytest.raises(InputError, match=r"nowhere.jsonl: cannot be read: No such file"):
         read_gold(tmp_path / "nowhere.jsonl")
     path.write_bytes(b"\xff\xfe")
-    with pytest.raises(InputError, match=r"gold.jsonl: cannot be read: it is not UTF-8"):
+    with pytest.raises(InputError, match=r"gold.jsonl: must be UTF-8 text; byte 0 is not"):
         read_gold(path)
 
 

@@ -189,7 +189,7 @@ def test_files_that_cannot_be_read_are_told(tmp_path):
     with pytest.raises(InputError, match="cannot be read: No such file or directory"):
         read_votes(tmp_path / "none.csv")
     (tmp_path / "bad.csv").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(InputError, match="must be UTF-8 text, or gzip of it"):
+    with pytest.raises(InputError, match=r"bad\.csv: must be UTF-8 text; byte 0 is not"):
         read_votes(tmp_path / "bad.csv")
     (tmp_path / "bad.csv.gz").write_bytes(b"not gzip")
     with pytest.raises(InputError, match="cannot be read"):

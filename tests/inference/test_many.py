@@ -248,3 +248,25 @@ def test_axes_of_bins_are_integers_with_known_signs():
         assert axes.shape[1] <= 32
         assert (axes[np.abs(axes).argmax(axis=0), np.arange(axes.shape[1])] > 0).all()
         assert np.linalg.norm(axes, axis=0) == approx(2.0**12, rel=1e-2)
+
+
+def test_points_of_bins_are_integers_short_enough_for_exact_products():
+    rng = np.random.default_rng(8)
+    integers = rng.integers(-127, 128, size=(200, 40)).astype(np.float32)
+    integers[0] = 127
+    axes = many._leading(np.cov(integers.T))
+    for exponent in (0, 6, 12):
+        points = many._points(integers, axes, exponent)
+        assert points.dtype == np.float32
+        assert (points == np.rint(points)).all()
+        assert np.linalg.norm(points.astype(np.float64), axis=1).max() <= 2048
+    exact = np.rint(np.ldexp(integers.astype(np.float64) @ axes, -12))
+    assert (points == exact).all()  # none is too long here
+
+
+def test_bins_have_small_numbers_however_many_samples_there_are():
+    from mallow.inference._partitions import find_centres
+
+    points = np.random.default_rng(9).normal(size=(3000, 4))
+    for pair in (10_000, 10_000_000):
+        assert max(len(own) for own in find_centres(points, np.arange(3000), pair, 0, partitions=1)) <= 200

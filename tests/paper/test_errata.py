@@ -254,3 +254,9 @@ def test_erratum_16_small_loses_to_people_with_another_probability():  # paper: 
     }
     assert lost["nucleus"] == approx(0.653, abs=5e-4)  # printed 0.679
     assert lost["sampling"] == approx(0.679, abs=5e-4)
+
+
+def test_erratum_17_the_rate_of_nearest_neighbours():  # paper: thm:mauve:knn prints n^(−2γ/(d + γ))
+    n, d, smoothness = 10**6, 3, 1.0
+    best = min((k / n) ** (smoothness / d) + 1 / k for k in range(1, 1000))
+    assert best > n ** (-smoothness / (d + smoothness)) > 10 * n ** (-2 * smoothness / (d + smoothness))

@@ -82,6 +82,18 @@ def test_far_apart_and_sparse_is_left_alone_while_equal_is_corrected():
     assert extrapolated(apart, apart[::-1]).plain
 
 
+def test_an_extrapolation_that_wiggles_is_made_monotone_on_both_sides():
+    """Twice the costs of one pair minus those of another, which rise where they must fall: both coordinates are mended."""
+    p, q = [0.02, 0.54, 0.44, 0.77, 0.0, 0.23], [0.93, 0.06, 0.01, 0.0, 0.27, 0.73]
+    weight = np.repeat([2.0, -1.0], 3)
+    curve = frontier(Masses(np.array(p), np.array(q), weight=weight))
+    pairs = [frontier(Masses.from_histograms(p[i : i + 3], q[i : i + 3]), grid=curve.lam) for i in (0, 3)]
+    for side, sign in (("p_to_mix", 1.0), ("q_to_mix", -1.0)):
+        first, second = (getattr(pair, side) for pair in pairs)
+        assert (sign * np.diff(np.maximum(2.0 * first - second, 0.0))).max() > 0.1
+        assert (sign * np.diff(getattr(curve, side))).max() <= 0.0
+
+
 @pytest.mark.parametrize("shift", [0.0, 0.3])
 def test_it_is_closer_to_the_truth_than_smoothing(shift):
     rng = np.random.default_rng(1)

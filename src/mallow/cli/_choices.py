@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DIVERGENCES", "ESTIMATORS", "MEASURES", "EmbedderChoice", "find_measure", "find_measure_if_named"]
 
-MEASURES = {"mauve-star": "MAUVE_STAR", "mauve-2021": "MAUVE_2021"}
+MEASURES = {"mauve-star": "MAUVE_STAR", "mauve-2021": "MAUVE_2021", "mauve-kernel": "MAUVE_KERNEL"}
 """Name → constant in `mallow.evaluate`."""
 ESTIMATORS = {
     "quantize": "Quantize",
@@ -47,6 +47,8 @@ def find_measure(
     from mallow.estimate import Quantize
 
     base: Measure = getattr(evaluate, MEASURES[measure or "mauve-star"])
+    if all(option is None for option in (estimator, divergence, bins, scale)):
+        return base  # itself: only the default gives way to the measure of string kernels
     chosen = base.estimator if estimator in (None, "quantize") else _find_estimator(str(estimator))
     if bins is not None:
         if not isinstance(chosen, Quantize):

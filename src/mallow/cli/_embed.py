@@ -33,7 +33,10 @@ __all__ = ["COMMANDS"]
     help="Where to write the features: a .npz or .npz.gz file, or a folder (or URL) for one file per part of the samples.",
 )
 @click.option(
-    "--engine", metavar="NAME", help="With a folder: ray, or the address of a Ray cluster (ray://host:10001)."
+    "--engine",
+    metavar="ENGINE",
+    help="With a folder: ray (Ray on this machine, or the cluster in RAY_ADDRESS) or the address of a cluster "
+    "(ray://host:10001).  [default: this machine]",
 )
 @click.option("--workers", type=click.IntRange(min=1), metavar="N", help="With an engine: workers at once, at most.")
 @click.option(

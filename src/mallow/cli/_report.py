@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mallow._files import read_text
+from mallow._files import parse_json, read_text
 from mallow.cli._choices import EmbedderChoice
 from mallow.cli._commands import command, result_command
 from mallow.cli._options import embedder_options, measure_options, reader_options, repeats_option, rng_option
@@ -78,8 +77,8 @@ def _read_ranking(path: str) -> Ranking | Rankings | JudgedRanking:
     from mallow.human import JudgedRanking, Ranking, Rankings
 
     try:
-        text = Path(path).expanduser().read_text(encoding="utf-8")
-        kind = json.loads(text).get("kind")
+        text = read_text(path)
+        kind = parse_json(text).get("kind")
     except (OSError, ValueError, AttributeError) as error:
         raise InputError(f"{path}: is not a ranking: {error}. Save one with: mallow rank VOTES --out {path}") from None
     for result in (Ranking, Rankings, JudgedRanking):

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 import click
 
 from mallow._checks import whole
+from mallow._files import read_text
 from mallow._optional import did_you_mean, optional
 from mallow._visible import one_line
 from mallow.cli._printing import show_warning
 from mallow.cli._terminal import tell
-from mallow.errors import InputError
 
 if TYPE_CHECKING:
     from mallow.samples import Limits, Samples
@@ -107,12 +107,7 @@ def read_systems(read: SampleReader, reference: str, systems: Sequence[str]) -> 
 
 def read_lines(path: str) -> list[str]:
     """The lines of a text file that are not empty, such as names or ids."""
-    try:
-        lines = Path(path).expanduser().read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise InputError(f"{path}: cannot be read: {reason}.") from error
-    return [line.strip() for line in lines if line.strip()]
+    return [line.strip() for line in read_text(path).splitlines() if line.strip()]
 
 
 def _is_same_file(first: str, second: str) -> bool:

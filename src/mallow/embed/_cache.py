@@ -183,7 +183,10 @@ class Cache:
         rows = size = files = 0
         damaged: list[Damage] = []
         for home in self._homes():
-            if read_name(home) is None:
+            begun = (
+                not data_files(home) and not (home / ABOUT).exists()
+            )  # a process was killed before it wrote anything
+            if read_name(home) is None and not begun:
                 damaged.append(Damage(home / ABOUT, "it is missing, or does not name the embedder of its folder"))
             for file, status in statuses(data_files(home)).items():
                 files, size = files + 1, size + status.st_size

@@ -156,7 +156,7 @@ def _embed_jointly(sets: Mapping[str, Samples], embedder: JointEmbedder) -> dict
     return {
         name: samples.with_features(
             _checked(rows, len(samples), samples.source),
-            provenance={"embedder": embedder.name},
+            provenance={"embedder": embedder.name, "kernel": True},
             caveats=_caveats(embedder, samples),
         )
         for (name, samples), rows in parts

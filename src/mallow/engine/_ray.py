@@ -36,8 +36,7 @@ class Ray:
     ----------
     address : str or None
         Of a running cluster: "ray://host:10001" (from outside), "host:6379" or "auto" (on a machine of the cluster).
-        "local" starts Ray on this machine. None does as Ray does: the cluster in RAY_ADDRESS, one that runs on this
-        machine, or else a new one here.
+        "local" starts Ray on this machine. None: the cluster in RAY_ADDRESS; without one, "local".
     cpus, gpus : float
         What one task takes; parts of a GPU such as 0.25 are possible.
     workers : int or None
@@ -89,7 +88,7 @@ class Ray:
     @contextmanager
     def open(self) -> Iterator[None]:
         """A context in which Ray runs: what is started for it ends with the block."""
-        ray = _import_ray()
+        ray = _import_ray(self)
         started = not ray.is_initialized()
         if started:
             _connect(ray, self)
@@ -101,12 +100,13 @@ class Ray:
 
     def map(self, function: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
         """The results of the function for all tasks, in their order."""
-        ray = _import_ray()
+        ray = _import_ray(self)
         if not ray.is_initialized():
             with self.open():
                 yield from self.map(function, tasks)
             return
         options = {"num_cpus": self.cpus, "num_gpus": self.gpus, "max_retries": self.retries}
+        options["max_calls"] = 0  # a worker with a GPU would end after each task, and the next load its model again
         call = ray.remote(**options)(_call)
         shared = ray.put((version("mallow"), function))  # once for all tasks; it may hold centres or axes
         pending = iter(tasks)
@@ -175,25 +175,40 @@ def _fetch(ray: Any, reference: Any) -> Any:
         ) from error
 
 
-def _import_ray() -> Any:
+def _import_ray(engine: Ray) -> Any:
     """Ray, with settings that it reads when it is imported."""
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # otherwise it warns about a coming change
     os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")  # errors are raised here, and need not be printed too
+    if _is_here(_address_of(engine)):  # otherwise Ray takes the address of the network, and listens there
+        os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
     for name in ("INITIAL", "MAX"):  # it tries three times, and waits as long between: 12 seconds in all
         os.environ.setdefault(f"RAY_CLIENT_{name}_CONNECTION_TIMEOUT_S", "2")
     return optional("ray", extra="ray")
 
 
+def _address_of(engine: Ray) -> str:
+    return engine.address or os.environ.get("RAY_ADDRESS") or "local"
+
+
+def _is_here(address: str) -> bool:
+    """Whether Ray runs, or will run, on this machine for nobody else."""
+    return address == "local" or address.startswith(("127.0.0.1:", "localhost:"))
+
+
 def _connect(ray: Any, engine: Ray) -> None:
     """Start Ray, or connect to a cluster."""
-    address = engine.address or os.environ.get("RAY_ADDRESS")
-    if address in (None, "local"):
+    address = _address_of(engine)
+    if address == "local":
         options: dict[str, Any] = {"num_cpus": engine.workers, "object_store_memory": engine.store}
         options |= {"include_dashboard": False, "_node_ip_address": "127.0.0.1", "address": address}
     else:
         _probe(str(address))
         options = {"address": address}
+        if str(address).startswith(
+            ("127.0.0.1:", "localhost:")
+        ):  # otherwise Ray takes the address of the network instead
+            options["_node_ip_address"] = "127.0.0.1"
     options |= {"runtime_env": dict(engine.runtime_env), "log_to_driver": False, "namespace": "mallow"}
     try:
         with warnings.catch_warnings():
@@ -201,7 +216,7 @@ def _connect(ray: Any, engine: Ray) -> None:
             ray.init(**options, logging_level="ERROR")
     except (ConnectionError, RuntimeError, TimeoutError, ValueError) as error:
         raise InputError(
-            f"`engine`: no Ray cluster can be used at {address or 'this machine'}: {error}. Check the address and that the "
+            f"`engine`: no Ray cluster can be used at {address}: {error}. Check the address and that the "
             "cluster runs the same versions of Ray and Python: `ray status` there."
         ) from error
 
@@ -215,8 +230,24 @@ def _probe(address: str) -> None:
         return
     try:
         socket.create_connection((host or "127.0.0.1", int(port)), timeout=_WAIT).close()
+        reason = "" if address.startswith("ray://") or _is_healthy(address) else "what answers there is not Ray"
     except OSError as error:
+        reason = error.strerror or str(error)
+    if reason:
         raise InputError(
-            f"`engine`: no Ray cluster answers at {address}: {error.strerror or error}. Check the address and that the cluster "
-            "runs (`ray status` there), or use engine='ray' for this machine."
-        ) from error
+            f"`engine`: no Ray cluster answers at {address}: {reason}. Check the address and that the cluster runs (`ray status` "
+            "there), or use engine='ray' for this machine."
+        )
+
+
+def _is_healthy(address: str) -> bool:
+    """Whether what answers at the address of a head node speaks Ray's protocol."""
+    if os.environ.get("RAY_USE_TLS", "0") == "1":  # Ray itself knows the certificates
+        return True
+    grpc = optional("grpc", extra="ray")
+    with grpc.insecure_channel(address) as channel:
+        try:
+            grpc.channel_ready_future(channel).result(timeout=_WAIT)
+        except grpc.FutureTimeoutError:
+            return False
+    return True

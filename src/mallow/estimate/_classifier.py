@@ -14,9 +14,8 @@ from mallow.estimate._estimator import estimate_masses
 from mallow.estimate._features import Features
 from mallow.estimate._logistic import PENALTIES, choose_penalty, logistic_regression
 from mallow.estimate._orientation import Indices, Oriented, orient
-from mallow.estimate._ratio_caveats import range_caveats
 from mallow.estimate._reduce import Reduce
-from mallow.theory import Array, Masses
+from mallow.theory import Array, Masses, range_caveats
 
 __all__ = ["Classifier"]
 

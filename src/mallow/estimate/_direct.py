@@ -26,8 +26,7 @@ import numpy as np
 
 from mallow._checks import first_place, real_array, same_shape
 from mallow.errors import Caveat, InputError, warn_about
-from mallow.estimate._ratio_caveats import range_caveats
-from mallow.theory import Array, Frontier, Grid, Masses, frontier
+from mallow.theory import Array, Frontier, Grid, Masses, frontier, range_caveats
 
 if TYPE_CHECKING:  # the other estimators work without models that generate
     from mallow.generate import NextToken, Rule, Text

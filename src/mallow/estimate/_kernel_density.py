@@ -14,9 +14,8 @@ from mallow.errors import warn_about
 from mallow.estimate._distances import blocks, checked_distances, to_unit_range
 from mallow.estimate._estimator import estimate_masses
 from mallow.estimate._features import Features
-from mallow.estimate._ratio_caveats import range_caveats
 from mallow.estimate._reduce import Reduce, distinct_points
-from mallow.theory import Array, Masses
+from mallow.theory import Array, Masses, range_caveats
 
 __all__ = ["KernelDensity"]
 

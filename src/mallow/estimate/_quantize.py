@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from mallow._checks import whole
 from mallow.errors import Caveat, InputError, warn_about
+from mallow.estimate._cells import Cells, Quantiser
 from mallow.estimate._codebook import Codebook, label_rows
 from mallow.estimate._device import check_device_name, open_device
 from mallow.estimate._estimator import estimate_masses
@@ -81,7 +82,11 @@ class Quantize:
     device : str or None
         Where points are compared with centres and summed. None or "cpu": on this processor. "cuda", "cuda:1", "mps" and
         "xpu" are devices of torch; "torch:cpu", "cupy:0" and "array_api_strict" name the package too. It changes the speed
-        alone: labels are exact and equal everywhere, so that the signature does not name it (docs/scale.md).
+        alone: labels are exact and equal everywhere, so that the signature does not name it (docs/devices.md).
+    method : Quantiser or None
+        How points are divided into bins. None: k-means. `mallow.estimate` has others to compare with: `RandomCentres`,
+        `Product`, `Residual`, `Lattice` and the oracle `LevelSets`. They have no codebook, and their bins are those that
+        points fall into, at most `bins`.
     """
 
     bins: int | Literal["auto"] = "auto"
@@ -92,6 +97,7 @@ class Quantize:
     codebook: Codebook | Literal["shared"] | None = None
     sample: int = _SAMPLE
     device: str | None = field(default=None, compare=False)
+    method: Quantiser | None = None
 
     scale: ClassVar[float] = 5.0
 
@@ -106,6 +112,10 @@ class Quantize:
         if not (self.codebook is None or self.codebook == "shared" or isinstance(self.codebook, Codebook)):
             raise InputError(f"`codebook` must be None, 'shared' or a Codebook; got {self.codebook!r}.")
         check_device_name(self.device)
+        if self.method is not None and not hasattr(self.method, "fit"):
+            raise InputError(f"`method` must be None or a quantiser such as Product(); got {self.method!r}.")
+        if self.method is not None and self.codebook is not None:
+            raise InputError("`codebook` needs the centres of k-means: pass method=None, or no codebook.")
 
     def __repr__(self) -> str:
         name = getattr(self.smoothing, "__name__", repr(self.smoothing))
@@ -118,6 +128,8 @@ class Quantize:
             parts.append(f"codebook={self.codebook}")
         if self.sample != _SAMPLE:
             parts.append(f"sample={self.sample}")
+        if self.method is not None:
+            parts.append(f"method={self.method}")
         return f"Quantize({', '.join(parts)})"
 
     def __call__(self, x: Any, y: Any, *, rng: int | np.random.Generator | None = 0) -> Masses:
@@ -138,9 +150,9 @@ class Quantize:
         n = prepared.n
         if isinstance(self.codebook, Codebook):
             return self.count(Partition(prepared.group[:n], prepared.group[n:], self.codebook.centres))
-        clustering, caveats = self.cluster(prepared, np.random.default_rng(rng))
-        labels = clustering.labels[prepared.group]
-        return replace(self.count(Partition(labels[:n], labels[n:], clustering.centres)), caveats=caveats)
+        cells, caveats = self._cells(prepared, np.random.default_rng(rng))
+        labels = cells.labels[prepared.group]
+        return replace(self.count(Partition(labels[:n], labels[n:], cells.centres)), caveats=caveats)
 
     def against_itself(
         self,
@@ -184,14 +196,11 @@ class Quantize:
         used = np.flatnonzero(times)
         bins = max(2, round(self.bins_for(n, prepared.m) * float(inside.mean())))
         part = replace(prepared, points=prepared.points[used], times=times[used])
-        clustering, _ = replace(self, bins=bins, codebook=None).cluster(part, np.random.default_rng(rng))
-        device = open_device(self.device)
-        labels = nearest_centres(prepared.points, clustering.centres, clustering.grid, device=device)
-        labels[used] = clustering.labels
+        cells, _ = replace(self, bins=bins, codebook=None)._cells(part, np.random.default_rng(rng))
+        labels = cells.assign(prepared.points)
+        labels[used] = cells.labels
         rows = labels[group]
-        first, second = (
-            Partition(rows[:n][kept[:n]], rows[n:][kept[n:]], clustering.centres) for kept in (inside, ~inside)
-        )
+        first, second = (Partition(rows[:n][kept[:n]], rows[n:][kept[n:]], cells.centres) for kept in (inside, ~inside))
         return first, second
 
     def count(self, partition: Partition) -> Masses:
@@ -207,6 +216,8 @@ class Quantize:
 
     def fit(self, x: Any, *others: Any, rng: int | np.random.Generator | None = 0) -> Codebook:
         """A codebook of one or more samples, for use with other samples later."""
+        if self.method is not None:
+            raise InputError(f"A codebook needs the centres of k-means; `method` is {self.method!r}. Pass method=None.")
         first = checked_features("x", x)
         rest = [checked_features("others", other) for other in others] or [first]
         for sample in rest:
@@ -230,6 +241,20 @@ class Quantize:
     def point_caveats(self, prepared: Prepared) -> tuple[Caveat, ...]:
         """A caveat if there are fewer distinct points than bins."""
         return _too_few_points(len(prepared.points), self.bins_for(prepared.n, prepared.m))
+
+    def _cells(self, prepared: Prepared, rng: np.random.Generator) -> tuple[Cells, tuple[Caveat, ...]]:
+        """The bins of the distinct points, by k-means or by another method."""
+        if self.method is None:
+            clustering, caveats = self.cluster(prepared, rng)
+            centres, grid, device = clustering.centres, clustering.grid, open_device(self.device)
+
+            def assign(points: Features) -> NDArray[np.int64]:
+                return nearest_centres(points, centres, grid, device=device)
+
+            return Cells(clustering.labels, centres, assign), caveats
+        bins, distinct = self.bins_for(prepared.n, prepared.m), len(prepared.points)
+        cells = self.method.fit(prepared.points, prepared.times, min(bins, distinct), rng)
+        return cells, _too_few_points(distinct, bins)
 
     def cluster(self, prepared: Prepared, rng: np.random.Generator) -> tuple[Clustering, tuple[Caveat, ...]]:
         """The best of the runs of k-means, with as many bins as there are distinct points at most."""

@@ -4,7 +4,7 @@ from mallow.evaluate._check import Check, check_regression, read_baseline
 from mallow.evaluate._compare import compare, compare_pairs, embed_pairs
 from mallow.evaluate._comparison import Comparison, Difference
 from mallow.evaluate._held_out import HeldOut, evidence_caveats, hold_out
-from mallow.evaluate._measure import MAUVE_2021, MAUVE_STAR, SUMMARIES, Measure
+from mallow.evaluate._measure import MAUVE_2021, MAUVE_KERNEL, MAUVE_STAR, SUMMARIES, Measure
 from mallow.evaluate._monitor import Monitor
 from mallow.evaluate._no_answer import refuse_without_answer
 from mallow.evaluate._permutation_test import permutation_test, run_permutations
@@ -17,6 +17,7 @@ from mallow.evaluate._sweep import Sweep, grid, sweep
 
 __all__ = [
     "MAUVE_2021",
+    "MAUVE_KERNEL",
     "MAUVE_STAR",
     "SUMMARIES",
     "Check",

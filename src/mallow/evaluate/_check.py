@@ -15,7 +15,7 @@ from mallow.embed import AnyEmbedder, embed_all
 from mallow.engine import settle
 from mallow.errors import Caveat, InputError, warn_about
 from mallow.evaluate._drop import estimate_drop
-from mallow.evaluate._measure import MAUVE_2021, MAUVE_STAR, Measure
+from mallow.evaluate._measure import MAUVE_2021, MAUVE_KERNEL, MAUVE_STAR, Measure
 from mallow.evaluate._score import Score, score_embedded
 from mallow.inference import Evidence
 from mallow.results import Estimate, Result, TableData, draw
@@ -27,7 +27,7 @@ __all__ = ["Check", "Outcome", "check_regression", "read_baseline"]
 
 Outcome = Literal["passed", "regression", "cannot tell"]
 
-_KNOWN = {repr(measure): measure for measure in (MAUVE_STAR, MAUVE_2021)}
+_KNOWN = {repr(measure): measure for measure in (MAUVE_STAR, MAUVE_2021, MAUVE_KERNEL)}
 _SCORE_AGAIN = " Write one with: mallow score REFERENCE MODEL --format json > baseline.json"
 
 
@@ -151,7 +151,7 @@ def check_regression(
     max_drop : float
         The drop in MAUVE that is allowed; at least 0.
     measure : Measure or None
-        None: the one that made the baseline, if that is MAUVE_STAR or MAUVE_2021. Any other measure must be passed.
+        None: the one that made the baseline, if that is MAUVE_STAR, MAUVE_2021 or MAUVE_KERNEL. Any other measure must be passed.
     embedder, rng :
         As in `mallow.score`. The embedder must be that of the baseline.
 

@@ -19,7 +19,7 @@ from mallow.evaluate._caveats import rename_system, system_size_caveats, unique_
 from mallow.evaluate._comparison import Comparison, Difference, rank_systems
 from mallow.evaluate._generations import generations_as_samples, match_prompts, split_generations
 from mallow.evaluate._held_out import HeldOut, Pairs, hold_out
-from mallow.evaluate._measure import MAUVE_STAR, SUMMARIES, Measure
+from mallow.evaluate._measure import MAUVE_STAR, SUMMARIES, Measure, measure_for
 from mallow.evaluate._no_answer import refuse_without_answer
 from mallow.evaluate._run import (
     Run,
@@ -120,7 +120,7 @@ def compare_quietly(
     sets = [references[0], *(samples for _, samples in pairs.values())]
     if one_reference and not _shares_bins(measure) and must_stream(measure, sets, engine):
         with open_engine(engine) as opened:
-            streamed = stream_systems(opened, pairs)
+            streamed = stream_systems(opened, pairs, measure)
             return compare_pairs(
                 streamed.pairs, measure=measure, repeats=repeats, seed=seed, baseline=baseline, streamed=streamed
             )
@@ -179,6 +179,7 @@ def compare_pairs(
 
     With `streamed`, published scores are computed chunk by chunk, and `pairs` are the samples that are in memory.
     """
+    measure = measure_for(measure, next(iter(pairs.values()))[0])
     points = [pair_points(*pair) for pair in pairs.values()]
     refuse_without_answer(measure, [points[0][0], *(y for _, y in points)])
     checked = check_samples(pairs) if streamed is None else streamed.caveats()
@@ -191,7 +192,7 @@ def compare_pairs(
     if streamed is not None and not streamed.complete:
         generations = {name: [pair] for name, pair in streamed.whole.items()}
     sizes = system_size_caveats({name: len(parts[0][1]) * len(parts) for name, parts in generations.items()})
-    held_out = hold_out(measure, pairs, seed)
+    held_out = hold_out(measure, pairs, seed) if streamed is None else streamed.hold_out(measure, seed)
     measure = _with_one_number_of_bins(measure, generations)
     known: dict[tuple[int, int], dict[str, float]] = {}
     if streamed is None:
@@ -295,7 +296,7 @@ def _all_scores(
 
     def score(name: str) -> Score:
         evidence, certificate = held_out.evidence[name], held_out.certificates[name]
-        reasons = find_reasons(*held_out.samples[name], evidence)
+        reasons = find_reasons(*held_out.samples[name], held_out.evidence_in_memory(name))
         each = [
             build_score(
                 measure, run, known[keys[name]], seed, evidence=evidence, certificate=certificate, reasons=reasons

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from mallow.errors import Caveat
+from mallow.errors import Caveat, InputError
 from mallow.evaluate._score import Score
 from mallow.evaluate._signature import Signature
 from mallow.results import Result, TableData, at_most, draw, join_names, merge_caveats, p_number, render
@@ -45,6 +45,12 @@ class Difference:
     interval: dict[str, tuple[float, float]]
     p_value: dict[str, float]
     adjusted: dict[str, float]
+
+    def __post_init__(self) -> None:
+        for name in ("difference", "interval", "p_value", "adjusted"):
+            known = getattr(self, name)
+            if "mauve" not in known:
+                raise InputError(f"`{name}` must have an entry mauve; got {', '.join(known) or 'none'}.")
 
     @property
     def significant(self) -> bool:

@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 from mallow.engine import Passes, memory_budget
 from mallow.errors import Caveat
 from mallow.estimate import fetch_rows
-from mallow.evaluate._held_out import HeldOut, hold_out
+from mallow.evaluate._held_out import HeldOut, hold_out, hold_out_sources
 from mallow.evaluate._measure import Measure
+from mallow.evaluate._shard_evidence import ShardRows, streams_evidence
 from mallow.evaluate._shard_units import choose_units
 from mallow.inference import Units
 from mallow.samples import Samples, Shards
 
-__all__ = ["Seen", "fits_memory", "hold_out_seen", "look_at"]
+__all__ = ["Seen", "fits_memory", "hold_out_shards", "look_at"]
 
 # Bytes that evidence takes, measured with 20,000 to 200,000 rows of 128 features:
 _PER_ROW = 8_000
@@ -69,7 +70,7 @@ def look_at(passes: Passes, sets: Mapping[str, tuple[Samples, Shards]], units: U
     for numbers, (name, (samples, shards)) in zip(units.sets, sets.items(), strict=True):
         places = chosen_places[name] = np.flatnonzero(chosen[numbers])
         rows = fetch_rows(passes, [shards], places, shards.dtype)
-        ids = tuple(map(str, numbers[places].tolist()))
+        ids = tuple(f"{key:016x}" for key in units.keys[numbers[places]].tolist())
         some[name] = Samples.trusted(features=rows, ids=ids, source=samples.source, provenance=samples.provenance)
     count = sum(map(len, some.values()))
     text = (
@@ -85,8 +86,15 @@ def look_at(passes: Passes, sets: Mapping[str, tuple[Samples, Shards]], units: U
     return Seen(some, (Caveat("subset of rows", text, values={"rows": count, "n": total}),), chosen_places)
 
 
-def hold_out_seen(measure: Measure, seen: Seen, seed: int) -> HeldOut:
-    """The evidence about each system against the reference, from the samples that are in memory."""
+def hold_out_shards(
+    passes: Passes, measure: Measure, sets: Mapping[str, Shards], units: Units, seen: Seen, seed: int
+) -> HeldOut:
+    """The evidence about each system against the reference: from all rows, unless only some of them can be used."""
     reference = seen.samples[""]
     pairs = {name: (reference, samples) for name, samples in seen.samples.items() if name}
-    return hold_out(measure, pairs, seed)
+    if seen.complete or not streams_evidence(measure, units):
+        return hold_out(measure, pairs, seed)
+    rows = {name: ShardRows(passes, shards) for name, shards in sets.items()}
+    sources = {name: (rows[""], rows[name]) for name in pairs}
+    places = {name: (seen.places[""], seen.places[name]) for name in pairs}
+    return hold_out_sources(measure, sources, units, pairs, places, seed)

@@ -12,11 +12,11 @@ import numpy as np
 from mallow._checks import seed_from, whole
 from mallow.embed import AnyEmbedder, embed_all
 from mallow.engine import AnyEngine, run_now, settle, single_threaded_blas, start
-from mallow.errors import Caveat, warn_about
+from mallow.errors import Caveat, InputError, warn_about
 from mallow.evaluate._caveats import bin_caveats, unique_caveats
 from mallow.evaluate._estimate_checks import blindness_caveats, check_estimate
 from mallow.evaluate._held_out import evidence_caveats, hold_out
-from mallow.evaluate._measure import MAUVE_STAR, SUMMARIES, Measure
+from mallow.evaluate._measure import MAUVE_STAR, SUMMARIES, Measure, measure_for
 from mallow.evaluate._no_answer import refuse_without_answer
 from mallow.evaluate._run import Run, fits_several, mean_frontier, pair_points, run_repeats, summary_values
 from mallow.evaluate._sample_checks import check_samples
@@ -109,6 +109,12 @@ class Score(Result):
     band: tuple[Frontier, Frontier] | None = None
     evidence: Evidence | None = None
     reasons: tuple[Reason, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("std", "interval", "debiased", "certified", "self_score", "values"):
+            known = getattr(self, name)
+            if known and set(known) != set(SUMMARIES):
+                raise InputError(f"`{name}` must have the entries {', '.join(SUMMARIES)}; got {', '.join(known)}.")
 
     def __repr__(self) -> str:
         certified = f"certified at most {at_most(self.certified['mauve'].high)}, " if self.certified else ""
@@ -220,7 +226,7 @@ def score(
         The real data and the model's samples, of one kind: texts, images, or features with one row per sample. Samples
         with the same id, or row i of equally long arrays, belong together.
     measure : Measure
-        MAUVE* of the paper by default.
+        MAUVE* of the paper by default; for features of a string kernel, nearest neighbours (`MAUVE_KERNEL`), as in the paper.
     embedder : Embedder, callable, name or None
         Turns samples into features; `mallow.embed` has them, and a function from a list of samples to an array is one. A
         name is looked up as on the command line. None: the default for texts or images; features need none.
@@ -259,6 +265,7 @@ def score(
 
 def score_embedded(reference: Samples, model: Samples, *, measure: Measure, repeats: int, seed: int) -> Score:
     """The score of samples that have features; caveats are in the result, and nothing is warned about."""
+    measure = measure_for(measure, reference)
     x, y = pair_points(reference, model)
     refuse_without_answer(measure, (x, y))
     pair = {"model": (reference, model)}

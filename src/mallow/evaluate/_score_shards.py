@@ -25,13 +25,13 @@ from mallow.estimate import (
     survey_rows,
 )
 from mallow.evaluate._caveats import size_caveats
-from mallow.evaluate._held_out_shards import Seen, fits_memory, hold_out_seen, look_at
+from mallow.evaluate._held_out_shards import Seen, fits_memory, hold_out_shards, look_at
 from mallow.evaluate._measure import SUMMARIES, Measure
 from mallow.evaluate._no_answer import refuse_without_answer
 from mallow.evaluate._run import Run, generator_for
 from mallow.evaluate._sample_checks import check_samples
 from mallow.evaluate._self_score import split_rows
-from mallow.evaluate._shard_evidence import hold_out_rows, streams_evidence
+from mallow.evaluate._shard_evidence import streams_evidence
 from mallow.evaluate._shard_units import units_of_surveys
 from mallow.inference import Certificate, Evidence, Units
 from mallow.reasons import Reason, find_reasons
@@ -74,8 +74,8 @@ def must_stream(measure: Measure, sets: Sequence[Samples], engine: AnyEngine) ->
     """Whether samples are evaluated chunk by chunk: on an engine, in shards beyond the memory, or beyond what is clustered."""
     estimator = measure.estimator
     rows, width = sum(map(len, sets)), sets[0].width
-    if not isinstance(estimator, Quantize) or min(map(len, sets)) < width:
-        return False  # other estimators need all rows at once; and so few rows fit anywhere
+    if not isinstance(estimator, Quantize) or estimator.method is not None or min(map(len, sets)) < width:
+        return False  # other estimators and quantisers need all rows at once; and so few rows fit anywhere
     beyond = any(samples.shards is not None for samples in sets) and not fits_memory(rows, width)
     return engine is not None or beyond or len(sets[0]) + max(map(len, sets[1:])) > estimator.sample
 
@@ -91,36 +91,16 @@ def evaluate_shards(
         seen = see_samples(passes, sets, units, evidence=not all_rows)
         looked = seen.samples[""], seen.samples["model"]
         refuse_without_answer(measure, [as_features("samples", own.require_features(), least=1) for own in looked])
-        shards = [sets[name].shards for name in ("", "model")]
-        task = partial(hold_out_rows, passes, measure, shards, units, seed)
-        if seen.complete or not all_rows:
-            task = partial(_hold_out_seen, measure, seen, seed)
-        evidence_task = start(task) if seen.complete else None  # otherwise both would read at once
+        shards = {name: one.shards for name, one in sets.items()}
+        gather = partial(hold_out_shards, passes, measure, shards, units, seen, seed)
+        evidence_task = start(gather) if seen.complete else None  # otherwise both would read at once
         run, itself = run_sharded(opened, measure, sets[""], sets["model"], repeats, seed, looked)
-        evidence, certificate = task() if evidence_task is None else evidence_task.result()
+        held_out = gather() if evidence_task is None else evidence_task.result()
         passes.finish()
+    evidence, certificate = held_out.evidence["model"], held_out.certificates["model"]
     caveats = check_seen(seen, sets)["model"]
-    reasons = find_reasons(*looked, _evidence_about(seen, evidence))
+    reasons = find_reasons(*looked, held_out.evidence_in_memory("model"))
     return ShardedRun(run, itself, evidence, certificate, reasons, (*seen.caveats, *caveats))
-
-
-def _hold_out_seen(measure: Measure, seen: Seen, seed: int) -> tuple[Evidence, Certificate]:
-    held_out = hold_out_seen(measure, seen, seed)
-    return held_out.evidence["model"], held_out.certificates["model"]
-
-
-def _evidence_about(seen: Seen, evidence: Evidence) -> Evidence:
-    """The evidence about the samples that are in memory, where it was gathered from all."""
-    if seen.complete or len(evidence.model_scores) == len(seen.samples["model"]):
-        return evidence
-    first, second = seen.places[""], seen.places["model"]
-    return replace(
-        evidence,
-        reference_scores=evidence.reference_scores[first],
-        model_scores=evidence.model_scores[second],
-        reference_units=evidence.reference_units[first],
-        model_units=evidence.model_units[second],
-    )
 
 
 def survey_sets(engine: Engine, sets: Mapping[str, Samples]) -> tuple[dict[str, SurveyedSet], Passes]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
@@ -12,12 +12,11 @@ from numpy.typing import NDArray
 
 from mallow.engine import Passes, memory_budget
 from mallow.estimate import Features, fetch_rows
-from mallow.evaluate._held_out import PERMUTATIONS
 from mallow.evaluate._measure import Measure
-from mallow.inference import Certificate, Evidence, ManyLearner, Units, are_many, gather_evidence
+from mallow.inference import Units, are_many
 from mallow.samples import Chunk, Shards
 
-__all__ = ["hold_out_rows", "streams_evidence"]
+__all__ = ["ShardRows", "streams_evidence"]
 
 _PER_ROW = 150  # bytes that evidence keeps of a row: fold, unit, rank, bins, length, score; measured
 _NUMBERS = 2**24  # chosen: of a chunk, 64 MB in float32
@@ -26,7 +25,7 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, eq=False)
-class _ShardRows:
+class ShardRows:
     """The rows of shards, read a chunk at a time on the engine of some passes."""
 
     passes: Passes
@@ -60,12 +59,3 @@ def _call(function: Callable[..., Result], task: tuple[Chunk, list[NDArray[Any]]
 def streams_evidence(measure: Measure, units: Units) -> bool:
     """Whether evidence can be learned from all rows chunk by chunk: they are many, and what is kept of each fits the memory."""
     return are_many(measure.witness, units) and sum(map(len, units.sets)) * _PER_ROW <= memory_budget()
-
-
-def hold_out_rows(
-    passes: Passes, measure: Measure, sides: Sequence[Shards], units: Units, seed: int
-) -> tuple[Evidence, Certificate]:
-    """The evidence about a model against its reference, whose rows are in shards."""
-    learner = ManyLearner(measure.witness, [_ShardRows(passes, own) for own in sides], units, seed)
-    evidence = gather_evidence(learner, 1, permutations=PERMUTATIONS, seed=seed)
-    return evidence, evidence.certify(measure.divergence, measure.area_scale)

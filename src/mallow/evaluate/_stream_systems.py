@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from mallow.engine import Engine
+from mallow.engine import Engine, Passes
 from mallow.errors import Caveat
-from mallow.evaluate._held_out import Pairs
-from mallow.evaluate._held_out_shards import Seen
+from mallow.evaluate._held_out import HeldOut, Pairs
+from mallow.evaluate._held_out_shards import Seen, hold_out_shards
 from mallow.evaluate._measure import Measure
 from mallow.evaluate._run import Run
 from mallow.evaluate._score_shards import SurveyedSet, check_seen, run_sharded, see_samples, survey_sets
+from mallow.evaluate._shard_evidence import streams_evidence
 from mallow.evaluate._shard_units import units_of_surveys
+from mallow.inference import Units
 from mallow.samples import Samples
 
 __all__ = ["StreamedSystems", "stream_systems"]
@@ -24,6 +26,7 @@ class StreamedSystems:
 
     engine: Engine
     sets: dict[str, SurveyedSet]  # the reference is called ""
+    units: Units
     seen: Seen
 
     @property
@@ -40,6 +43,11 @@ class StreamedSystems:
     def whole(self) -> Pairs:
         """Each system with the reference, all of their samples."""
         return {name: (self.sets[""].samples, one.samples) for name, one in self.sets.items() if name}
+
+    def hold_out(self, measure: Measure, seed: int) -> HeldOut:
+        """The evidence about each system."""
+        shards = {name: one.shards for name, one in self.sets.items()}
+        return hold_out_shards(Passes(self.engine, ""), measure, shards, self.units, self.seen, seed)
 
     def caveats(self) -> dict[str, list[Caveat]]:
         """What gives reason to doubt the samples of each system."""
@@ -70,11 +78,11 @@ class StreamedSystems:
         return runs
 
 
-def stream_systems(engine: Engine, pairs: Pairs) -> StreamedSystems:
+def stream_systems(engine: Engine, pairs: Pairs, measure: Measure) -> StreamedSystems:
     """Survey the reference and all systems, and read those of their samples that fit the memory."""
     reference = next(iter(pairs.values()))[0]
     sets, passes = survey_sets(engine, {"": reference, **{name: samples for name, (_, samples) in pairs.items()}})
     units = units_of_surveys([one.survey for one in sets.values()])
-    seen = see_samples(passes, sets, units)
+    seen = see_samples(passes, sets, units, evidence=not streams_evidence(measure, units))
     passes.finish()
-    return StreamedSystems(engine, sets, seen)
+    return StreamedSystems(engine, sets, units, seen)

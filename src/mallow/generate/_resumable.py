@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from mallow._files import sync_folder, write_text
+from mallow._files import parse_json, sync_folder, write_text
 from mallow.errors import InputError
 
 __all__ = ["ResumableFile", "check_output_path", "open_resumable"]
@@ -107,7 +107,7 @@ def _lock(file: int, path: Path) -> None:
 
 def _check_facts(path: Path, about: Path, facts: dict[str, Any]) -> None:
     try:
-        recorded = json.loads(about.read_text(encoding="utf-8"))
+        recorded = parse_json(about.read_text(encoding="utf-8"))
         if recorded["kind"] != facts["kind"]:
             raise ValueError
     except (OSError, ValueError, KeyError, TypeError):
@@ -127,7 +127,7 @@ def _complete_lines(path: Path, is_expected: Callable[[int, Any], bool]) -> tupl
             if not line.endswith(b"\n"):
                 break  # the process was killed while it wrote this line
             try:
-                expected = is_expected(count, json.loads(line))
+                expected = is_expected(count, parse_json(line))
             except (ValueError, KeyError, TypeError):
                 expected = False
             if not expected:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import math
 import os
 from collections.abc import Mapping
@@ -15,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mallow._files import parse_json, read_text
 from mallow.baselines import Table
 from mallow.errors import InputError
 from mallow.evaluate import Comparison
@@ -162,18 +162,13 @@ def read_measured(path: str | os.PathLike[str]) -> Any:
     cells are missing values.
     """
     file = Path(path).expanduser()
-    try:
-        text = file.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise InputError(f"{file}: cannot be read: {error.strerror or error}.") from None
-    except UnicodeDecodeError as error:
-        raise InputError(f"{file}: must be UTF-8 text: {error}.") from None
+    text = read_text(file).removeprefix("\ufeff")
     if file.suffix == ".csv":
         return _read_table(file, text)
     if file.suffix != ".json":
         raise InputError(f"{file}: must end in .csv or .json; got {file.name!r}.")
     try:
-        data = json.loads(text)
+        data = parse_json(text)
     except ValueError as error:
         raise InputError(f"{file}: is not JSON: {error}.") from None
     kind = data.get("kind") if isinstance(data, dict) else None
@@ -185,7 +180,10 @@ def read_measured(path: str | os.PathLike[str]) -> Any:
 
 
 def _read_table(file: Path, text: str) -> dict[str, dict[str, tuple[float, float]]]:
-    rows = list(csv.reader(io.StringIO(text, newline="")))
+    try:
+        rows = list(csv.reader(io.StringIO(text, newline="")))
+    except csv.Error as error:
+        raise InputError(f"{file}: is not csv: {error}.") from None
     if len(rows) < 2 or len(rows[0]) < 2:
         raise InputError(f"{file}: must have a heading, and columns for the system and at least one value.")
     head = [name.strip() for name in rows[0]]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import io
 import json
 import os
@@ -12,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from mallow._files import write_text
+from mallow._files import parse_json, read_text, write_text
 from mallow.errors import InputError
 from mallow.human._vote_formats import DroppedRow, find_format
 from mallow.human._votes import Vote, Votes
@@ -101,22 +100,17 @@ def _renamed(row: dict[str, Any], columns: Mapping[str, str], where: str) -> dic
 
 def _rows(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Each row with its place, "line 7" or "entry 3"."""
-    try:
-        data = file.read_bytes()
-        if file.suffix == ".gz":
-            data = gzip.decompress(data)
-        text = data.decode("utf-8-sig")
-    except OSError as error:
-        raise InputError(f"{file}: cannot be read: {error.strerror or error}.") from None
-    except (EOFError, UnicodeDecodeError) as error:
-        raise InputError(f"{file}: must be UTF-8 text, or gzip of it: {error}.") from None
+    text = read_text(file).removeprefix("\ufeff")
     suffix = Path(file.stem).suffix if file.suffix == ".gz" else file.suffix
     if suffix == ".csv":
         reader = csv.DictReader(io.StringIO(text, newline=""))
-        for row in reader:
-            if None in row or None in row.values():
-                raise InputError(f"{file}:{reader.line_num}: has more or fewer cells than the heading.")
-            yield str(reader.line_num), dict(row)
+        try:
+            for row in reader:
+                if None in row or None in row.values():
+                    raise InputError(f"{file}:{reader.line_num}: has more or fewer cells than the heading.")
+                yield str(reader.line_num), dict(row)
+        except csv.Error as error:
+            raise InputError(f"{file}:{reader.line_num + 1}: is not csv: {error}.") from None
     elif suffix == ".jsonl":
         for number, line in enumerate(text.split("\n"), start=1):
             if line.strip():
@@ -137,7 +131,7 @@ def _rows(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def _parsed(text: str, where: str) -> Any:
     try:
-        return json.loads(text)
+        return parse_json(text)
     except ValueError as error:
         raise InputError(f"{where}: is not JSON: {error}.") from None
 

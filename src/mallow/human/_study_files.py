@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from mallow._files import make_folder, write_text
+from mallow._files import make_folder, parse_json, read_text, write_text
 from mallow.errors import InputError
 from mallow.human._study import Study, Task
 from mallow.human._study_form import Form
@@ -40,10 +38,9 @@ def write_study(study: Study, path: str | os.PathLike[str]) -> Study:
 
 def read_study(path: str | os.PathLike[str], *, accept_edits: bool = False) -> Study:
     """The study in a file that `write_study` wrote; a file that was edited since is refused, unless `accept_edits` is true."""
+    text = read_text(path)
     try:
-        data = json.loads(Path(path).expanduser().read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"{os.fspath(path)}: cannot be read: {error.strerror or error}.") from error
+        data = parse_json(text)
     except ValueError as error:
         raise InputError(f"{os.fspath(path)}: is not a study: {error}. Make one with: mallow study") from error
     try:
@@ -85,7 +82,11 @@ def _copy(item: str, folder: Path) -> str:
 
 def read_form(path: str | os.PathLike[str]) -> Form:
     """A form from a JSON file with the fields of `Form`."""
-    data = _read_json(path)
+    text = read_text(path)
+    try:
+        data = parse_json(text)
+    except ValueError as error:
+        raise InputError(f"{os.fspath(path)}: is not JSON: {error}.") from error
     if not isinstance(data, dict) or not isinstance(data.get("questions"), list):
         raise InputError(
             f'{os.fspath(path)}: must be an object with "title", "task" and "questions", as docs/study.md shows.'
@@ -107,12 +108,12 @@ def read_form(path: str | os.PathLike[str]) -> Form:
 def read_gold(path: str | os.PathLike[str]) -> tuple[Task, ...]:
     """Gold pairs, one JSON object per line: "left", "right", "expected" (-2 or 2), and "prompt", the context."""
     tasks = []
-    for number, line in enumerate(_read(path).splitlines(), start=1):
+    for number, line in enumerate(read_text(path).splitlines(), start=1):
         if not line.strip():
             continue
         where = f"{os.fspath(path)}:{number}"
         try:
-            entry = json.loads(line)
+            entry = parse_json(line)
         except ValueError as error:
             raise InputError(f"{where}: is not JSON: {error}.") from None
         left, right, expected = (
@@ -129,18 +130,3 @@ def read_gold(path: str | os.PathLike[str]) -> tuple[Task, ...]:
     if not tasks:
         raise InputError(f"{os.fspath(path)}: has no gold pairs.")
     return tuple(tasks)
-
-
-def _read(path: str | os.PathLike[str]) -> str:
-    try:
-        return Path(path).expanduser().read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise InputError(f"{os.fspath(path)}: cannot be read: {reason}.") from error
-
-
-def _read_json(path: str | os.PathLike[str]) -> Any:
-    try:
-        return json.loads(_read(path))
-    except json.JSONDecodeError as error:
-        raise InputError(f"{os.fspath(path)}: is not JSON: {error}.") from error

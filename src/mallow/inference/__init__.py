@@ -12,9 +12,9 @@ from mallow.inference._evidence import (
 )
 from mallow.inference._fold_views import View
 from mallow.inference._identity import IdentityTest, run_identity_test
-from mallow.inference._many import ManyLearner
 from mallow.inference._multiplicity import holm
 from mallow.inference._published import debiased_estimate, published_interval
+from mallow.inference._rows import Rows as RowSource
 from mallow.inference._sequential import Looks, SequentialTest, fit_sequential_test
 from mallow.inference._space import find_space
 from mallow.inference._units import Units, find_units
@@ -29,7 +29,7 @@ __all__ = [
     "EvidenceDifference",
     "IdentityTest",
     "Looks",
-    "ManyLearner",
+    "RowSource",
     "SequentialTest",
     "Units",
     "View",

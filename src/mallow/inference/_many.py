@@ -8,6 +8,7 @@ the same bits on every machine, for any order and division of the rows. Rows are
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
@@ -23,7 +24,7 @@ from mallow.inference._folds import Folds, deal_folds, scatter
 from mallow.inference._many_rules import Rules, learn_rules
 from mallow.inference._many_sums import FoldSums, Metrics, sum_folds
 from mallow.inference._many_test import run_test_of_many
-from mallow.inference._partitions import AXES, PARTITIONS, find_centres, label_points, leading_axes
+from mallow.inference._partitions import AXES, PARTITIONS_OF_MANY, find_centres, label_points, leading_axes
 from mallow.inference._rows import ArrayRows
 from mallow.inference._rows import Rows as RowSource
 from mallow.inference._stack import round_scores, stack_weights
@@ -39,6 +40,8 @@ _GRID_ROWS = 2**12  # chosen: rows that the grid and the bins are made from
 _STACK_ROWS = 2**16  # chosen: rows that the weights of the views are fitted on
 _TEST_UNITS = 2**14  # chosen: units whose sides are exchanged in the test; all would take memory for 500 signs each
 _STACK_NUMBERS = 2**23  # chosen: numbers read at once for it
+_POINT_BITS = 10  # to which points are rounded for bins
+_LONGEST = 2048.0  # the product of two vectors as long is 2^22
 _AXIS_BITS = 12  # to which axes are rounded: processors that differ in their last digits give the same bins
 
 
@@ -78,9 +81,11 @@ class ManyLearner:
         self._folds = Folds(np.empty((0, 0), np.int64), folds.count)
         cuts = np.cumsum([len(rows) for rows in sets])[:-1]
         self._fold = np.split(folds.of_row[0].astype(np.uint8), cuts)
-        order = scatter(units.keys ^ scatter(np.array([seed % 2**63], np.uint64), 0)[0], 1)
-        rank = np.empty(units.count, np.int64)
-        rank[np.argsort(order, kind="stable")] = np.arange(units.count)
+        present = np.flatnonzero(np.bincount(unit))  # not the units of systems beside these
+        order = scatter(units.keys[present] ^ scatter(np.array([seed % 2**63], np.uint64), 0)[0], 1)
+        rank = np.zeros(units.count, np.int64)
+        rank[present[np.argsort(order, kind="stable")]] = np.arange(len(present))
+        self._count = len(present)
         self._rank = [rank[own] for own in units.sets]  # the place of each row's unit in an order by keys alone
         sample = self._first_rows(_GRID_ROWS)
         self._grid = find_coarse_grid(self._rows, sample)
@@ -100,7 +105,7 @@ class ManyLearner:
             along = self._sums.lengths[place], self._labels[place], self._fold[place]
             for at, judged in self._rows[place].scan(partial(_judge, self._grid, mixed), *along):
                 own[at] = judged
-            scores.append(round_scores(own, self.units.count))
+            scores.append(round_scores(own, self._count))
         return tuple(scores)
 
     def test(self, system: int, *, permutations: int, seed: int) -> IdentityTest:
@@ -132,16 +137,19 @@ class ManyLearner:
     def _find_bins(self, sample: Sequence[Indices]) -> list[NDArray[np.uint8]]:
         """The bins of the rows of each set in all partitions, (partitions, rows)."""
         axes = _leading(self._metrics.covariance)
-        taken = [self._rows[place].take(rows) for place, rows in enumerate(sample)]
-        points = np.concatenate([self._grid.integers(own).astype(np.float64) @ axes for own in taken])
+        taken = [self._grid.integers(self._rows[place].take(rows)) for place, rows in enumerate(sample)]
+        longest = max(float(_squares(own.astype(np.float64) @ axes).max()) for own in taken)
+        exponent = max(0, math.ceil(math.log2(max(longest, 1.0)) / 2) - _POINT_BITS)
+        points = np.concatenate([_points(own, axes, exponent) for own in taken])
         unit = np.concatenate([self._rank[place][rows] for place, rows in enumerate(sample)])
-        order = np.lexsort((points[:, 0], unit))  # within a unit by values, so that sides play no part
+        order = np.lexsort((*points.T, unit))  # within a unit by values, so that sides play no part
         pair = len(self._rows[0]) + max(len(rows) for rows in self._rows[1:])
-        centres = find_centres(points[order], unit[order], pair, self._seed)
+        found = find_centres(points[order], unit[order], pair, self._seed, partitions=PARTITIONS_OF_MANY)
+        centres = [np.rint(own) for own in found]
         labels = []
         for rows in self._rows:
             own = np.empty((len(centres), len(rows)), np.uint8)
-            for at, some in rows.scan(partial(_label, self._grid, axes, centres)):
+            for at, some in rows.scan(partial(_label, self._grid, axes, exponent, centres)):
                 own[:, at] = some
             labels.append(own)
         return labels
@@ -169,7 +177,7 @@ class ManyLearner:
             systems,
             strengths=witness.strengths,
             variances=witness.variances,
-            bin_counts=[counts[low : low + PARTITIONS] for low in range(0, len(counts), PARTITIONS)],
+            bin_counts=[counts[low : low + PARTITIONS_OF_MANY] for low in range(0, len(counts), PARTITIONS_OF_MANY)],
             length_sums=(sums.astype(np.float64), squares.astype(np.float64)),
         )
 
@@ -228,11 +236,29 @@ def _judge(
     return np.concatenate(parts)
 
 
-def _label(grid: CoarseGrid, axes: Array, centres: Sequence[Values], rows: Features) -> NDArray[np.uint8]:
+def _squares(points: Values) -> Array:
+    """The squared lengths of points."""
+    squares: Array = np.einsum("ij,ij->i", points, points, dtype=np.float64)
+    return squares
+
+
+def _points(integers: Values, axes: Array, exponent: int) -> Values:
+    """Rows on the axes of the bins, as integers of length 2048 at most: products of two of them are exact in float32."""
+    points = np.rint(np.ldexp(integers.astype(np.float64) @ axes, -exponent))
+    lengths = np.sqrt(_squares(points))
+    far = np.flatnonzero(lengths > _LONGEST)
+    if far.size:  # much farther away than all of the sample
+        points[far] = np.trunc(points[far] * (_LONGEST / lengths[far])[:, None])
+    return points.astype(np.float32)
+
+
+def _label(
+    grid: CoarseGrid, axes: Array, exponent: int, centres: Sequence[Values], rows: Features
+) -> NDArray[np.uint8]:
     """The bins of rows in all partitions, (partitions, rows)."""
     labels = np.empty((len(centres), len(rows)), np.uint8)
     for low in range(0, len(rows), ROWS):
-        points = grid.integers(rows[low : low + ROWS]).astype(np.float64) @ axes
+        points = _points(grid.integers(rows[low : low + ROWS]), axes, exponent)
         for number, table in enumerate(centres):
             labels[number, low : low + ROWS] = label_points(points, table)
     return labels

@@ -13,7 +13,7 @@ from mallow.inference._coarse import CoarseGrid
 from mallow.inference._exchange import Exchange, draw_exchanges, exchangeable_rows
 from mallow.inference._identity import STRENGTHS, IdentityTest, bin_form, judge_statistics
 from mallow.inference._many_sums import Metrics
-from mallow.inference._partitions import PARTITIONS
+from mallow.inference._partitions import PARTITIONS_OF_MANY
 from mallow.inference._rows import Rows
 from mallow.inference._units import Indices
 from mallow.theory import Array
@@ -64,8 +64,8 @@ def run_test_of_many(
     with single_threaded_blas():
         forms = _forms(exchange, *_exchanged_means(exchange, read, sets[0].width), metrics)
         if exchange.exact:
-            for low in range(0, len(labels), PARTITIONS):
-                partitions = labels[low : low + PARTITIONS, kept].astype(np.int64)
+            for low in range(0, len(labels), PARTITIONS_OF_MANY):
+                partitions = labels[low : low + PARTITIONS_OF_MANY, kept].astype(np.int64)
                 bins = int(partitions.max()) + 1
                 forms[f"{bins} bins"] = bin_form(partitions, bins, exchange, cores())
     return judge_statistics(forms, exchange)

@@ -12,8 +12,18 @@ from mallow.inference._blocks import ROWS, Values
 from mallow.inference._units import Indices
 from mallow.theory import Array
 
-__all__ = ["AXES", "PARTITIONS", "find_centres", "find_partitions", "label_points", "leading_axes", "membership"]
+__all__ = [
+    "AXES",
+    "PARTITIONS",
+    "PARTITIONS_OF_MANY",
+    "find_centres",
+    "find_partitions",
+    "label_points",
+    "leading_axes",
+    "membership",
+]
 
+PARTITIONS_OF_MANY = 4  # the same with many samples, which depend less on luck
 _VARIANCE = 0.9  # share of the variance in which bins are made, as published,
 AXES = 32  # on so many axes at most; chosen: more take time and change little
 _MOST_BINS = 200  # chosen: more take time
@@ -47,11 +57,12 @@ def leading_axes(variances: Array, total: float) -> int:
     return min(int(np.searchsorted(share, _VARIANCE)) + 1, AXES)
 
 
-def find_centres(points: Values, unit: Indices, pair: int, seed: int) -> list[Values]:
-    """The centres of all partitions, those with few bins first, `PARTITIONS` with each number of bins."""
+def find_centres(points: Values, unit: Indices, pair: int, seed: int, *, partitions: int = PARTITIONS) -> list[Values]:
+    """The centres of all partitions, those with few bins first, so many `partitions` with each number of bins."""
     # A few dozen samples per bin see broad shifts, twenty see narrow ones.
-    counts = sorted({max(2, min(count, pair)) for count in (round(math.sqrt(pair) / 2), min(pair // 20, _MOST_BINS))})
-    tasks = [(place, count, times) for place, count in enumerate(counts) for times in range(PARTITIONS)]
+    sizes = min(round(math.sqrt(pair) / 2), _MOST_BINS // 2), min(pair // 20, _MOST_BINS)
+    counts = sorted({max(2, min(count, pair)) for count in sizes})
+    tasks = [(place, count, times) for place, count in enumerate(counts) for times in range(partitions)]
 
     def task(one: tuple[int, int, int]) -> Values:
         place, count, times = one

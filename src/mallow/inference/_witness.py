@@ -32,6 +32,7 @@ from mallow.inference._identity import IdentityTest, run_identity_test
 from mallow.inference._leave_out import LeaveUnitOut
 from mallow.inference._many import ManyLearner
 from mallow.inference._pooled import Pooled
+from mallow.inference._rows import Rows
 from mallow.inference._space import Space, find_space
 from mallow.inference._stack import STEP, round_scores, stack_views
 from mallow.inference._unit_views import RADIUS, ClosedForms, score_by_units
@@ -125,14 +126,22 @@ def pooled_masses(at_p: Array, at_q: Array) -> Masses:
     return Masses.from_log_ratio(at_p, at_q, pooled=True)
 
 
-def make_learner(witness: Witness, sets: Sequence[Features], units: Units, seed: int) -> AnyLearner:
-    """The reference and its systems, ready for witnesses; many samples are learned from in another way."""
-    return (ManyLearner if are_many(witness, units) else Learner)(witness, sets, units, seed)
+def make_learner(witness: Witness, sets: Sequence[Features | Rows], units: Units, seed: int) -> AnyLearner:
+    """The reference and its systems, ready for witnesses; many samples are learned from in another way.
+
+    Rows that are not in memory must be many (`are_many`).
+    """
+    arrays = [own for own in sets if isinstance(own, np.ndarray)]
+    if are_many(witness, units) or len(arrays) < len(sets):
+        return ManyLearner(witness, sets, units, seed)
+    return Learner(witness, arrays, units, seed)
 
 
 def are_many(witness: Witness, units: Units) -> bool:
     """Whether there are so many samples, and units, that they are learned from by sums over folds."""
-    return sum(map(len, units.sets)) > _MANY_ROWS and units.count >= _MANY_UNITS and not witness.views
+    if sum(map(len, units.sets)) <= _MANY_ROWS or witness.views:
+        return False
+    return int(np.count_nonzero(np.bincount(np.concatenate(units.sets)))) >= _MANY_UNITS
 
 
 class Learner:

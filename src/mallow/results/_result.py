@@ -43,11 +43,22 @@ class Result:
         if kind != f"mallow {cls.KIND}":
             raise InputError(f"`data` must be what {cls.__name__}.to_dict wrote; its kind is {kind!r}.")
         try:
-            return from_plain(cls, data)  # type: ignore[no-any-return]
+            result: Self = from_plain(cls, data)
+            result._check_parts()
         except InputError as error:
             raise InputError(
                 f"`data` must be what {cls.__name__}.to_dict wrote; it is damaged, or was written by another version: {error}"
             ) from error
+        return result
+
+    def _check_parts(self) -> None:
+        """Raise an InputError if parts that are right by themselves do not fit together, such as names that do not occur."""
+        try:
+            str(self)
+            self._also()
+        except (ArithmeticError, AttributeError, LookupError, StopIteration, TypeError, ValueError) as error:
+            reason = f"there is no {error}" if isinstance(error, KeyError) else str(error) or "some are missing"
+            raise InputError(f"its parts do not fit together: {reason}.") from error
 
     def to_json(self) -> str:
         """`to_dict` as JSON."""

@@ -44,7 +44,7 @@ def read_sharded(source: str, options: Options) -> Samples:
     shards = find_shards(source, options.field, names=names)
     provenance = None if shards.embedder is None else {"embedder": shards.embedder}
     if options.skip_bad:  # which rows are bad is known only when all are read
-        rows = read_features(shards.read(), source, options)
+        rows = read_features(shards.read(finite=False), source, options)
         return Samples.trusted(features=rows.features, source=source, skipped=rows.skipped, provenance=provenance)
     return Samples.trusted(shards=shards, source=source, provenance=provenance).first(options.limit)
 

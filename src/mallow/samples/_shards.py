@@ -67,8 +67,11 @@ class Chunk:
     def __len__(self) -> int:
         return self.high - self.low
 
-    def read(self) -> Array:
-        """The rows, in float32 or float64; an InputError if the shard is gone, has changed, or has entries that are not finite."""
+    def read(self, *, finite: bool = True) -> Array:
+        """The rows, in float32 or float64; an InputError if the shard is gone or has changed.
+
+        So are entries that are not finite, unless `finite` is False.
+        """
         if self.shard.values is not None:
             return _floats(self.shard.values[self.low : self.high])
         self._check_unchanged()
@@ -76,10 +79,9 @@ class Chunk:
             rows = _floats(read_rows(self.shard.name, self.shard.content, self.low, self.high))
         except FileNotFoundError as error:
             raise gone(self.shard.name) from error
-        if not np.isfinite(rows).all():
-            finite = np.isfinite(rows)
-            row = int(np.argmin(finite.all(axis=1)))
-            column = int(np.argmin(finite[row]))
+        if finite and not np.isfinite(rows).all():
+            row = int(np.argmin(np.isfinite(rows).all(axis=1)))
+            column = int(np.argmin(np.isfinite(rows[row])))
             raise InputError(
                 f"{self.shard.name}: features must be finite; row {self.low + row} has {rows[row, column]} in column {column}. "
                 "Remove such rows and write the shard again."
@@ -190,7 +192,7 @@ class Shards:
                 kept.append(replace(shard, content=replace(shard.content, rows=min(shard.rows, left))))
         return replace(self, shards=tuple(kept))
 
-    def read(self) -> Array:
+    def read(self, *, finite: bool = True) -> Array:
         """All rows as one array; an InputError if they take more memory than allowed."""
         if self.size > memory_budget():
             raise InputError(
@@ -200,7 +202,7 @@ class Shards:
             )
         rows = np.empty((len(self), self.width), self.dtype)
         for chunk in self.chunks(max(1, (1 << 22) // self.width)):
-            rows[chunk.start : chunk.start + len(chunk)] = chunk.read()
+            rows[chunk.start : chunk.start + len(chunk)] = chunk.read(finite=finite)
         return rows
 
     def ids(self) -> tuple[str, ...] | None:

@@ -22,6 +22,7 @@ from mallow.theory._divergence import (
 from mallow.theory._extrapolate import extrapolated
 from mallow.theory._frontier import Frontier, Grid, compute_frontier, frontier
 from mallow.theory._masses import Masses, Partition
+from mallow.theory._range_caveats import range_caveats
 from mallow.theory._summaries import area, closed_integral, integral, linear_cost, midpoint
 
 __all__ = [
@@ -49,5 +50,6 @@ __all__ = [
     "interpolated",
     "linear_cost",
     "midpoint",
+    "range_caveats",
     "skew_js",
 ]

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from mallow._checks import whole
 from mallow.errors import InputError
 from mallow.theory._arrays import Array
-from mallow.theory._constants import Constants, constants
-from mallow.theory._divergence import KL_INTEGRAL, Divergence
+from mallow.theory._constants import Constants, constants, paper_constants
+from mallow.theory._divergence import KL, KL_INTEGRAL, Divergence, interpolated
 from mallow.theory._masses import Masses
 
 __all__ = [
@@ -24,7 +24,9 @@ __all__ = [
     "quantization_error",
     "statistical_bound",
     "suggested_bins",
+    "suggested_neighbors",
     "total_error",
+    "uniform_bound",
 ]
 
 
@@ -126,6 +128,59 @@ def oracle_bound(
             spread += float(gamma(masses_side, size, constant))
             total += spread * (side.first * math.log(size / constant + bins) + offset)
     return total
+
+
+def uniform_bound(p: Any, q: Any, n: int, m: int | None = None, *, least_lam: float = 0.1) -> float:
+    """A bound on the largest error of the KL frontier over λ in [λ₀, 1−λ₀], for known P and Q (paper: prop:consis_df).
+
+    Of the expectation of the supremum over these λ of |KL(P̂‖R̂_λ) − KL(P‖R_λ)| + |KL(Q̂‖R̂_λ) − KL(Q‖R_λ)|, where
+    R̂_λ = λP̂ + (1−λ)Q̂. The proof bounds the error at each λ by sums that do not depend on λ, times the constants of the interpolated
+    KL divergence, all of which are largest at λ₀: with these, the bound holds for all λ at once. It grows like
+    1/λ₀, and some truncation is needed, since KL(P‖Q) itself may be infinite.
+
+    Parameters
+    ----------
+    p, q : array-like (bins,)
+    n, m : int
+        Samples of P and of Q; m = n by default.
+    least_lam : float
+        λ₀, above 0 and below ½.
+
+    Examples
+    --------
+    >>> round(uniform_bound([0.5, 0.5], [0.25, 0.75], 10_000, least_lam=0.25), 3)
+    0.871
+    """
+    if not 0 < least_lam < 0.5:
+        raise InputError(f"`least_lam` must be above 0 and below 0.5; got {least_lam!r}.")
+    worst = paper_constants(interpolated(KL, least_lam))
+    m = n if m is None else m
+    return oracle_bound(p, q, n, m, using=worst) + oracle_bound(q, p, m, n, using=worst)
+
+
+def suggested_neighbors(n: int, dimension: int, *, smoothness: float = 1.0) -> int:
+    """The number of neighbours k = n^{γ/(d+γ)} that balances the two terms of the error, (k/n)^{γ/d} and 1/k.
+
+    For n samples of each side in d dimensions whose densities are Hölder continuous with exponent γ (paper: thm:mauve:knn). At
+    least 2. The error is then of order n^{−γ/(d+γ)}; the paper prints the square of it (docs/paper.md, erratum 17). The
+    theorem has constants that are not known: with `mallow.Neighbors`, √n neighbours are less noisy.
+
+    Parameters
+    ----------
+    dimension : int
+        d, after the reduction.
+    smoothness : float
+        γ, above 0 and at most 1.
+
+    Examples
+    --------
+    >>> [suggested_neighbors(5000, dimension) for dimension in (1, 5, 10)]
+    [71, 5, 3]
+    """
+    n, dimension = whole("n", n, least=1), whole("dimension", dimension, least=1)
+    if not 0 < smoothness <= 1:
+        raise InputError(f"`smoothness` must be above 0 and at most 1; got {smoothness!r}.")
+    return max(2, math.ceil(float(n) ** (smoothness / (dimension + smoothness))))
 
 
 def quantization_error(bins: int, divergence: Divergence = KL_INTEGRAL) -> float:

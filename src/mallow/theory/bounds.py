@@ -14,7 +14,9 @@ from mallow.theory._bounds import (
     quantization_error,
     statistical_bound,
     suggested_bins,
+    suggested_neighbors,
     total_error,
+    uniform_bound,
 )
 from mallow.theory._constants import Constants, constants, paper_constants
 
@@ -30,5 +32,7 @@ __all__ = [
     "quantization_error",
     "statistical_bound",
     "suggested_bins",
+    "suggested_neighbors",
     "total_error",
+    "uniform_bound",
 ]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 
 from mallow.errors import Caveat
-from mallow.theory import Masses, integral, midpoint
+from mallow.theory._masses import Masses
+from mallow.theory._summaries import integral, midpoint
 
 __all__ = ["range_caveats"]
 

@@ -1,0 +1,134 @@
+"""Quantisers beside k-means: bins within bounds, whatever the order; oracles lose least; products and residuals by hand."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from pytest import approx
+
+from estimate_truths import SHIFTED_WIDER
+from mallow import InputError, Measure, integral, score
+from mallow.estimate import Codebook, Lattice, LevelSets, Product, Quantize, RandomCentres, Residual
+from mallow.estimate._cells import occupied_cells
+from mallow.estimate._lattice import lattice_vectors
+from mallow.theory.smoothing import empirical
+
+METHODS = [RandomCentres(), Product(), Product(groups=3), Residual(), Residual(levels=2), Lattice(steps=20)]
+every = pytest.mark.parametrize("method", METHODS, ids=repr)
+X, Y = SHIFTED_WIDER.draw(150, 120, np.random.default_rng(0))
+
+
+@every
+def test_bins_are_within_bounds_and_do_not_depend_on_order_or_sides(method):
+    estimator, rng = Quantize(bins=30, method=method), np.random.default_rng(1)
+    masses = estimator(X, Y, rng=5)
+    assert 2 <= len(masses.p) <= 32
+    assert masses.partition.p_counts.sum() == 150
+    assert ((masses.partition.p_counts + masses.partition.q_counts) > 0).all()
+    assert masses.partition.centres.shape[0] == len(masses.p)
+    assert integral(estimator(Y, X, rng=5)) == approx(integral(masses), abs=1e-12)
+    assert integral(estimator(rng.permutation(X), rng.permutation(Y), rng=5)) == approx(integral(masses), abs=1e-12)
+    assert integral(estimator(X, X.copy(), rng=5)) == 0.0
+    assert 0 < integral(masses) < integral(estimator(X, Y + 30, rng=5)) <= 1
+    assert repr(method) in repr(estimator)
+
+
+@every
+@pytest.mark.filterwarnings("ignore::mallow.EstimateWarning")
+def test_a_score_holds_out_bins_of_any_method(method):
+    found = score(X, Y, measure=Measure(Quantize(bins=12, method=method)), repeats=1)
+    assert 0 < found.mauve < 1
+    assert found.interval["mauve"][0] <= found.mauve <= found.interval["mauve"][1]
+
+
+def test_a_few_points_repeated_and_constant_columns():
+    few = np.repeat(np.array([[0.0, 1.0], [2.0, 1.0], [5.0, 1.0]]), 10, axis=0)
+    for method in METHODS:
+        with pytest.warns(match="only 3 distinct points for 9 bins"):
+            masses = Quantize(bins=9, reduce=None, method=method)(few, few[:20])
+        assert len(masses.p) <= 3
+
+
+def test_products_and_residuals_are_those_of_the_definition():
+    points, times = np.random.default_rng(3).normal(size=(60, 4)), np.ones(60, np.int64)
+    cells = Product(2).fit(points, times, 9, np.random.default_rng(0))
+    assert (cells.assign(points) == cells.labels).all()
+    for half in (points[:, ::2], points[:, 1::2]):  # within a bin, each half of the axes lies in one of three clusters
+        spread = [np.ptp(half[cells.labels == label], axis=0).max() for label in np.unique(cells.labels)]
+        assert max(spread) < np.ptp(half, axis=0).max()
+    residual = Residual(2).fit(points, times, 9, np.random.default_rng(0))
+    assert (residual.assign(points) == residual.labels).all()
+    assert residual.centres == approx(
+        np.stack([points[residual.labels == b].mean(axis=0) for b in range(len(residual.centres))])
+    )
+
+
+def test_a_code_that_no_point_has_goes_to_the_nearest_centre():
+    points = np.array([[0.0], [1.0], [8.0]])
+    cells = occupied_cells(points, np.array([1, 3, 1]), lambda rows: np.floor(rows[:, 0] / 2).astype(np.int64))
+    assert cells.labels.tolist() == [0, 0, 1]
+    assert cells.centres == approx(np.array([[0.75], [8.0]]))
+    assert cells.assign(np.array([[1.5], [3.0], [7.0], [90.0]])).tolist() == [0, 0, 1, 1]
+
+
+def test_level_sets_of_the_true_ratio_lose_least():  # paper: thm:quant_error_fdiv
+    x, y = SHIFTED_WIDER.draw(4000, 4000, np.random.default_rng(2))
+
+    def log_ratio(points):
+        return np.log(SHIFTED_WIDER.p.density(points) / SHIFTED_WIDER.q.density(points))
+
+    plain = Quantize(bins=12, reduce=None, smoothing=empirical)
+    gaps = {
+        name: float(integral(replace(plain, method=method)(x, y)))
+        for name, method in (("oracle", LevelSets(log_ratio)), ("k-means", None), ("random", RandomCentres()))
+    }
+    truth = float(integral(SHIFTED_WIDER.truth))
+    assert max(gaps["random"], gaps["k-means"]) < gaps["oracle"]
+    assert gaps["oracle"] == approx(truth, abs=0.02)
+
+
+def test_the_lattice_has_the_vectors_of_one_norm():
+    for dimension, bins in ((2, 12), (3, 50), (4, 744), (8, 300)):
+        vectors = lattice_vectors(dimension, bins)
+        assert len(vectors) <= bins
+        assert (vectors**2).sum(axis=1) == approx(1.0)
+        assert len(np.unique(vectors.round(9), axis=0)) == len(vectors)
+        assert (np.sort(vectors, axis=0) == np.sort(-vectors, axis=0)).all()
+    assert len(lattice_vectors(4, 744)) == 744
+    assert len(lattice_vectors(4, 1)) == 8  # never fewer than the axes and their opposites
+
+
+def test_spreading_fills_more_bins_than_a_random_network():
+    x = np.random.default_rng(4).normal(size=(600, 10)) * 0.9 ** np.arange(10)
+    used = [len(Quantize(bins=96, method=Lattice(steps=steps))(x[:300], x[300:], rng=1).p) for steps in (0, 120)]
+    assert used[1] > used[0]
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Product(groups=0), r"`groups` must be an integer of at least 1; got 0\."),
+        (lambda: Residual(levels=0), r"`levels` must be an integer of at least 1; got 0\."),
+        (lambda: Lattice(dimension=9), r"`dimension` must be at most 8; got 9\. Usual is 4\."),
+        (lambda: Lattice(spread=0.0), r"`spread` must be a finite number above 0; got 0\.0"),
+        (
+            lambda: Quantize(method="lattice"),
+            r"`method` must be None or a quantiser such as Product\(\); got 'lattice'\.",
+        ),
+        (
+            lambda: Quantize(method=Product(), codebook=Codebook(np.zeros((2, 2)))),
+            r"`codebook` needs the centres of k-means: pass method=None, or no codebook\.",
+        ),
+        (
+            lambda: Quantize(bins=4, method=Product()).fit(X),
+            r"A codebook needs the centres of k-means; `method` is Product",
+        ),
+        (
+            lambda: Quantize(bins=4, method=LevelSets(lambda points: points))(X, Y),
+            r"`log_ratio` must return a number for each of 270 points; got shape \(270, 2\)\.",
+        ),
+    ],
+)
+def test_bad_options_are_refused(make, message):
+    with pytest.raises(InputError, match=message):
+        make()
