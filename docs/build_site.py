@@ -3,7 +3,8 @@
 - Pages of the root (CONTRIBUTING.md and others) and of experiments/ join the site, and links between all pages are turned into those
   of the site, so that the same files can be read in the repository.
 - Tutorials are notebooks; each becomes a page with the outputs that are stored in it (`docs/tutorials.py` stores them).
-- `<!-- names: mallow.human -->` becomes the documentation of every name that the package lists in `__all__`.
+- `<!-- names: mallow.human -->` becomes the documentation of every name that the package lists in `__all__`, and `<!-- names: mallow -->`
+  that of the names which have no place yet.
 - A Mermaid flowchart becomes an SVG picture, because Material would load Mermaid from elsewhere.
 """
 
@@ -16,6 +17,7 @@ import posixpath
 import re
 import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
@@ -46,7 +48,16 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for notebook in [file for file in files if file.src_uri.endswith(".ipynb")]:
         text = notebook_markdown(json.loads(notebook.content_string), posixpath.basename(notebook.src_uri))
         files.append(File.generated(config, notebook.src_uri.removesuffix(".ipynb") + ".md", content=text))
+    add_to_nav(files, config)
     return files
+
+
+def add_to_nav(files: Files, config: MkDocsConfig) -> None:
+    """Put pages that mkdocs.yml does not name into a section of their own, so that none is lost."""
+    named = set(re.findall(r"[\w./-]+\.md", json.dumps(config.nav)))
+    pages = [file.src_uri for file in files.documentation_pages() if file.inclusion != InclusionLevel.NOT_IN_NAV]
+    if others := sorted(set(pages) - named):
+        config.nav = [*(config.nav or []), {"More": others}]
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
@@ -71,14 +82,35 @@ def rewrite_links(text: str, page: Page, files: Files) -> str:
         if inside.endswith(".ipynb") and not start.startswith("[Download"):
             inside = inside.removesuffix(".ipynb") + ".md"
         if files.get_file_from_path(inside) is None:
-            return start.lstrip("!").removeprefix("[").removesuffix("](") if os.path.exists(ROOT / repository) else match[0]
+            return (
+                start.lstrip("!").removeprefix("[").removesuffix("](")
+                if os.path.exists(ROOT / repository)
+                else match[0]
+            )
         return f"{start}{posixpath.relpath(inside, posixpath.dirname(uri) or '.')}{anchor})"
 
     return LINK.sub(rewrite, text)
 
 
 def names_markdown(package: str) -> str:
-    """One directive of mkdocstrings per public name of a package: functions first, then classes and constants."""
+    """One directive of mkdocstrings per public name of a package: functions first, then classes and constants.
+
+    Of `mallow` itself, only names that no page of the reference has yet: none is lost, and each should move to the page where it belongs.
+    """
+    if package == "mallow":
+        others = unplaced_names()
+        return "\n\n".join(["## More", *others]) if others else ""
     module: Any = importlib.import_module(package)
     names = sorted(module.__all__, key=lambda name: (not name[0].islower(), name.lower()))
     return "\n\n".join(f"::: {package}.{name}" for name in names)
+
+
+def unplaced_names() -> list[str]:
+    """Directives for the public names and packages of mallow that no page of the reference mentions."""
+    import mallow
+
+    pages = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "docs" / "reference").glob("*.md"))
+    placed = set(re.findall(r"^(?:::: |<!-- names: )mallow\.(\w+)", pages, re.MULTILINE))
+    others = sorted(set(mallow.__all__) - placed)
+    packages = [name for name in others if isinstance(getattr(mallow, name), ModuleType)]
+    return [names_markdown(f"mallow.{name}") if name in packages else f"::: mallow.{name}" for name in others]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from typing import Any
 
@@ -28,7 +29,7 @@ def output_markdown(output: dict[str, Any]) -> str:
     data = output["data"]
     if "image/png" in data:
         picture = "".join(data["image/png"]).strip()
-        text = " ".join("".join(data["text/plain"]).split())
+        text = html.escape(" ".join("".join(data["text/plain"]).split()))
         return f'<div class="notebook-output"><img alt="{text}" src="data:image/png;base64,{picture}"></div>'
     if "text/html" in data:
         # A blank line would end the HTML for Markdown.
