@@ -8,12 +8,13 @@ LOCK   := $(VENV)-lock
 LIGHT  := $(VENV)/.light
 STAMP  := $(VENV)/.stamp
 
-.PHONY: help demo test lint types unit format docs lock hashes sbom notice audit matrix mutate clean
+.PHONY: help demo test lint types unit format docs site lock hashes sbom notice audit matrix mutate clean
 
 help:
 	@echo "make demo     n-gram models against real text, sampled digits against real ones: table and report"
 	@echo "make test     lint, types, tests and doctests"
 	@echo "make lint | types | unit    one of them;  make format  rewrites the sources;  make docs  pages drawn from the code"
+	@echo "make site     the documentation as a site, into site/: search, light and dark, no network needed"
 	@echo "make lock     newest allowed versions into constraints.txt;  make hashes  hashes for lines without them"
 	@echo "make sbom | notice | audit    what mallow is made of, under which licences, with which known vulnerabilities"
 	@echo "make mutate   small changes of the code that the tests must notice: an hour"
@@ -37,6 +38,13 @@ unit: $(STAMP)
 docs: $(STAMP)
 	$(BIN)/python docs/commands.py
 	$(BIN)/python docs/architecture.py
+	$(BIN)/python docs/tutorials.py
+	$(MAKE) site
+
+# Strict: a link that leads nowhere, or a name that does not exist, is an error.
+site: $(STAMP)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "site/: written. $(BIN)/python -m http.server --directory site  shows it at http://localhost:8000" >&2
 
 format: $(STAMP)
 	$(BIN)/ruff check --fix .
@@ -90,5 +98,5 @@ mutate: $(STAMP)
 	@$(BIN)/python tests/mutate.py all --jobs 2 --record tests/mutations.json
 
 clean:
-	rm -rf $(VENV) $(LOCK) .venv-audit .venv-matrix sbom.json .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist
+	rm -rf site $(VENV) $(LOCK) .venv-audit .venv-matrix sbom.json .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist
 	find src tests examples -name __pycache__ -type d -prune -exec rm -rf {} +

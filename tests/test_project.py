@@ -14,7 +14,7 @@ import mallow
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-PAGES = [README, *(page.read_text(encoding="utf-8") for page in sorted((ROOT / "docs").glob("*.md")))]
+PAGES = [README, *(page.read_text(encoding="utf-8") for page in sorted((ROOT / "docs").rglob("*.md")))]
 BLOCKS = [block for page in PAGES for block in re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)]
 
 

@@ -29,6 +29,7 @@ def cluster():
             warnings.simplefilter("ignore")
             from ray.cluster_utils import Cluster
 
+            patch.setattr("ray._private.ray_constants.ENABLE_RAY_CLUSTER", False)  # it may have been imported before
             machine = {"num_cpus": 1, "object_store_memory": STORE, "include_dashboard": False}
             cluster = Cluster(initialize_head=True, head_node_args=machine | {"node_ip_address": "127.0.0.1"})
             cluster.second = cluster.add_node(num_cpus=1, object_store_memory=STORE, node_ip_address="127.0.0.1")
@@ -130,6 +131,17 @@ def test_what_answers_is_not_ray(monkeypatch):
         address = f"127.0.0.1:{server.getsockname()[1]}"
         with pytest.raises(InputError, match=rf"no Ray cluster answers at {address}: what answers there is not Ray"):
             _ray._probe(address)
+
+
+def fill_the_disk(value):
+    from ray.exceptions import OutOfDiskError
+
+    raise OutOfDiskError  # what Ray raises in a task whose result fits neither its memory nor the disk
+
+
+def test_a_disk_that_is_full(engine):
+    with pytest.raises(InputError, match="the disk of a machine of the cluster is full, so that Ray cannot put aside"):
+        list(engine.map(fill_the_disk, [1]))
 
 
 def test_a_worker_that_dies_each_time(cluster):

@@ -26,7 +26,7 @@ __all__ = ["Likelihoods", "likelihoods"]
 _SCALE = 5.0  # the paper's c of quantised samples, with which it prints direct estimates
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Likelihoods(Result):
     """Probabilities of human and of generated texts under a model, and under a surrogate of the human distribution.
 
@@ -57,6 +57,10 @@ class Likelihoods(Result):
     decoder: str
     n: tuple[int, int]
     caveats: tuple[Caveat, ...] = ()
+
+    def __repr__(self) -> str:
+        direct = f", direct MAUVE={self.summaries['mauve']:.4f}" if self.summaries else ""
+        return f"Likelihoods(ε-perplexity={self.human.epsilon_perplexity:.4g}{direct}, n={self.n})"
 
     def __str__(self) -> str:
         title = f"{self.n[0]} human and {self.n[1]} generated texts under {self.model} with {self.decoder} decoding"

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["COMMANDS"]
 
+_OTHER_FORMATS = (".csv", ".gz", ".json", ".jsonl", ".ndjson", ".parquet", ".safetensors", ".tar", ".txt", ".zip")
+
 
 @command("embed", "Turn samples into features, once.", example="mallow embed human.jsonl -o human.npz")
 @click.argument("source", metavar="SAMPLES")
@@ -63,7 +65,7 @@ def embed_command(
     images. Each part of them becomes a file of its own; the same command goes on after an interruption.
     """
     if not out.lower().endswith((".npz", ".npz.gz", ".npy", ".npy.gz")):
-        if "." in out.rstrip("/").rpartition("/")[2].lstrip("."):  # before the work begins
+        if out.lower().endswith(_OTHER_FORMATS):  # before the work begins; a folder may well be called v1.2
             raise InputError(
                 f"{out}: must end in .npz or .npz.gz, or be a folder; features are written in no other format."
             )

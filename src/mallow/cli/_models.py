@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from mallow.cli._options import Decorator, bundle
+from mallow.cli._options import Decorator, Function, bundle
 from mallow.cli._printing import show_warning
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class ModelChoice:
         return NGram.fit(training.require_texts(), order=int(order) if order else 5)
 
 
-model_options = bundle(
+_model_options = bundle(
     "model",
     {
         "model_name": click.option(
@@ -105,5 +105,20 @@ def _other_model(argument: str, what: str) -> Decorator:
     )
 
 
-scorer_options = _other_model("scorer", "Scores texts by their perplexity (Gen. PPL)")
-surrogate_options = _other_model("surrogate", "Stands for the human distribution")
+_scorer_options = _other_model("scorer", "Scores texts by their perplexity (Gen. PPL)")
+_surrogate_options = _other_model("surrogate", "Stands for the human distribution")
+
+
+def model_options(function: Function) -> Function:
+    """The options that name a language model and say how to load it."""
+    return _model_options(function)
+
+
+def scorer_options(function: Function) -> Function:
+    """--scorer and --scorer-train: a language model that scores texts."""
+    return _scorer_options(function)
+
+
+def surrogate_options(function: Function) -> Function:
+    """--surrogate and --surrogate-train: a language model that stands for the human distribution."""
+    return _surrogate_options(function)

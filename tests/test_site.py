@@ -1,0 +1,176 @@
+"""The documentation site: the tutorials run and show what is stored in them, the reference is complete, pages and links are those of the site.
+
+`make site` builds all of it, strictly; here are the parts that take no build.
+"""
+
+import importlib
+import json
+import re
+import sys
+import types
+from pathlib import Path
+
+import pytest
+
+import mallow
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
+NOTEBOOKS = sorted((DOCS / "tutorials").glob("*.ipynb"))
+NAV = re.findall(r"[\w./-]+\.md", (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2])
+NUMBER = re.compile(r"\d+\.\d+(?:e-?\d+)?")
+
+sys.path.insert(0, str(DOCS))
+import build_site  # noqa: E402
+import tutorials  # noqa: E402
+from graph_picture import draw_flowchart, order_layers  # noqa: E402
+from notebook_page import notebook_markdown  # noqa: E402
+
+# --- tutorials
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+@pytest.mark.filterwarnings("default")  # a notebook says itself which warnings it does not want to show
+def test_a_tutorial_runs_and_shows_what_is_stored_in_it(path):
+    stored = tutorials.plain_outputs(json.loads(path.read_text(encoding="utf-8")))
+    fresh = tutorials.plain_outputs(tutorials.run_notebook(path))
+    assert len(fresh) == len(stored) >= 4
+    if path.stem == "first-score":  # Python's own texts, and features from ONNX, differ from version to version
+        assert "MAUVE" in fresh[1]
+        return
+    again = "run `python docs/tutorials.py`"
+    for one, other in zip(fresh, stored, strict=True):
+        assert NUMBER.sub("#", one) == NUMBER.sub("#", other), again
+        numbers = [[float(number) for number in NUMBER.findall(text)] for text in (one, other)]
+        assert numbers[0] == pytest.approx(numbers[1], abs=0.03), again
+
+
+def test_a_cell_is_shown_as_a_notebook_shows_it():
+    names = {}
+    assert tutorials.run_cell("import matplotlib.pyplot as plt\nx = 2\nprint(x)", names, 1) == [
+        {"name": "stdout", "output_type": "stream", "text": ["2\n"]}
+    ]
+    [value] = tutorials.run_cell("x + 1", names, 2)
+    assert value["data"] == {"text/plain": ["3"]}
+    [picture] = tutorials.run_cell("plt.figure(figsize=(1, 1))", names, 3)
+    assert picture["data"]["image/png"].startswith("iVBORw0KGgo")  # the first bytes of a PNG file
+    assert tutorials.run_cell("plt.get_fignums()", names, 4)[0]["data"]["text/plain"] == ["[]"]
+
+
+def test_a_notebook_becomes_a_page():
+    cells = [
+        {"cell_type": "markdown", "source": ["# Title\n", "Text."]},
+        {
+            "cell_type": "code",
+            "source": ["x"],
+            "outputs": [
+                {"output_type": "stream", "text": ["printed\n"]},
+                {"output_type": "execute_result", "data": {"text/html": ["<p>a</p>\n", "\n", "<p>b</p>"]}},
+                {"output_type": "display_data", "data": {"image/png": "AAAA", "text/plain": ["<Figure size 1x1>"]}},
+            ],
+        },
+    ]
+    page = notebook_markdown({"cells": cells}, "one.ipynb")
+    assert page.startswith("# Title\nText.\n\n[Download this page as a notebook](one.ipynb)\n\n```python\nx\n```\n")
+    assert "```text\nprinted\n```" in page
+    assert "<p>a</p>\n<p>b</p>" in page  # a blank line would end the HTML
+    assert 'alt="&lt;Figure size 1x1&gt;" src="data:image/png;base64,AAAA"' in page
+
+
+# --- the reference
+
+
+def documented():
+    """Dotted names of the reference, one per place where they stand."""
+    text = "".join(path.read_text(encoding="utf-8") for path in sorted((DOCS / "reference").glob("*.md")))
+    packages = re.findall(r"^<!-- names: mallow\.(\w+) -->$", text, re.MULTILINE)
+    inner = [f"{package}.{name}" for package in packages for name in vars(mallow_package(package))["__all__"]]
+    return re.findall(r"^::: mallow\.(\S+)$", text, re.MULTILINE) + inner
+
+
+def mallow_package(name):
+    return importlib.import_module(f"mallow.{name}")
+
+
+def test_every_public_name_is_in_the_reference_once():
+    public = [name for name in mallow.__all__ if not isinstance(getattr(mallow, name), types.ModuleType)]
+    packages = [name for name in mallow.__all__ if isinstance(getattr(mallow, name), types.ModuleType)]
+    assert len(public) > 50
+    assert len(packages) >= 10
+    public += [f"{package}.{name}" for package in packages for name in mallow_package(package).__all__]
+    placed = documented()
+    unplaced = re.findall(r"::: mallow\.(\S+)", build_site.names_markdown("mallow"))  # at the end of rest.md
+    assert len(unplaced) < 40, "give them a place in docs/reference"
+    assert sorted([*placed, *unplaced]) == sorted(public)
+
+
+def test_names_become_directives_functions_first():
+    text = build_site.names_markdown("mallow.compat")
+    assert text.split("\n\n") == [
+        "::: mallow.compat.compute_mauve",
+        "::: mallow.compat.from_histograms",
+        "::: mallow.compat.MauveResult",
+    ]
+
+
+# --- pages and links
+
+
+def test_every_page_of_the_navigation_exists_once():
+    assert len(NAV) == len(set(NAV))
+    notebooks = {f"tutorials/{path.stem}.md" for path in NOTEBOOKS}
+    missing = [
+        name for name in NAV if name not in notebooks and not (DOCS / name).exists() and not (ROOT / name).exists()
+    ]
+    assert missing == []
+    assert notebooks <= set(NAV)
+
+
+class Pages:
+    """Just the pages that a test needs, as MkDocs would know them."""
+
+    def __init__(self, *names):
+        self.names = names
+
+    def get_file_from_path(self, name):
+        return name if name in self.names else None
+
+
+def page_at(uri):
+    return types.SimpleNamespace(file=types.SimpleNamespace(src_uri=uri))
+
+
+@pytest.mark.parametrize(
+    ("uri", "link", "expected"),
+    [
+        ("how-to/fid.md", "[t](../../experiments/digits/digits.md)", "[t](../experiments/digits/digits.md)"),
+        ("results.md", "[t](evidence.md#units)", "[t](evidence.md#units)"),
+        ("experiments/digits/digits.md", "[t](../../docs/evidence.md)", "[t](../../evidence.md)"),
+        ("CONTRIBUTING.md", "[t](docs/evidence.md)", "[t](evidence.md)"),
+        ("architecture.md", "[t](../README.md)", "[t](index.md)"),
+        ("index.md", "[t](tutorials/images.ipynb)", "[t](tutorials/images.md)"),
+        ("tutorials/images.md", "[Download](images.ipynb)", "[Download](images.ipynb)"),
+        ("devices.md", "[a file](../pyproject.toml)", "a file"),
+        ("results.md", "[t](https://example.org/x.md)", "[t](https://example.org/x.md)"),
+        ("results.md", "[t](nowhere.md)", "[t](nowhere.md)"),  # MkDocs complains about it
+    ],
+)
+def test_links_of_the_repository_become_links_of_the_site(uri, link, expected):
+    pages = Pages(
+        "index.md", "evidence.md", "experiments/digits/digits.md", "tutorials/images.md", "tutorials/images.ipynb"
+    )
+    assert build_site.rewrite_links(f"See {link}.", page_at(uri), pages) == f"See {expected}."
+
+
+def test_a_flowchart_becomes_a_picture():
+    picture = draw_flowchart("flowchart TD\n    cli --> report\n    report --> theory\n    cli --> theory\n")
+    assert picture.count("<rect") == 3
+    assert picture.count("<path") == 3
+    assert "cli imports report; report imports theory" in picture
+    assert order_layers([("a", "c"), ("b", "c"), ("a", "b")]) == [["a"], ["b"], ["c"]]
+
+
+def test_nothing_is_loaded_from_elsewhere():
+    text = (ROOT / "mkdocs.yml").read_text(encoding="utf-8") + (DOCS / "site.css").read_text(encoding="utf-8")
+    assert "  font: false" in text
+    assert "://" not in text
