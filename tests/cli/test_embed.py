@@ -112,7 +112,7 @@ def test_a_folder_of_shards_goes_on_after_an_interruption(mallow, home):
             "--workers and --gpus are options of an engine: pass --engine ray too.",
         ),
         ("embed human.jsonl -o out --limit 5", 2, "--limit is for a single file of features"),
-        ("embed human.jsonl -o out --engine dask", 1, "`engine` must be None, 'ray', the address of a cluster"),
+        ("embed human.jsonl -o out --engine dask", 1, "--engine must be None, 'ray', the address of a cluster"),
         ("embed human.jsonl -o x.csv", 1, "x.csv: must end in .npz or .npz.gz, or be a folder;"),
     ],
 )

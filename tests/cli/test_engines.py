@@ -32,7 +32,7 @@ def test_some_rows_are_clustered(mallow, shards):
 
 
 def test_what_cannot_be_used(refused, shards):
-    refused("score x y --engine spark", 1, "`engine` must be None, 'ray', the address of a cluster")
+    refused("score x y --engine spark", 1, "--engine must be None, 'ray', the address of a cluster")
     refused("score x y --engine ray://127.0.0.1:9", 1, "no Ray cluster answers at ray://127.0.0.1:9")
     refused("score x z/*.npy", 1, "z/*.npy: matches no file.")
     refused("compare x y --sample 100 --estimator neighbors", 2, "--sample is for estimators that quantise")

@@ -152,13 +152,13 @@ def test_a_check_takes_the_measure_of_its_baseline(mallow, home):
     (home / "with-bins.json").write_text(with_bins)
     command = "check human.jsonl near.jsonl -e letters:letters -q --baseline"
     code, _, err = mallow(f"{command} with-bins.json")
-    assert (code, "`measure` must be passed, since the baseline was made with Measure(Quantize(bins=20" in err) == (
+    assert (code, "--measure must be passed, since the baseline was made with Measure(Quantize(bins=20" in err) == (
         1,
         True,
     )
     assert mallow(f"{command} with-bins.json --bins 20")[0] == 0
     code, _, err = mallow(f"{command} before.json --bins 20")
-    assert (code, "`measure` must be that of the baseline, Measure(Quantize(bins=auto" in err) == (1, True)
+    assert (code, "--measure must be that of the baseline, Measure(Quantize(bins=auto" in err) == (1, True)
     assert mallow(f"{command} before.json --measure mauve-star")[0] == 0
 
 
@@ -168,11 +168,11 @@ def test_a_check_takes_the_measure_of_its_baseline(mallow, home):
         ("compare human.jsonl near.jsonl -o x.txt", 1, "x.txt: must end in one of .json; got '.txt'"),
         ("check human.jsonl far.jsonl", 2, "Missing option '--baseline'"),
         ("check human.jsonl far.jsonl --baseline gone.json", 1, "gone.json: cannot be read: No such file"),
-        ("plan human.jsonl near.jsonl far.jsonl --detect 2 -e letters:letters", 1, "`detect` must"),
+        ("plan human.jsonl near.jsonl far.jsonl --detect 2 -e letters:letters", 1, "--detect must"),
         (
             "plan human.jsonl far.jsonl far.jsonl -e letters:letters",
             1,
-            "`model_a` and `model_b` must be different systems",
+            "MODEL_A and MODEL_B must be different systems",
         ),
         ("plan human.jsonl human.jsonl human.jsonl -e letters:letters", 1, "the pilot shows no gap: with 400 samples"),
         ("permutation-test human.jsonl far.jsonl --permutations 0", 2, "0 is not in the range x>=1"),

@@ -108,7 +108,7 @@ def test_the_report_shows_people(mallow, study):
     ("command", "code", "message"),
     [
         ("rank none.jsonl", 1, "none.jsonl: cannot be read: No such file or directory"),
-        ("rank votes.jsonl --question sensibel", 1, "`question` must be one of human-like, sensible; got 'sensibel'."),
+        ("rank votes.jsonl --question sensibel", 1, "--question must be one of human-like, sensible; got 'sensibel'."),
         ("rank votes.jsonl --ties coin", 2, "'coin' is not one of"),
         ("rank votes.jsonl --out x.txt", 1, "x.txt: must end in one of .json; got '.txt'"),
         ("rank human.jsonl", 1, "these columns are of no known format of votes: id, text"),

@@ -11,15 +11,16 @@ from mallow.demo import demo
 OF_READER = {"field", "skip_bad", "limit", "max"}
 OF_MEASURE = {"measure", "estimator", "divergence", "bins", "scale"}
 OF_EMBEDDER = {"embedder", "embedder_option"}
-OF_RESULTS = {"format", "plot"}
+OF_RESULTS = {"format", "plot", "summary"}
 OF_MODEL = {"model", "train", "device", "dtype"}
 CALLS = {  # command: the functions behind it, and options that exist on the command line only
-    "score": ([mallow.score], set()),
-    "compare": ([mallow.compare], {"out"}),
+    "score": ([mallow.score], {"out", "sample", "checkpoint"}),
+    "compare": ([mallow.compare], {"out", "sample", "checkpoint"}),
+    "track": ([mallow.track], {"out", "as_given"}),
     "permutation-test": ([mallow.permutation_test], set()),
     "plan": ([mallow.plan_samples], set()),
     "check": ([mallow.check_regression], {"strict", "junit", "github_summary"}),
-    "baselines": ([baselines.table], {"tokenizer", "scorer_train"}),
+    "baselines": ([baselines.table], {"all", "tokenizer", "scorer_train"}),
     "likelihoods": ([baselines.likelihoods], {"surrogate_train"} | OF_MODEL),
     "report": ([mallow.compare, mallow.report.html], {"out"}),
     "demo": ([demo], {"out"}),
@@ -27,7 +28,7 @@ CALLS = {  # command: the functions behind it, and options that exist on the com
     "audit": ([mallow.audit_embedder], set()),
     "generate": ([generate.GenerationPlan, generate.generate_file, generate.prompts_of], {"whole_prompts"} | OF_MODEL),
     "sweep": ([generate.GenerationPlan, mallow.sweep], {"out"} | OF_MODEL),
-    "embed": ([embed.embed_samples], {"out"}),
+    "embed": ([embed.embed_samples], {"out", "engine", "workers", "gpus", "rows"}),
 }
 NOT_OFFERED = {
     "baseline",
@@ -37,6 +38,8 @@ NOT_OFFERED = {
     "cache",
     "plan",
     "folder",
+    "rows",
+    "steps",
 }  # or an argument, or of Python only
 
 

@@ -66,14 +66,14 @@ def test_the_options_of_a_design(mallow, home):
         (f"{STUDY} -o study.txt", 1, "study.txt: must end in one of .json; got '.txt'."),
         (f"{STUDY} --tokenizer nowhere", 1, "there is none at 'nowhere'"),
         ("study human.jsonl human=far.jsonl", 1, "--reference-name"),
-        ("study plan a=1", 1, "`scores` must map at least two systems"),
+        ("study plan a=1", 1, "SCORES must map at least two systems"),
         ("study plan a b=1", 2, "A score is written NAME=SCORE, such as small=-20; got 'a'."),
         ("study plan a=1 b=2 --goal ranking --between a b", 2, "--between is for --goal apart."),
         ("study plan no.json", 1, "no.json: is not a ranking: "),
         ("annotate no.json", 1, "no.json: cannot be read: No such file or directory."),
         ("annotate human.jsonl", 1, "human.jsonl: is not a study"),
         ("annotate study.json --export votes.csv", 1, "votes.csv: must end in one of .jsonl"),
-        ("annotate study.json --url example.org", 1, "`url` must begin with http:// or https://"),
+        ("annotate study.json --url example.org", 1, "--url must begin with http:// or https://"),
     ],
 )
 def test_mistakes(refused, command, code, message):

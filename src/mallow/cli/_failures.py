@@ -60,6 +60,7 @@ def explain_failure(error: BaseException) -> str:
 
 # A way out in both languages, `limits=Limits(depth=…) (--max depth=…)`: the command line says only its own.
 _BOTH = re.compile(r"(?:[\w.]+(?:=(?:True|False|…|\w+\([^()]*\)|\{[^{}]*\}|\w+))?) \((--[a-z][^()]*)\)")
+_ADVICE = "Pass|pass|with|or|Use|use|Set|set"
 _PYTHON_ONLY = (" To pass texts themselves, put them into a list.",)
 _COMMANDS = {"mallow.embed.embed_samples": "`mallow embed`"}
 
@@ -90,13 +91,13 @@ def say_as_options(message: str, options: Mapping[str, str]) -> str:
         message = message.replace(name, way)
     message = _BOTH.sub(lambda match: match[1], message)
     for name, option in options.items():
+        message = message.replace(f"`{name}`", option)
         if not option.startswith("--"):
-            message = message.replace(f"`{name}`", option)
             continue
         message = re.sub(rf"\bPass {name}=(['\"])auto\1 or ", f"Leave out {option}, or pass ", message)
-        message = re.sub(rf"(?<![\w.(]){name}=True\b", option, message)
-        message = re.sub(rf"(?<![\w.(]){name}=(['\"]?)([\w.…:-]*\w|…)\1", rf"{option} \2", message)
-        message = message.replace(f"`{name}`", option)
+        # Only in a way out: elsewhere it is part of a value, such as Quantize(bins=20).
+        message = re.sub(rf"\b({_ADVICE}) {name}=True\b", rf"\1 {option}", message)
+        message = re.sub(rf"\b({_ADVICE}) {name}=(['\"]?)([\w.…:-]*\w|…)\2", rf"\1 {option} \3", message)
     return message
 
 
