@@ -107,7 +107,14 @@ def test_examples_run(mallow, home):
         example = re.search(rf"Example:\n +mallow ({name}.*(\n +.*)*)", out)[1]
         for old, new in names.items() if name != "generate" else ():
             example = re.sub(rf"\b{old}\.(jsonl|json)\b", rf"{new}.\1", example)
-        own = {"cache": "", "generate": "-q", "rank": "-q", "correlate": "-q", "study": "-q --per-pair 9 --length 8-20"}
+        own = {
+            "cache": "",
+            "generate": "-q",
+            "rank": "-q",
+            "correlate": "-q",
+            "likelihoods": "-q",
+            "study": "-q --per-pair 9 --length 8-20",
+        }
         more = own.get(name, "-q -e letters:letters")
         code, _, err = mallow(f"{example} {more}")
         assert code == (3 if name == "check" else 0), (example, err)  # the model of `check` is worse

@@ -16,7 +16,7 @@ from mallow.estimate._calibrate import calibrate_scores
 from mallow.estimate._cells import Quantiser
 from mallow.estimate._classifier import Classifier
 from mallow.estimate._codebook import Codebook
-from mallow.estimate._direct import LogLikelihoods, direct, direct_frontier, log_likelihoods
+from mallow.estimate._direct import LogLikelihoods, compute_direct_frontier, direct, direct_frontier, log_likelihoods
 from mallow.estimate._estimator import Estimator
 from mallow.estimate._features import Features, as_features, checked_features, checked_pair, same_width
 from mallow.estimate._gaussian import Gaussian
@@ -54,6 +54,7 @@ __all__ = [
     "checked_features",
     "checked_pair",
     "choose_penalty",
+    "compute_direct_frontier",
     "direct",
     "direct_frontier",
     "lloyd",
