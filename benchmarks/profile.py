@@ -52,7 +52,7 @@ STEPS = [  # module, function, what it is
     (_witness, "score_by_folds", "evidence: views without folds"),
     (_witness, "stack_views", "evidence: stack"),
     (_witness, "run_identity_test", "evidence: test"),
-    (_many, "sum_folds", "evidence: sums of folds"),
+    (_many, "sum_cells", "evidence: sums of cells"),
     (_many, "learn_rules", "evidence: rules"),
     (_many, "run_test_of_many", "evidence: test"),
     (_evidence, "certify", "evidence: certificate"),

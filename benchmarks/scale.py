@@ -77,6 +77,12 @@ def product_rate(dtype: type, rows: int, inner: int, columns: int) -> float:
     return best
 
 
+def warm_up(_: int) -> None:
+    import mallow.evaluate  # noqa: F401 - what a worker needs
+
+    time.sleep(1)
+
+
 def run_one(folder: Path, engine: str) -> dict[str, object]:
     """One score, with the time of each pass; in this process."""
     from mallow import Measure, Quantize, Ray, Threads, score
@@ -95,7 +101,7 @@ def run_one(folder: Path, engine: str) -> dict[str, object]:
     measure = Measure(Quantize(bins=BINS, sample=SAMPLE))
     chosen = Ray(address="local", workers=2) if engine == "ray" else Threads()
     with open_engine(chosen) as opened:
-        list(opened.map(np.sqrt, [np.float64(1)] * 8))  # workers are started before the clock is
+        list(opened.map(warm_up, range(8)))  # workers are started, and have imported mallow, before the clock runs
         steps.clear()
         began = time.perf_counter()
         result = score(str(folder / "reference"), str(folder / "model"), measure=measure, repeats=1, engine=opened)
@@ -140,7 +146,7 @@ def compare_engines(rows: int, root: Path) -> dict[str, object]:
         folder = Path(name)
         write_shards(folder / "reference", rows // 2, 0.0, 1)
         write_shards(folder / "model", rows - rows // 2, 0.05, 2)
-        each = {engine: [in_process(folder, engine) for _ in range(3)] for engine in ("threads", "ray")}
+        each = {engine: [in_process(folder, engine) for _ in range(2)] for engine in ("threads", "ray")}
     if len({one["mauve"] for runs in each.values() for one in runs}) != 1:
         raise SystemExit("threads and Ray give different scores")
     best = {engine: min(runs, key=lambda one: one["seconds"]) for engine, runs in each.items()}  # type: ignore[arg-type,return-value]
@@ -154,6 +160,47 @@ def _passes(steps: dict[str, float]) -> float:
     return sum(seconds for name, seconds in steps.items() if "clusters" not in name)
 
 
+STEPS = ("survey", "products", "points", "labels")
+
+
+def work(rows: float, width: float, axes: float, bins: float, *, clustered: float) -> dict[str, float]:
+    """What each pass does: entries that are hashed, and additions and multiplications. The reference is in two reductions."""
+    reduction = 1.5 * 2.0 * width * axes
+    labels = 0.0 if clustered >= rows else 1.5 * rows * (2.0 * axes * bins) + rows * reduction
+    points = min(clustered, rows) * reduction + 10.0 * rows * width  # the latter: every row is read
+    return {"survey": rows * width, "products": 1.5 * rows * 2.0 * width**2, "points": points, "labels": labels}
+
+
+def seconds_of(one: dict[str, object]) -> dict[str, float]:
+    """Measured seconds of each pass, both sides together."""
+    measured = one["steps"]
+    return {step: sum(v for name, v in measured.items() if name.startswith(step)) for step in STEPS}  # type: ignore[attr-defined]
+
+
+def show_model(sizes: list[dict[str, object]]) -> None:
+    """The rates of the largest size, tried on the others, and used for sizes that nobody measured here."""
+    largest = max(sizes, key=lambda one: one["rows"])  # type: ignore[arg-type,return-value]
+    own = {"axes": int(largest["axes"]), "bins": BINS, "clustered": SAMPLE}  # type: ignore[call-overload]
+    measured = seconds_of(largest)
+    amounts = work(float(largest["rows"]), WIDTH, **own)  # type: ignore[arg-type]
+    rates = {step: amounts[step] / measured[step] for step in STEPS}
+    print("rates on 2 processors: " + ", ".join(f"{step} {rate:.2g}/s" for step, rate in rates.items()))
+    for one in sizes:
+        amounts = work(float(one["rows"]), WIDTH, **own)  # type: ignore[arg-type]
+        predicted, seen = sum(amounts[step] / rates[step] for step in STEPS), sum(seconds_of(one).values())
+        print(f"{one['rows']:>14,} x {WIDTH}: passes {seen:.1f} s, by the model {predicted:.1f} s")
+    for rows in (1e8, 1e9):
+        amounts = work(rows, 1024, 300, 1000, clustered=1e7)
+        hours = 2 * sum(amounts[step] / rates[step] for step in STEPS) / 3600
+        print(
+            f"{rows:>14,.0f} x 1024, 300 axes, 1,000 bins: {rows * 4096 / 1e12:.1f} TB read 4 times, {hours:,.0f} processor hours; "
+            f"{hours * 60 / 64:,.0f} minutes on 64 processors, which then read {4 * rows * 4096 / (hours / 64 * 3600) / 1e9:.1f} GB/s"
+        )
+    small = min((one for one in sizes if one is not largest), key=lambda one: -one["rows"])  # type: ignore[operator,arg-type,return-value]
+    per_row = (largest["peak_bytes"] - small["peak_bytes"]) / (largest["rows"] - small["rows"])  # type: ignore[operator]
+    print(f"memory of the calling process: {per_row:.0f} bytes for each further row")
+
+
 def show(results: dict[str, object]) -> None:
     for one in results.get("sizes", []):  # type: ignore[attr-defined]
         limit = sum(one["limit"].values())
@@ -162,6 +209,8 @@ def show(results: dict[str, object]) -> None:
             f"plain limit {limit:.1f} s ({', '.join(f'{k} {v:.1f}' for k, v in one['limit'].items())}), factor {one['seconds'] / limit:.1f}"
         )
         print("             " + ", ".join(f"{name} {seconds:.1f}" for name, seconds in one["steps"].items()))
+    if len(results.get("sizes", [])) > 1:  # type: ignore[arg-type]
+        show_model(results["sizes"])  # type: ignore[arg-type]
     engines = results.get("engines")
     if engines:
         best = engines["best"]  # type: ignore[index]

@@ -105,6 +105,7 @@ def main() -> int:
     end = start_time + 60 * chosen.minutes
     totals = {name: {"cases": 0, "seconds": 0.0, "failures": 0} for name in names}
     rounds = 0
+    former = json.loads(chosen.record.read_text(encoding="utf-8")) if chosen.record and chosen.record.exists() else {}
     while time.monotonic() < end:
         name = names[rounds % len(names)]
         passed, failure = run_round(name, start + 1000 * rounds, chosen.round)
@@ -117,14 +118,10 @@ def main() -> int:
             print(failure, flush=True)
         rounds += 1
         if chosen.record is not None:
-            chosen.record.write_text(
-                json.dumps(
-                    {"first seed": start, "minutes": round((time.monotonic() - start_time) / 60, 1), "targets": totals},
-                    indent=1,
-                )
-                + "\n",
-                encoding="utf-8",
-            )
+            minutes = round((time.monotonic() - start_time) / 60, 1)
+            run = {"first seed": start, "minutes": minutes, "targets": totals}
+            record = {**former, "runs": [*former.get("runs", ()), run]}
+            chosen.record.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     for name, total in totals.items():
         print(f"{name:10} {total['cases']:>9.0f} cases {total['seconds']:>8.0f} s {total['failures']:>4} failures")
     return int(any(total["failures"] for total in totals.values()))

@@ -9,8 +9,10 @@ import gzip
 import io
 import json
 import os
+import tarfile
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -31,7 +33,7 @@ from mallow.evaluate import Signature
 from mallow.generate import decoder
 from mallow.models._gguf import gguf_adds_bos, gguf_architecture
 from mallow.results import from_plain
-from mallow.samples import Limits
+from mallow.samples import Limits, read_parts
 
 LIMITS = Limits(line_mb=0.05, expansion=200, depth=20, wait=0.01)
 TOKENS = [
@@ -225,6 +227,25 @@ def image_seeds() -> list[bytes]:
 
 
 @lru_cache
+def archive_seeds() -> list[bytes]:
+    seeds = []
+    for form in (tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT):
+        stream = io.BytesIO()
+        with tarfile.open(fileobj=stream, mode="w", format=form) as archive:
+            for name, content in [
+                ("a.png", image_seeds()[0]),
+                ("a.txt", b"a caption"),
+                (f"{'long' * 40}/é.jpg", image_seeds()[1]),
+            ]:
+                entry = tarfile.TarInfo(name)
+                entry.size = len(content)
+                with suppress(ValueError):  # the oldest format has no room for the long name
+                    archive.addfile(entry, io.BytesIO(content))
+        seeds.append(stream.getvalue())
+    return seeds
+
+
+@lru_cache
 def result_seeds() -> list[bytes]:
     rng = np.random.default_rng(0)
     with warnings.catch_warnings():
@@ -293,6 +314,15 @@ def read_image(data: bytes, folder: Path) -> None:
     assert (
         mallow.samples.decode_image(samples.images[0], label="image")[0].size[0] > 0
     )  # what is not skipped can be used
+
+
+def read_archive(data: bytes, folder: Path) -> None:
+    path = folder / "case-0.tar"
+    path.write_bytes(data)
+    for part in read_parts(str(path), 1, skip_bad=True):
+        assert len(part) == 1
+        assert mallow.samples.decode_image(part.images[0], label="image")[0].size[0] > 0
+    assert [path.name for path in folder.iterdir() if "png" in path.name] == []  # names lead nowhere
 
 
 def read_object(value: Any, folder: Path) -> None:
@@ -393,6 +423,7 @@ TARGETS = {
     "npz": Target(mutated(numpy_seeds), read_file(".npz.gz")),
     "parquet": Target(mutated(parquet_seeds), read_file(".parquet")),
     "images": Target(mutated(image_seeds), read_image),
+    "archives": Target(mutated(archive_seeds), read_archive),
     "objects": Target(objects(), read_object),
     "scores": Target(st.tuples(objects(), objects()), score_objects),
     "results": Target(mutated(result_seeds), parse_result),

@@ -4,6 +4,7 @@
     python tests/mutate.py theory samples --sample 40 --seed 1
     python tests/mutate.py _multiplicity --sample 0               # all mutants of a module
     python tests/mutate.py _identity --only 76,93                 # all mutants of some lines
+    python tests/mutate.py all --again --record tests/mutations.json      # recorded survivors without a reason, once more
 
 `mutants.py` says what a mutant is. Each is made in a temporary copy of the tree. The test files of its package run against the
 copy, those of its module first, until one test fails; a mutant that no test notices survives and is printed. A survivor needs
@@ -51,10 +52,16 @@ PAPER = ("paper/test_divergences.py", "paper/test_errata.py", "paper/test_fronti
 AREAS = {
     "escaping": Area(
         ("_visible.py", "results/_table.py", "report/_filters.py", "report/_svg.py"),
-        ("results/test_escaping.py", "report/test_filters.py", "report/test_svg.py", "report/test_page.py"),
+        (
+            "results/test_escaping.py",
+            "results/test_table.py",
+            "report/test_filters.py",
+            "report/test_svg.py",
+            "report/test_page.py",
+        ),
     ),
     "cache": Area(("embed/_cache*.py", "_files.py"), ("embed/test_cache.py", "test_files.py")),
-    "samples": Area(("samples/*.py",), ("samples/test_*.py",)),
+    "samples": Area(("samples/*.py",), ("samples/test_*.py", "embed/test_decode.py")),
     "theory": Area(("theory/*.py",), ("theory/test_*.py", *PAPER)),
     "evaluate": Area(("evaluate/*.py",), ("evaluate/test_*.py",), all_files=False),
     "inference": Area(("inference/*.py",), ("inference/test_*.py",), all_files=False),
@@ -64,7 +71,7 @@ SCORE, DEFINITIONS = ("test_score",), ("test_definitions",)
 OWN_TESTS = {
     "_cache_file": ("test_cache",),
     "_cache_folder": ("test_cache",),
-    "_table": ("test_escaping",),
+    "_table": ("test_table", "test_escaping"),
     "_visible": ("test_escaping",),
     "_identity": ("test_definitions", "test_exchange", "test_identity"),
     "_unit_views": ("test_leave_out", "test_witness"),
@@ -179,10 +186,14 @@ def try_area(
     sources = {module: copies[0].path(module).read_text(encoding="utf-8") for module in modules}
     trees = {module: ast.parse(source) for module, source in sources.items()}
     mutants = [one for module, tree in trees.items() for one in mutants_of(module, tree)]
-    if options.only:
+    if options.again is not None:
+        chosen = [one for one in mutants if tuple(described(one).values()) in options.again]
+    elif options.only:
         chosen = [one for one in mutants if one.line in options.only]
     else:
         chosen = sample(mutants, options.sample, options.seed)
+    if not chosen:
+        return [], []
     files = {module: tests_of(module, AREAS[name]) for module in modules}
     start, first = time.monotonic(), chosen[0].path
     every = sorted({file for one in chosen for file in files[one.path]})
@@ -216,6 +227,12 @@ def reasons_in(record: dict[str, Any]) -> Iterator[tuple[tuple[str, ...], str]]:
             yield tuple(known.values()), survivor.get("reason", "")
 
 
+def keep_survivors(area: dict[str, Any], listed: list[dict[str, Any]]) -> dict[str, Any]:
+    """An area of a record once its survivors without a reason were tried again, and these survived."""
+    kept = [one for one in area["survivors"] if one["reason"]] + listed
+    return {**area, "killed": area["tried"] - len(kept), "survivors": kept}
+
+
 def find_modules(names: list[str]) -> dict[str, list[str]]:
     """The modules to change, by area; `all`, areas and names of modules are understood."""
     wanted: dict[str, list[str]] = {}
@@ -239,6 +256,7 @@ def main() -> int:
     parser.add_argument("--sample", type=int, default=25, help="mutants of each area; 0: all")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", type=lambda text: [int(line) for line in text.split(",")], help="lines: 76,93")
+    parser.add_argument("--again", action="store_true", help="the survivors in --record that have no reason, once more")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--record", type=Path, help="write what was tried, and the survivors, into this file")
     options = parser.parse_args()
@@ -250,6 +268,7 @@ def main() -> int:
     if options.record and options.record.exists():
         record = json.loads(options.record.read_text(encoding="utf-8"))
     reasons, tried, survived, unexplained = dict(reasons_in(record)), 0, 0, 0
+    options.again = {key for key, reason in reasons.items() if not reason} if options.again else None
     with tempfile.TemporaryDirectory() as folder:
         copies = [Copy(Path(folder) / str(number)) for number in range(options.jobs)]
         for name, modules in wanted.items():
@@ -260,15 +279,20 @@ def main() -> int:
                 reason = reasons.get(tuple(described(one).values()), "")
                 unexplained += not reason
                 listed.append({**described(one), "line": one.line, "reason": reason})
-            counts = {"sample": options.sample, "seed": options.seed, "tried": len(chosen)}
-            record["areas"][name] = {**counts, "killed": len(chosen) - len(survivors), "survivors": listed}
+            if options.again is not None:
+                record["areas"][name] = keep_survivors(record["areas"][name], listed)
+            else:
+                counts = {"sample": options.sample, "seed": options.seed, "tried": len(chosen)}
+                record["areas"][name] = {**counts, "killed": len(chosen) - len(survivors), "survivors": listed}
             if options.record:
                 options.record.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    if not tried:
+        raise SystemExit("There is nothing to try.")
     share = 1 - survived / tried
     print(
         f"{'all':10} {tried} tried, {tried - survived} killed ({share:.0%}), {unexplained} survivors without a reason"
     )
-    return int(share < ENOUGH or unexplained > 0)
+    return int(unexplained > 0 or (share < ENOUGH and options.again is None))
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ SOURCE = Path(__file__).resolve().parent.parent / "src" / "mallow"
 LAYERS = [
     ["__main__"],
     ["cli"],
+    ["integrations"],
     ["demo", "annotate"],
     ["report"],
     ["explain", "baselines", "human", "compat"],
@@ -32,14 +33,14 @@ LAYERS = [
     ["models", "smoothing", "bounds", "transport"],
     ["samples", "theory"],
     ["engine"],
-    ["_files", "_checks", "_optional"],
+    ["_files", "_checks", "_optional", "_plugins"],
     ["errors"],
     ["_visible"],
 ]
 LEVELS = {name: -place for place, names in enumerate(LAYERS) for name in names}
 
 # Small modules of the root that every package shares; any other name with an underscore stays in its package.
-SHARED = ("_files", "_checks", "_optional", "_visible")
+SHARED = ("_files", "_checks", "_optional", "_plugins", "_visible")
 
 # `estimate` ends in masses; what is measured on them is none of its business. `estimate._direct` is excepted:
 # it estimates a divergence without masses.

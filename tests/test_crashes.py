@@ -30,7 +30,10 @@ CARELESS = {
     "without sync of the folder": "undisturbed: the folder of out.txt is not synchronised",
     "two steps": "kill at 3 (reach commit): read b'half', neither old nor new",
     "leaves its file": "error at 2 (fsync .tmp): .out.tmp was left behind",
-    "study without transactions": "kill at 12 (step INSERT INTO settings (name, value) VALUE): cannot be read: 'secret'",
+    "study without transactions": (
+        "kill at 13 (step INSERT INTO settings (name, value) VALUE): cannot be read: the database is damaged: its setting "
+        "`secret` is missing. Restore a copy of the file."
+    ),
 }
 
 

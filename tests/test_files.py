@@ -1,5 +1,7 @@
 """Files are written completely or not at all, are on the disk when that is said, and leave nothing behind."""
 
+import errno
+import gzip
 import json
 import os
 import stat
@@ -7,6 +9,7 @@ import stat
 import numpy as np
 import pytest
 
+from mallow import _files
 from mallow._files import atomic_file, make_folder, read_text, write_text
 from mallow.errors import InputError
 from mallow.samples import Samples, write
@@ -116,3 +119,33 @@ def test_folders(tmp_path):
         make_folder("")
     with pytest.raises(InputError, match="the folder cannot be created: Not a directory"):
         make_folder("/dev/null/a")
+
+
+def test_disks_that_cannot_synchronise_folders_are_accepted_and_failing_ones_told(tmp_path, monkeypatch):
+    synchronise = os.fsync
+
+    def failing(code):
+        def fsync(handle):
+            if stat.S_ISDIR(os.fstat(handle).st_mode):
+                raise OSError(code, os.strerror(code))
+            synchronise(handle)
+
+        return fsync
+
+    for code in (errno.EINVAL, errno.ENOTSUP):
+        monkeypatch.setattr(os, "fsync", failing(code))
+        write_text(tmp_path / "a.txt", os.strerror(code))
+        assert read_text(tmp_path / "a.txt") == os.strerror(code)
+    monkeypatch.setattr(os, "fsync", failing(errno.EIO))
+    with pytest.raises(InputError, match=r"b\.txt: cannot be written: Input/output error\."):
+        write_text(tmp_path / "b.txt", "x")
+
+
+def test_compressed_texts_up_to_the_limit(tmp_path, monkeypatch):
+    monkeypatch.setattr(_files, "_LARGEST_TEXT", 1000)
+    path = tmp_path / "a.txt.gz"
+    path.write_bytes(gzip.compress(b"x" * 1000))
+    assert read_text(path) == "x" * 1000
+    path.write_bytes(gzip.compress(b"x" * 1001))
+    with pytest.raises(InputError, match=r"a\.txt\.gz: expands to more than 1e-06 GB"):
+        read_text(path)

@@ -69,20 +69,11 @@ def slope(x: list[float], y: list[float]) -> float:
     return float(np.polyfit(np.log(x), np.log(y), 1)[0])
 
 
-def main() -> None:
-    rng = np.random.default_rng(0)
-    sizes = [30, 100, 300, 1_000, 3_000, 10_000, 30_000]
-    many = [4, 16, 64, 256, 1_024, 4_096]
-    pairs = {k: (near(k, 0, rng), near(k, 1, rng)) for k in {64, *many}}
-    settings = {
-        "a": ("n", "Zipf(0), k = 64", [(n, *pairs[64][0], n) for n in sizes]),
-        "b": ("n", "Zipf(1), k = 1024", [(n, *pairs[1_024][1], n) for n in sizes]),
-        "c": ("k", "Zipf(0), n = 1000", [(k, *pairs[k][0], 1_000) for k in many]),
-        "d": ("k", "Zipf(1), n = 10000", [(k, *pairs[k][1], 10_000) for k in many]),
-    }
+def study(settings: dict[str, tuple], path: Path, rng: np.random.Generator) -> dict[str, dict]:
+    """The curves of every panel with their slopes, and the picture."""
     progress = Progress(sum(len(points) for *_, points in settings.values()))
     figure, axes = plt.subplots(1, 4, figsize=(16, 4.2), constrained_layout=True)
-    found = {}
+    found: dict[str, dict] = {}
     for (panel, (axis, title, points)), ax in zip(settings.items(), axes, strict=True):
         curves: dict[str, list[float]] = {name: [] for name in CURVES}
         for at, p, q, n in points:
@@ -109,7 +100,22 @@ def main() -> None:
             print(f"  {name:36}{both[0]:7.2f}{both[1]:7.2f}")
     axes[0].set_ylabel("error of the integral")
     figure.legend(*axes[0].get_legend_handles_labels(), fontsize=8, ncols=7, loc="outside lower center")
-    figure.savefig(Path(__file__).with_name("bounds.png"), dpi=110)
+    figure.savefig(path, dpi=80)
+    return found
+
+
+def main() -> None:
+    rng = np.random.default_rng(0)
+    sizes = [30, 100, 300, 1_000, 3_000, 10_000, 30_000]
+    many = [4, 16, 64, 256, 1_024, 4_096]
+    pairs = {k: (near(k, 0, rng), near(k, 1, rng)) for k in {64, *many}}
+    settings = {
+        "a": ("n", "Zipf(0), k = 64", [(n, *pairs[64][0], n) for n in sizes]),
+        "b": ("n", "Zipf(1), k = 1024", [(n, *pairs[1_024][1], n) for n in sizes]),
+        "c": ("k", "Zipf(0), n = 1000", [(k, *pairs[k][0], 1_000) for k in many]),
+        "d": ("k", "Zipf(1), n = 10000", [(k, *pairs[k][1], 10_000) for k in many]),
+    }
+    found = study(settings, Path(__file__).with_name("bounds.png"), rng)
     write(__file__, {"trials": TRIALS, "panels": found})
 
 

@@ -189,12 +189,15 @@ def claims(results: dict[str, object]) -> list[tuple[str, str]]:
     ]
 
 
-PAPER = {  # GPT-2 small (tab:mauve:expt:beam-search), large for typical (tab:mauve:expt:typical)
+# GPT-2 small (tab:mauve:expt:beam-search; its nucleus sampling has p = 0.9), and GPT-2 large for typical sampling and nucleus sampling with
+# p = 0.95 (tab:mauve:expt:typical).
+PAPER = {
     "greedy": 0.019,
     "beam 4": 0.040,
     "beam 4, no 4-gram twice": 0.438,
     "ancestral": 0.655,
-    "nucleus 0.95": 0.906,
+    "nucleus 0.9": 0.906,
+    "nucleus 0.95": 0.952,
     "typical 0.2": 0.862,
     "typical 0.95": 0.950,
 }
@@ -208,7 +211,7 @@ def table(results: dict[str, object]) -> str:
         "95 %, 128",
         "with prompt, 128",
         "SmolLM2, with prompt, 128, n = 250",
-        "paper",
+        "paper: GPT-2 small, or large",
     ]
     head += ["perplexity", "SP", "JS", "ε-perplexity"]
     rows = []
@@ -220,7 +223,8 @@ def table(results: dict[str, object]) -> str:
         cells.append(f"{interval[0]:.2f} to {interval[1]:.2f}" if interval else "none")
         for one in (results["whole"][last], own):
             cells.append(f"{one['mauve'][name]:.3f} ± {one['spread'][name]:.3f}")
-        cells.append(f"{PAPER[name]:.3f}" if name in PAPER else "")
+        large = " (large)" if name.endswith("0.95") or "typical" in name else ""
+        cells.append(f"{PAPER[name]:.3f}{large}" if name in PAPER else "")
         one = tokens[name]
         cells.append(f"{one['perplexity']:.1f}")
         cells += (

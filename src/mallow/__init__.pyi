@@ -1,4 +1,16 @@
-from mallow import annotate, baselines, bounds, compat, embed, generate, human, report, smoothing, transport
+from mallow import (
+    annotate,
+    baselines,
+    bounds,
+    compat,
+    embed,
+    generate,
+    human,
+    integrations,
+    report,
+    smoothing,
+    transport,
+)
 from mallow.confounds import find_confounds
 from mallow.engine import Ray, Threads
 from mallow.errors import Caveat, EstimateWarning, InputError
@@ -16,12 +28,14 @@ from mallow.evaluate import (
     Score,
     Signature,
     Sweep,
+    Track,
     check_regression,
     compare,
     permutation_test,
     plan_samples,
     score,
     sweep,
+    track,
 )
 from mallow.explain import Audit, Diagnosis, audit_embedder, diagnose
 from mallow.inference import Evidence, Witness
@@ -98,6 +112,7 @@ __all__ = [
     "Signature",
     "Sweep",
     "Threads",
+    "Track",
     "Witness",
     "annotate",
     "area",
@@ -116,6 +131,7 @@ __all__ = [
     "generate",
     "human",
     "integral",
+    "integrations",
     "interpolated",
     "linear_cost",
     "midpoint",
@@ -127,6 +143,7 @@ __all__ = [
     "skew_js",
     "smoothing",
     "sweep",
+    "track",
     "transport",
     "write",
 ]

@@ -141,6 +141,43 @@ def test_a_log_that_is_cut_or_changed_anywhere_holds_whole_transactions(tmp_path
     assert damaged < len(known) - 1
 
 
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("DELETE FROM settings WHERE name = 'secret'", "the database is damaged: its setting `secret` is missing"),
+        ("DELETE FROM settings WHERE name = 'study'", "the database is damaged: its setting `study` is missing"),
+        ("UPDATE settings SET value = '2' WHERE name = 'schema'", r"another version of mallow \(schema 2, not 1\)"),
+        ("ALTER TABLE settings RENAME COLUMN value TO other", "the database cannot be used: no such column: value"),
+        ("UPDATE submissions SET answers = '{'", r"the answer of annotator \w+ to pair 1 cannot be read: Expecting"),
+        ("UPDATE submissions SET answers = '{\"sensible\": 9}'", "cannot be read: `answer` must be"),
+        ("UPDATE submissions SET received = 1e300", "to pair 1 cannot be read: .*out of range"),
+        ("DELETE FROM annotators", "to pair 1 cannot be read: the annotator is missing. Restore a copy"),
+    ],
+)
+def test_a_damaged_database_is_told_in_one_line(tmp_path, statement, message):
+    prepare_study(tmp_path)
+    with connections(TracedConnection):
+        store = annotate.open_study(tmp_path / "study.json")
+    for _ in story(store):
+        pass
+    store.close()
+    with contextlib.closing(sqlite3.connect(tmp_path / "study-answers.db", isolation_level=None)) as other:
+        other.execute(statement)
+    with pytest.raises(InputError, match=message):
+        annotate.annotator_table(annotate.open_study(tmp_path / "study.json"))
+
+
+def test_a_database_with_a_damaged_page_is_not_used(tmp_path):
+    prepare_study(tmp_path)
+    annotate.open_study(tmp_path / "study.json").close()
+    path = tmp_path / "study-answers.db"
+    content = bytearray(path.read_bytes())
+    content[4096 : 4096 + 100] = bytes(range(100))
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=r"study-answers\.db: cannot be used as a database: "):
+        annotate.open_study(tmp_path / "study.json")
+
+
 def test_a_restart_in_between_keeps_sessions_and_answers(serve, study_file):
     path = study_file(per_pair=3, systems=1)
     served = serve(path)

@@ -216,6 +216,19 @@ def test_headers_and_addresses_that_cannot_be_parsed_are_refused(serve, study_fi
     assert served.store.dump()["submissions"] == []
 
 
+def test_names_and_notes_are_kept_without_control_characters(serve, study_file):
+    served = serve(study_file())
+    ann = served.person()
+    text = ann.join("Ann\x00\x1b[2J\u202e\r\nB")
+    skipped = {"csrf": hidden(text, "csrf"), "reason": "Something else", "note": "a\x00b"}
+    assert ann.post("/pair/1/skip", skipped)[0] == 200
+    assert served.person().get("/?PROLIFIC_PID=w%001&SESSION_ID=s%1b1")[0] == 200
+    tables = served.store.dump()
+    assert sorted(row["name"] for row in tables["annotators"]) == [r"Ann\x00\x1b[2J\u202e B", r"w\x001"]
+    assert [row["reason"] for row in tables["assignments"] if row["reason"]] == [r"Something else: a\x00b"]
+    assert annotate.annotator_table(served.store).replace("\n", "").replace("\r", "").isprintable()
+
+
 def test_no_answer_sends_a_visitor_to_the_host_of_the_request(serve, study_file):
     served = serve(study_file())
     status, headers, _ = served.person().ask("GET", "/instructions/", host="evil.example", follow=False)

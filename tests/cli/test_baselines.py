@@ -9,10 +9,12 @@ def test_measures_side_by_side(mallow):
     code, out, err = mallow(COMMAND)
     assert code == 0
     assert "mallow: caveat: far: 4 characters are common on one side only" in err
-    lines = {line[:17].strip(): line.split() for line in out.splitlines()}
-    assert lines["self-BLEU(4)"][-2].endswith("*")
-    assert lines["MAUVE* KL"][-2].endswith("*")
-    assert "* closest to the reference" in out
+    assert out.startswith("8 measures of 2 systems")
+    lines = {line[:17].strip(): line for line in out.splitlines()}
+    assert lines["MAUVE* KL"].count("±") == 2
+    assert lines["MAUVE* KL"].split("±")[1].split()[0].endswith("*")  # near
+    assert "* closest to the reference, by more than that noise" in out
+    assert "self-BLEU(4)" not in out
     assert json.loads(mallow(f"{COMMAND} --format json -q")[1])["kind"] == "mallow baselines"
     assert "| MAUVE* KL |" in mallow(f"{COMMAND} --format markdown -q")[1]
     assert r"\toprule" in mallow(f"{COMMAND} --format latex -q")[1]
@@ -20,7 +22,36 @@ def test_measures_side_by_side(mallow):
 
 def test_tokens_may_be_words_and_punctuation(mallow):
     values = [
-        json.loads(mallow(f"{COMMAND} --format json -q --tokenize {choice}")[1])["values"]["far"]["self-BLEU(4)"]
+        json.loads(mallow(f"{COMMAND} --all --limit 60 --format json -q --tokenize {choice}")[1])["values"]["far"][
+            "self-BLEU(4)"
+        ]
         for choice in ("whitespace", "regex")
     ]
     assert values[0] != values[1]
+
+
+def test_perplexities_of_a_scorer_and_published_tokens(mallow, shared):
+    tokens = shared / "data" / "gpt2-bpe"
+    command = f"{COMMAND} --limit 100 --format json -q --repeats 1 --scorer ngram:2 --scorer-train near.jsonl --tokenizer {tokens}"
+    values = json.loads(mallow(command)[1])["values"]
+    assert values["far"]["perplexity"] > 1
+    words = json.loads(mallow(f"{COMMAND} --limit 100 --format json -q")[1])["values"]
+    assert values["far"]["distinct-4"] != words["far"]["distinct-4"]
+    code, _, err = mallow("baselines points.npy points.npy --scorer ngram")
+    assert (code, "--scorer and --tokenizer are for texts; points.npy holds features samples." in err) == (2, True)
+    code, _, err = mallow(f"{COMMAND} --scorer-train near.jsonl")
+    assert (code, "--scorer-train needs the model: pass its name, such as --scorer ngram." in err) == (2, True)
+
+
+def test_what_models_say_about_texts(mallow):
+    command = "likelihoods human.jsonl far.jsonl --model ngram:2 --train near.jsonl"
+    code, out, _ = mallow(command)
+    assert code == 0
+    assert "sparsemax score SP" in out
+    assert "Gen. PPL" not in out
+    found = json.loads(mallow(f"{command} --surrogate ngram --surrogate-train human.jsonl --format json -q")[1])
+    assert found["kind"] == "mallow likelihoods"
+    assert set(found["generation_perplexity"]) == {"human", "generated"}
+    assert 0 <= found["summaries"]["mauve"] <= 1
+    code, _, err = mallow(f"{command} --decoder beam:4")
+    assert (code, "--decoder must be greedy or made of rules" in err) == (1, True)

@@ -108,7 +108,7 @@ def test_a_sweep_is_a_table_a_verdict_and_a_picture(mallow, home):
         (
             "generate human.jsonl --model gpt2 --train human.jsonl -o out.jsonl",
             2,
-            "--train is for --model ngram; other models are already trained.",
+            "--train is for n-gram models; other models are already trained.",
         ),
         ("generate human.jsonl --model ngram -o out.txt", 1, "out.txt: the suffix must be .jsonl"),
         ("generate human.jsonl --model ngram -o no/out.jsonl", 1, "no/out.jsonl: the folder no does not exist."),

@@ -98,6 +98,8 @@ def test_examples_run(mallow, home):
     names = {"small": "near", "large": "far", "model": "far", "new": "far", "result": "before"}
     _, before, _ = mallow(f"score human.jsonl near.jsonl {EMBED} -q --format json")
     (home / "before.json").write_text(before)
+    for step, own in enumerate(("far", "far", "near")):
+        (home / f"ckpt-{step}.jsonl").write_text((home / f"{own}.jsonl").read_text())
     write_votes(home / "votes.jsonl", simulate({"a": 40.0, "b": 0.0, "c": -40.0}, 300, seed=0, question="human-like"))
     (home / "metrics.csv").write_text("system,mauve,mauve std\na,0.9,0.01\nb,0.8,0.01\nc,0.85,0.01\n")
     for name in cli.cli.commands:
@@ -107,7 +109,14 @@ def test_examples_run(mallow, home):
         example = re.search(rf"Example:\n +mallow ({name}.*(\n +.*)*)", out)[1]
         for old, new in names.items() if name != "generate" else ():
             example = re.sub(rf"\b{old}\.(jsonl|json)\b", rf"{new}.\1", example)
-        own = {"cache": "", "generate": "-q", "rank": "-q", "correlate": "-q", "study": "-q --per-pair 9 --length 8-20"}
+        own = {
+            "cache": "",
+            "generate": "-q",
+            "rank": "-q",
+            "correlate": "-q",
+            "likelihoods": "-q",
+            "study": "-q --per-pair 9 --length 8-20",
+        }
         more = own.get(name, "-q -e letters:letters")
         code, _, err = mallow(f"{example} {more}")
         assert code == (3 if name == "check" else 0), (example, err)  # the model of `check` is worse

@@ -1,6 +1,7 @@
 """What a result looks like on standard output."""
 
 import ast
+import json
 import re
 from pathlib import Path
 
@@ -69,6 +70,21 @@ def test_with_a_baseline_differences_are_from_it(mallow):
     verdict, *_, differences, _ = mallow(command)[1].split("\n\n")
     assert verdict == "Compared with a: far is farther from it."
     assert re.search(r"^far − a  +-0\.\d{4}  -[01]\.\d{4} to -0\.\d{4}", differences, re.MULTILINE)
+
+
+def test_a_summary_is_short_and_the_whole_goes_to_a_file(mallow, home):
+    out = mallow(f"{SCORE} --summary --out score.json -q")[1]
+    assert len(out.splitlines()) <= 20
+    brief, whole = json.loads(out), Score.from_json((home / "score.json").read_text())
+    assert brief["verdict"] == whole.verdict
+    assert brief["mauve"]["published"] == pytest.approx(whole.mauve, abs=5e-5)
+    assert brief["mauve"]["at_most"] >= whole.certified["mauve"].high
+    assert "frontier" not in brief
+    out = mallow("compare human.jsonl near.jsonl far.jsonl -e letters:letters --repeats 1 --summary -q")[1]
+    assert list(json.loads(out)["systems"]) == ["near", "far"]
+    assert len(out.splitlines()) <= 20
+    code, _, err = mallow(f"{SCORE} --summary --format latex")
+    assert (code, "--summary prints JSON; it cannot be combined with --format latex." in err) == (2, True)
 
 
 def test_an_estimator_without_bins_has_no_interval(mallow):

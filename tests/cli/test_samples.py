@@ -12,7 +12,7 @@ def test_skipped_entries_are_counted(mallow, home):
         stream.write('\n{"id": 400, "text": ""}\n{"id": 401}\n')
     code, _, err = mallow(f"score human.jsonl far.jsonl {EMBED}")
     assert code == 1
-    assert "human.jsonl:401: empty text. Fix it, or skip bad entries with skip_bad=True (--skip-bad)." in err
+    assert "human.jsonl:401: empty text. Fix it, or skip bad entries with --skip-bad." in err
     code, _, err = mallow(f"score human.jsonl far.jsonl {EMBED} --skip-bad")
     assert code == 0
     assert "mallow: human.jsonl: 2 bad entries skipped: human.jsonl:401: empty text and 1 more\n" in err
@@ -39,6 +39,32 @@ def test_a_system_that_is_the_reference_itself_is_told(mallow):
     assert row.split()[1] == "1.0000"
 
 
+def test_each_side_has_its_own_field(mallow, home):
+    texts = [
+        [json.loads(line)["text"] for line in (home / f"{name}.jsonl").read_text().splitlines()]
+        for name in ("human", "far")
+    ]
+    rows = [{"h": h, "answer": {"m": m}} for h, m in zip(*texts, strict=True)]
+    (home / "pairs.json").write_text(json.dumps(rows))
+    code, out, err = mallow(f"compare pairs.json:h model=pairs.json:answer.m {EMBED}")
+    assert code == 0
+    assert "is the reference itself" not in err
+    assert "model was compared with the reference only. The gap is real" in out
+
+
+def test_files_of_one_name_are_named_after_their_folders(mallow, home):
+    for step, name in ((9, "far"), (10, "near"), (11, "near")):
+        (home / f"ckpt-{step}").mkdir()
+        (home / f"ckpt-{step}" / "samples.jsonl").write_text((home / f"{name}.jsonl").read_text())
+    command = f"track human.jsonl ckpt-10/samples.jsonl ckpt-11/samples.jsonl ckpt-9/samples.jsonl {EMBED} -q"
+    out = mallow(f"{command} --out track.json")[1]
+    assert "It changed: closer from ckpt-10 on." in out
+    assert json.loads((home / "track.json").read_text())["kind"] == "mallow track"
+    brief = mallow(f"{command} --summary")[1]
+    assert list(json.loads(brief)["checkpoints"]) == ["ckpt-9", "ckpt-10", "ckpt-11"]
+    assert len(brief.splitlines()) <= 20
+
+
 @pytest.mark.parametrize(
     ("command", "code", "message"),
     [
@@ -48,6 +74,12 @@ def test_a_system_that_is_the_reference_itself_is_told(mallow):
         ("score gone.jsonl far.jsonl", 1, "gone.jsonl: no such file. Did you mean "),
         ("score human.jsonl points.npy", 1, "All samples must be of one kind; got reference: text, model: features"),
         ("score . near.jsonl", 1, "mallow: ."),
+        (
+            "score human.jsonl:body near.jsonl",
+            1,
+            "choose one with --field. Fix it, or skip bad entries with --skip-bad.",
+        ),
+        (f"score human.jsonl near.jsonl --bins 5000 {EMBED}", 1, "got 5000. Leave out --bins, or pass more samples."),
         ("compare human.jsonl", 2, "Missing argument 'NAME=PATH...'"),
         (
             "compare human.jsonl a=near.jsonl a=far.jsonl",

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mallow
+from mallow.embed import _cache_file
 from mallow.embed._cache import Cache, Damage, Verification, default_cache, sample_key
 from mallow.errors import EstimateWarning, InputError
 
@@ -204,6 +205,16 @@ def test_a_cache_that_cannot_be_repaired_still_answers(tmp_path):
                 assert set(cache.load(NAME, keys("a", "b"))) == set(keys("a"))
     finally:
         file.parent.chmod(0o700)
+
+
+def test_rows_larger_than_what_is_read_at_a_time(tmp_path, monkeypatch):
+    monkeypatch.setattr(_cache_file, "_BLOCK", 8)
+    cache = Cache(tmp_path)
+    cache.store(NAME, keys("a", "b", "c"), rows(3))
+    assert cache.verify().rows == 3
+    assert {key: row.tolist() for key, row in cache.load(NAME, keys("a", "c")).items()} == dict(
+        zip(keys("a", "c"), rows(3)[[0, 2]].tolist(), strict=True)
+    )
 
 
 def test_verification_counts_and_changes_nothing(tmp_path):

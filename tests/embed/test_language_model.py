@@ -93,6 +93,35 @@ def test_features_are_those_of_the_text_alone(tiny, kind, pooling, side):
         assert_allclose(embedder(SENTENCES), expected, atol=1e-4, rtol=0)
 
 
+@pytest.mark.parametrize(("kind", "pooling"), [("gpt2", "last"), ("llama", "mean"), ("bert", "cls")])
+def test_a_hidden_layer_may_be_chosen(tiny, kind, pooling):
+    path = tiny(kind)
+    tokens = transformers.AutoTokenizer.from_pretrained(path)
+    model = transformers.AutoModel.from_pretrained(path, dtype=torch.float32).eval()
+    layers = model.config.num_hidden_layers
+    with torch.inference_mode():
+        every = [
+            model(input_ids=torch.tensor([tokens(text)["input_ids"]]), output_hidden_states=True)
+            for text in SENTENCES[:3]
+        ]
+    pick = {"last": lambda states: states[-1], "cls": lambda states: states[0], "mean": lambda states: states.mean(0)}[
+        pooling
+    ]
+    for layer in (0, 1, -2, layers):
+        expected = np.stack([pick(one.hidden_states[layer][0]).numpy() for one in every])
+        rows = LanguageModel(path, pooling=pooling, device="cpu", layer=layer)(SENTENCES[:3])
+        assert_allclose(rows, expected, atol=1e-4, rtol=0)
+    plain = LanguageModel(path, pooling=pooling, device="cpu")
+    assert "layer=1, max_length=1024" in LanguageModel(path, pooling=pooling, device="cpu", layer=1).name
+    assert "layer" not in plain.name
+    with pytest.raises(
+        InputError, match=rf"`layer` must be from 0, the input embeddings, to {layers}, .*; got {layers + 1}\."
+    ):
+        LanguageModel(path, device="cpu", layer=layers + 1)(SENTENCES[:1])
+    with pytest.raises(InputError, match=r"`layer` must be a whole number or None, for the last layer; got 1\.5\."):
+        LanguageModel(path, layer=1.5)
+
+
 def wasteful(lengths, budget, compute, **_):
     yield np.arange(len(lengths)), compute(np.arange(len(lengths)))
 

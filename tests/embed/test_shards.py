@@ -113,6 +113,17 @@ def test_an_output_shard_is_replaced_only_where_it_is_damaged(tmp_path):
     assert shard.read_bytes() == content
 
 
+def test_what_was_removed_or_read_otherwise_is_embedded_again(tmp_path):
+    write_shards(tmp_path / "in", [4, 4])
+    embed_shards(tmp_path / "in", tmp_path / "out", embedder=Counting(), rows=2)
+    (tmp_path / "out" / "part-1-00001.npz").unlink()
+    again = Counting()
+    assert len(embed_shards(tmp_path / "in", tmp_path / "out", embedder=again, rows=2)) == 8
+    assert again.seen == ["text 1 2 aa", "text 1 3 aaa"]
+    with pytest.raises(InputError, match=r"part-0-00000\.npz: holds features of other samples"):
+        embed_shards(tmp_path / "in", tmp_path / "out", embedder=Counting(), rows=2, field="id")
+
+
 def test_a_bad_shard_is_named_and_all_others_are_embedded(tmp_path):
     write_shards(tmp_path / "in", [4, 4, 4], zipped=True)
     bad = tmp_path / "in" / "part-1.jsonl.gz"
@@ -179,9 +190,12 @@ def test_archives_of_images_give_the_features_of_the_images(tmp_path):
 
 
 def test_a_name_in_an_archive_leads_nowhere(tmp_path):
-    write_archive(tmp_path / "shard-0.tar", {"../../escaped.png": picture(0), "/absolute.png": picture(1)})
-    assert len(embed_shards(tmp_path / "shard-0.tar", tmp_path / "out", embedder=colours)) == 2
-    assert not list(tmp_path.parent.glob("escaped*"))
+    (tmp_path / "in").mkdir()
+    above = "../" * 20 + str(tmp_path).lstrip("/")
+    files = {f"{tmp_path}/absolute.png": picture(0), f"{above}/escaped.png": picture(1)}
+    write_archive(tmp_path / "in" / "shard-0.tar", files)
+    assert len(embed_shards(tmp_path / "in" / "shard-0.tar", tmp_path / "out", embedder=colours)) == 2
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "out"]
 
 
 def test_archives_that_cannot_be_used_are_named(tmp_path):
@@ -197,6 +211,16 @@ def test_archives_that_cannot_be_used_are_named(tmp_path):
         InputError, match=r"cut\.tar: the archive cannot be read to the end: .* Is it complete\? Write it"
     ):
         embed_shards(cut, tmp_path / "out", embedder=colours)
+    write_archive(whole, {"a.png": picture(0), "b.png": picture(1)})
+    content = whole.read_bytes()
+    for name, bad, reason in [
+        ("header-0.tar", content[:1034] + b"x" + content[1035:], "bad checksum, at byte 1024"),
+        ("short-0.tar", content[:2048], "empty header, at byte 2048"),
+        ("joined-0.tar", content + content, "more follows its end mark, as after joining two archives"),
+    ]:
+        (tmp_path / name).write_bytes(bad)
+        with pytest.raises(InputError, match=rf"{name}: the archive cannot be read to the end: {reason}"):
+            embed_shards(tmp_path / name, tmp_path / "damaged", embedder=colours)
     write_archive(tmp_path / "texts.tar", {"a.txt": b"a"})
     with pytest.raises(InputError, match=r"texts\.tar: the archive must contain images \(.*\); it has none"):
         embed_shards(tmp_path / "texts.tar", tmp_path / "out", embedder=colours)

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from mallow.embed._vector_files import read_vectors
 from mallow.embed._word_vectors import WordVectors
 from mallow.errors import InputError
 
@@ -91,17 +92,24 @@ def test_only_words_of_the_texts_are_parsed(tmp_path):
         ("", r"line 1: must be a word and its numbers"),
         ("good nan 1\n", r"line 1: the numbers must be finite"),
         (binary()[:-9], r"the first line announces 4 words; got 3"),
+        (b"3 3333333333\nhe \x00\x00\x80?of", r"announces vectors of 3333333333 numbers, more than the file can hold"),
         (binary({"good": [1, float("inf"), 0]}), r"the numbers of the word 'good' must be finite"),
         (gzip.compress(lines().encode())[:-12], r"is a damaged \.gz file: .* Download it again"),
         (b"PK\x03\x04rest", r"is a \.zip archive, .* Unzip it"),
     ],
     ids=[
-        "short", "long", "blank", "header", "cut-off", "no-vector", "empty", "nan", "cut-binary", "inf", "cut-gz", "zip",
+        "short", "long", "blank", "header", "cut-off", "no-vector", "empty", "nan", "cut-binary", "wide", "inf", "cut-gz", "zip",
     ],
 )  # fmt: skip
 def test_bad_files_are_refused_with_the_line(tmp_path, content, message):
     with pytest.raises(InputError, match=message):
         WordVectors(written(tmp_path, content))(["good day"])
+
+
+def test_a_first_line_of_many_digits_is_a_word(tmp_path):
+    path = written(tmp_path, "9" * 5000 + " 3\ngood 2\n")  # Python reads no number of so many digits
+    words, vectors = read_vectors(path, {b"good"})
+    assert (words, vectors.tolist()) == ([b"good"], [[2.0]])
 
 
 def test_a_folder_has_one_matrix_and_one_list(tmp_path):

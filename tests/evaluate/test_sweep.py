@@ -114,11 +114,10 @@ def fake(swept, scores, apart):
     """A sweep of these certified values in which these pairs are apart."""
     plain = next(iter(swept.comparison.scores.values())).to_dict()
     differences = [
-        Difference(
-            a, b, {"mauve": scores[a] - scores[b]}, {"mauve": (-1, 1)}, {}, {"mauve": 0.01 if {a, b} in apart else 0.5}
-        )
+        Difference(a, b, {"mauve": scores[a] - scores[b]}, {"mauve": (-1, 1)}, {"mauve": p_value}, {"mauve": p_value})
         for i, a in enumerate(scores)
         for b in list(scores)[i + 1 :]
+        for p_value in [0.01 if {a, b} in apart else 0.5]
     ]
     made = {
         name: Score.from_dict(
@@ -193,7 +192,8 @@ def test_the_curve_is_drawn_with_its_band(swept):
     assert [segment[1, 1] for segment in reach] == pytest.approx(
         [scores[name].certified["mauve"].high for name in DECODERS[:3]]
     )
-    shown = {each.get_text() for each in ax.get_legend().get_texts()}
+    shown = {each.get_text() for each in ax.get_legend().get_texts()} - {"closest to the reference"}
+    assert ("closest to the reference" in ax.get_legend_handles_labels()[1]) == (swept.winner in DECODERS[:3])
     assert shown == {
         "95 % of other draws",
         "greedy, published",
@@ -201,7 +201,12 @@ def test_the_curve_is_drawn_with_its_band(swept):
         "nucleus:…, published",
         "certified, with its 95 % confidence limit",
     }
-    assert (ax.get_xlabel(), ax.get_ylabel(), ax.get_xscale()) == ("nucleus:…", "MAUVE", "linear")
+    title = "MAUVE (1 = indistinguishable from the reference)"
+    assert (ax.get_xlabel(), ax.get_ylabel(), ax.get_xscale()) == ("number … in nucleus:…", title, "linear")
+    low, high = ax.get_ylim()  # the curve, not the other decoders
+    shown = [end for name in DECODERS[:3] for end in scores[name].interval["mauve"]]
+    shown += [scores[name].certified["mauve"].value for name in DECODERS[:3]]
+    assert low <= min(shown) <= low + 0.1 * (high - low)
     with pytest.raises(
         InputError, match=r"^`family` must be one of the families of decoders \(nucleus:…\); got 'beam'\.$"
     ):
@@ -214,7 +219,7 @@ def test_what_is_missing_is_not_drawn(swept):
     ax = replace(swept, comparison=replace(swept.comparison, scores=scores)).plot(figure.subplots())
     assert not ax.collections
     assert not ax.containers
-    shown = {each.get_text() for each in ax.get_legend().get_texts()}
+    shown = {each.get_text() for each in ax.get_legend().get_texts()} - {"closest to the reference"}
     assert shown == {"greedy, published", "self-score", "nucleus:…, published"}
 
 

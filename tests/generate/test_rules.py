@@ -10,10 +10,10 @@ from hypothesis.extra import numpy as hnp
 from pytest import approx
 
 from mallow.errors import InputError
-from mallow.generate import Chain, Eta, MinP, Nucleus, Rule, Temperature, TopK, Typical
+from mallow.generate import Chain, Eta, MinP, Nucleus, Rule, Temperature, TopK, Typical, TypicalSum
 from mallow.generate._kept_tokens import largest
 
-RULES = [Temperature(0.7), TopK(3), Nucleus(0.8), Typical(0.8), Eta(0.05), MinP(0.3)]
+RULES = [Temperature(0.7), TopK(3), Nucleus(0.8), Typical(0.8), TypicalSum(0.8), Eta(0.05), MinP(0.3)]
 dtypes = st.sampled_from([np.float32, np.float64])
 
 
@@ -201,6 +201,22 @@ def test_the_typical_set_is_nearest_the_entropy_and_has_the_mass(log_probs, mass
         furthest = far[mask].max()
         assert probs[mask & (far < furthest - 1e-4)].sum() < mass + 1e-6
         assert furthest <= far[~mask].min(initial=np.inf) + 1e-4
+
+
+@given(log_probs=rows(most=9), mass=st.floats(0.05, 0.95))
+def test_the_printed_typical_set_has_the_mass_and_nearly_the_least_sum(log_probs, mass):
+    for row, chosen, greedy in zip(
+        log_probs.astype(float), kept(TypicalSum(mass), log_probs), kept(Typical(mass), log_probs), strict=True
+    ):
+        probs = np.exp(row)
+        finite = np.flatnonzero(probs)
+        far = np.abs(row[finite] - (probs[finite] * row[finite]).sum())
+        subsets = (np.arange(1, 2 ** len(finite))[:, None] >> np.arange(len(finite))) & 1
+        enough = subsets[subsets @ probs[finite] >= mass * probs.sum() - 1e-9]
+        least = (enough @ far).min()
+        assert probs[chosen].sum() >= mass * probs.sum() - 1e-5
+        assert far[chosen[finite]].sum() <= least + far.max() + 1e-5
+        assert far[chosen[finite]].sum() <= far[greedy[finite]].sum() + 1e-5
 
 
 def test_a_likely_token_is_not_typical_where_the_entropy_is_high():

@@ -12,7 +12,7 @@ from mallow.inference import _many_test as many_test
 from mallow.inference._coarse import CoarseGrid, find_coarse_grid
 from mallow.inference._exchange import draw_exchanges
 from mallow.inference._many import ManyLearner
-from mallow.inference._many_sums import Metrics, sum_folds
+from mallow.inference._many_sums import Metrics, sum_cells
 from mallow.inference._rows import ArrayRows
 from mallow.inference._witness import Learner
 from mallow.theory import KL
@@ -44,11 +44,11 @@ def test_rules_never_see_the_side_of_what_they_judge():
     """With the sides of one fold exchanged, all that is learned without sides stays; so must the scores of this fold."""
     (x, ids), (y, _) = paired(900, 6, 0.4, 3, shared=0.3)
     first = learn((x, ids), (y, ids))
-    fold = first._fold[0]
+    fold = first._cell[0]
     swapped_x, swapped_y = x.copy(), y.copy()
     swapped_x[fold == 2], swapped_y[fold == 2] = y[fold == 2], x[fold == 2]
     second = learn((swapped_x, ids), (swapped_y, ids))
-    assert (second._fold[0] == fold).all()
+    assert (second._cell[0] == fold).all()
     at_x, at_y = first.scores(1)
     again_x, again_y = second.scores(1)
     assert (at_x[fold == 2] == again_y[fold == 2]).all()
@@ -81,13 +81,13 @@ def test_exchanged_sides_change_signs():
 def test_nothing_is_learned_from_two_halves_of_one_distribution():
     false = 0
     low = []
-    for seed in range(40):
+    for seed in range(20):
         x, y = shifted(400, 5, 0.0, 100 + seed)
         evidence = gather_evidence(learn(x, y, seed=seed), 1, permutations=99, seed=seed)
         false += evidence.test.p_value <= 0.05
         low.append(evidence.certify(KL, 5.0).estimates["midpoint"].low)
-    assert false <= 7  # 40 × 0.05 = 2; more than 7 has probability 0.001
-    assert sum(value > 0 for value in low) <= 3
+    assert false <= 5  # 20 × 0.05 = 1; more than 5 has probability 0.0003
+    assert sum(value > 0 for value in low) <= 2
 
 
 def test_groups_and_unequal_sizes():
@@ -144,7 +144,7 @@ def small_sums(seed=0, n=500, m=420, width=7):
     grid = find_coarse_grid([ArrayRows(x), ArrayRows(y)], [np.arange(n), np.arange(m)])
     folds = [rng.integers(5, size=n), rng.integers(5, size=m)]
     units = [np.arange(n), np.arange(m) // 2]
-    return x, y, grid, folds, units, sum_folds([ArrayRows(x), ArrayRows(y)], folds, units, 5, grid)
+    return x, y, grid, folds, units, sum_cells([ArrayRows(x), ArrayRows(y)], folds, units, 5, grid)
 
 
 def test_sums_of_folds_are_those_of_their_rows():

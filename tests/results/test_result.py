@@ -84,6 +84,9 @@ def make(kind, folder):
         samples = [mallow.Samples(texts=texts(20, seed), prompts=prompts) for seed in (1, 2, 3)]
         design = human.StudyDesign(human.AllPairs(5), human.TextWindow(3, 9))
         return human.design_study(samples[0], {"a": samples[1], "b <i>": samples[2]}, design)
+    if kind == "likelihoods":
+        own, other = (NGram.fit(texts(60, seed), order=2) for seed in (1, 2))
+        return mallow.baselines.likelihoods(own, texts(20, 3), texts(20, 4), surrogate=other)
     if kind == "vote plan":
         return human.plan_votes({"a": 60.0, "b <i>": 0.0})
     if kind in ("ranking", "rankings", "annotators", "judged ranking", "correlations"):
@@ -102,6 +105,7 @@ KINDS = [
     "diagnosis",
     "audit",
     "baselines",
+    "likelihoods",
     "study",
     "vote plan",
     "sweep",

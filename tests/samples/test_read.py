@@ -113,11 +113,32 @@ def test_bad_lists(source, message, refused):
         ("a.csv", b"id;text\n1;a\n", "Columns must be separated by commas."),
         ("a.csv", b"text,text\na,b\n", "two columns are named `text`. Rename one of them."),
         ("a.csv", b'"text"x\na\n', "a.csv:1: invalid CSV in the header"),
-        ("a.json", b"[]", "got '.json'. If it contains one JSON object per line, rename it to .jsonl."),
+        ("a.json", b"[]", "a.json: contains no samples; at least one is needed."),
+        ("a.json", b"17", 'must be a JSON array, such as [{"text": "…"}, …]; it begins with \'1\'. If it contains one'),
+        (
+            "a.json",
+            b'["a", "b"',
+            "a.json[1]: a comma or ] must follow; got 'the end of the file'. Is the file complete?",
+        ),
+        ("a.json", b'["a" "b"]', "a.json[0]: a comma or ] must follow; got '\"'."),
+        ("a.json", b'["a"] 5', "a.json: must be one JSON array; something follows after its end."),
+        (
+            "a.json",
+            b'["a", {"text": }]',
+            "a.json[1]: invalid JSON: Expecting value. Fix it; what follows cannot be read.",
+        ),
+        ("a.json", b'["a\xff"]', "a.json: not UTF-8: invalid start byte. Re-encode it, for example with iconv."),
+        (
+            "a.json",
+            b'{"data": ["a"]}',
+            "it is an object with the fields `data`. Write the list of samples to a file of its",
+        ),
+        ("a.json", b'{"data": ', "a.json: invalid JSON: Expecting value"),
+        ("a.eval", b"nonsense", "a.eval: not a readable .eval file: File is not a zip file. Is it complete?"),
         (
             "a.idx.gz",
             b"",
-            "the suffix must be one of .jsonl .ndjson .txt .csv .parquet .npy .npz, with or without .gz; got '.idx'",
+            "the suffix must be one of .jsonl .ndjson .json .txt .csv .parquet .npy .npz .eval, with or without .gz; got '.idx'",
         ),
         ("ubyte.gz", b"", "got none"),
         (
@@ -195,7 +216,7 @@ def test_other_real_files(shared, refused):
     assert merges.texts[0] == "#version: 0.2"
     refused(
         shared / "data" / "gpt2-bpe" / "vocab.json",
-        "got '.json'. If it contains one JSON object per line, rename it to .jsonl.",
+        "must be a JSON array, one JSON object per line, or a log of Inspect; it is an object with the fields ",
     )
     refused(shared / "data" / "mnist" / "t10k-images-idx3-ubyte.gz", "the suffix must be one of .jsonl")
     refused(shared / "data" / "reuters" / "reuters.jsonl.gz", "Did you mean reuters_c50.jsonl.gz?")

@@ -206,3 +206,13 @@ def test_the_first_prompts_keep_all_generations_wherever_they_are():
     assert (some.texts, some.ids) == (("a", "b", "d", "e"), ("1", "2", "1", "2"))
     assert np.array_equal(some.features, np.eye(6)[[0, 1, 3, 4]])
     assert samples.first(3) is samples.first(5) is samples
+
+
+def test_bare_features_have_no_items():
+    for items in ({"texts": ("a", "b")}, {"images": ("a.png", "b.png")}):
+        samples = Samples.trusted(**items, features=np.eye(2), ids=("x", "y"))
+        bare = samples.bare()
+        assert (bare.kind, bare.texts, bare.images, bare.ids) == ("features", None, None, ("x", "y"))
+        assert bare.features.tolist() == [[1.0, 0.0], [0.0, 1.0]]
+    with pytest.raises(InputError):
+        Samples(texts=["a"]).bare()

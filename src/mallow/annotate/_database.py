@@ -94,6 +94,9 @@ class _SQLite:
             self._connection.execute("PRAGMA journal_mode = WAL")
             # With the usual NORMAL, a crash of the machine may undo the last commits; FULL waits for the disk each time.
             self._connection.execute("PRAGMA synchronous = FULL")
+            fault = self._connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+            if fault != "ok":
+                raise sqlite3.DatabaseError(f"it is damaged: {fault}")
         except (OSError, sqlite3.Error) as error:
             raise InputError(
                 f"{path}: cannot be used as a database: {getattr(error, 'strerror', None) or error}."

@@ -9,6 +9,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from mallow._visible import one_line
 from mallow.annotate._guard import read_form_fields, same_origin
 from mallow.annotate._pages import page
 from mallow.annotate._people import Annotator, Finished
@@ -46,7 +47,7 @@ class Entrance:
         fields = await read_form_fields(request, self._settings.limits)
         if not self._settings.open_link or not same_origin(request, self._settings.url):
             raise HTTPException(403, "Please open the address of the study again.")
-        name = " ".join(fields.get("name", "").split())
+        name = one_line(" ".join(fields.get("name", "").split()))  # PostgreSQL, for one, keeps no zero byte
         if not 0 < len(name) <= _LONGEST_NAME:
             error = f"Please enter a name of at most {_LONGEST_NAME} characters."
             return page(

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from mallow.annotate._store import Store
+from mallow.errors import InputError
 from mallow.human import Study, Task, Vote, krippendorff_alpha
 
 __all__ = ["Overview", "annotator_table", "export_votes", "overview", "votes_text"]
@@ -123,13 +124,21 @@ def _votes(study: Study, tables: dict[str, list[dict[str, Any]]]) -> tuple[Vote,
         pages = times.setdefault(key, {})
         pages[row["page"]] = max(row["seconds"], pages.get(row["page"], 0.0))
     votes = []
+    known = {row["id"] for row in tables["annotators"]}
     for row in tables["assignments"]:
         key = (row["annotator"], row["place"])
         if row["state"] in _ANSWERED and key in latest and row["task"] in tasks:
             seconds = sum(times[key].values())
-            votes.append(
-                (latest[key]["received"], key, _page_votes(study, tasks[row["task"]], row, latest[key], seconds))
-            )
+            try:
+                if row["annotator"] not in known:
+                    raise ValueError("the annotator is missing")
+                page = _page_votes(study, tasks[row["task"]], row, latest[key], seconds)
+            except (ArithmeticError, AttributeError, LookupError, OSError, TypeError, ValueError) as error:
+                raise InputError(
+                    f"the database is damaged: the answer of annotator {key[0]} to pair {key[1]} cannot be read: {error}. "
+                    "Restore a copy of the file."
+                ) from error
+            votes.append((latest[key]["received"], key, page))
     votes.sort(key=lambda entry: entry[:2])
     return tuple(vote for *_, page in votes for vote in page)
 

@@ -11,6 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import FileResponse, RedirectResponse, Response
 
+from mallow._visible import one_line
 from mallow.annotate._guard import FormError
 from mallow.annotate._pages import page
 from mallow.annotate._people import Annotator, Assignment, Finished
@@ -70,7 +71,7 @@ class Judging:
         reason = fields.get("reason", "")
         if reason not in _SKIP_REASONS:
             raise FormError(422, "Please choose a reason for skipping the pair. Nothing was changed.")
-        note = " ".join(fields.get("note", "").split())[:_LONGEST_REASON]
+        note = one_line(" ".join(fields.get("note", "").split()))[:_LONGEST_REASON]
         text = f"{reason}: {note}" if note else reason
         state = await run_in_threadpool(self._store.skip, annotator.id, request.path_params["place"], text, time.time())
         if state is None:

@@ -8,13 +8,15 @@ from collections.abc import Callable
 from typing import Any
 
 from mallow.annotate._choice import Given, Queue
-from mallow.annotate._database import Database, Execute, open_database
+from mallow.annotate._database import Database, Execute, StorageError, open_database
 from mallow.annotate._people import Annotator, Assignment, Finished
 from mallow.annotate._tokens import Signer, new_secret
 from mallow.errors import InputError
 from mallow.human import Study
 
 __all__ = ["Store", "open_store"]
+
+_SCHEMA = "1"
 
 
 def open_store(url: str, study: Study, *, lease: float = 1800.0) -> Store:
@@ -26,12 +28,23 @@ def open_store(url: str, study: Study, *, lease: float = 1800.0) -> Store:
         Seconds after which a pair that was given out and not answered may be given to somebody else.
     """
     database = open_database(url)
-    with database.transaction() as execute:
-        known = dict(execute("SELECT name, value FROM settings"))
-        if "study" not in known:
-            known = {"study": study.digest, "secret": new_secret(), "open": "yes", "schema": "1"}
-            for name, value in known.items():
-                execute("INSERT INTO settings (name, value) VALUES (?, ?)", (name, value))
+    try:
+        with database.transaction() as execute:
+            known = dict(execute("SELECT name, value FROM settings"))
+            if not known:
+                known = {"study": study.digest, "secret": new_secret(), "open": "yes", "schema": _SCHEMA}
+                for name, value in known.items():
+                    execute("INSERT INTO settings (name, value) VALUES (?, ?)", (name, value))
+    except StorageError as error:
+        database.close()
+        raise InputError(f"the database cannot be used: {error}") from error
+    missing = [name for name in ("study", "secret", "open", "schema") if name not in known]
+    if missing:
+        database.close()
+        raise InputError(f"the database is damaged: its setting `{missing[0]}` is missing. Restore a copy of the file.")
+    if known["schema"] != _SCHEMA:
+        database.close()
+        raise InputError(f"the database is one of another version of mallow (schema {known['schema']}, not {_SCHEMA}).")
     if known["study"] != study.digest:
         database.close()
         raise InputError(

@@ -9,6 +9,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from mallow._visible import one_line
 from mallow.annotate._guard import FormError, read_form_fields, same_origin
 from mallow.annotate._people import Annotator
 from mallow.annotate._settings import Settings
@@ -37,7 +38,7 @@ def crowd_identity(parameters: Mapping[str, str]) -> tuple[str, str, str] | None
     ('mturk', '', '')
     """
     for platform, (person, session) in _PLATFORMS.items():
-        who, which = parameters.get(person, ""), parameters.get(session, "")
+        who, which = (one_line(parameters.get(name, "")) for name in (person, session))
         if which == _PREVIEW:
             return platform, "", ""
         if who and which and max(len(who), len(which)) <= _LONGEST_ID:

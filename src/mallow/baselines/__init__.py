@@ -4,8 +4,10 @@
 
     text_statistics(texts)                            Zipf coefficient, repetition, distinct-4, diversity, self-BLEU
     frechet_distance(x, y), kernel_distance(x, y)     of features; also precision_recall, discriminator_accuracy
+    tuned_discriminator_accuracy(reference, model, …) of texts: a language model, fine-tuned to tell them apart
     perplexity_gap(scorer, reference, model)          difference in perplexity under a scoring model
     language_modelling(model, texts, rules)           how likely human text is under a model and its decoder
+    likelihoods(model, reference, generated)          all of these probabilities, Gen. PPL. and direct estimation in one result
     ngram_mauve(reference, model)                     masses from n-gram models of both sides
 
 Optimal transport is in `mallow.theory.transport`.
@@ -24,7 +26,8 @@ tokens, and values for different choices cannot be compared:
 
     "whitespace"   ``text.split()``: "cat" and "cat." differ. Used with contrastive search; the default
     "regex"        words in lower case and single punctuation marks: `mallow.models.words`
-    a callable     from a text to a list of tokens, such as the ``encode`` of a model. The paper uses the tokens of GPT-2
+    a callable     from a text to a list of tokens, such as the ``encode`` of a model. The paper uses the tokens of GPT-2:
+                   ``mallow.models.TokenFile(folder)`` with its vocab.json and merges.txt, --tokenizer on the command line
 
 An end-of-text token counts like any other token: remove it first. An empty text is a text without n-grams.
 """
@@ -35,6 +38,7 @@ from mallow.baselines._diversity import distinct, diversity, zipf_coefficient
 from mallow.baselines._frechet import Moments, frechet_distance
 from mallow.baselines._kernel_distance import KernelDistances, kernel_distance, kernel_distances
 from mallow.baselines._language_modelling import LanguageModelling, language_modelling
+from mallow.baselines._likelihoods import Likelihoods, likelihoods
 from mallow.baselines._ngram_mauve import ngram_mauve
 from mallow.baselines._perplexity import perplexity, perplexity_gap, text_perplexities
 from mallow.baselines._precision_recall import PrecisionRecall, precision_recall
@@ -42,15 +46,18 @@ from mallow.baselines._repetition import repetition, text_repetitions
 from mallow.baselines._self_bleu import self_bleu, text_self_bleus
 from mallow.baselines._statistics import TextStatistics, gap, text_statistics
 from mallow.baselines._table import Row, Table
+from mallow.baselines._tuned_discriminator import TunedDiscriminator, tuned_discriminator_accuracy
 
 __all__ = [
     "KernelDistances",
     "LanguageModelling",
+    "Likelihoods",
     "Moments",
     "PrecisionRecall",
     "Row",
     "Table",
     "TextStatistics",
+    "TunedDiscriminator",
     "discriminator_accuracy",
     "distinct",
     "diversity",
@@ -59,6 +66,7 @@ __all__ = [
     "kernel_distance",
     "kernel_distances",
     "language_modelling",
+    "likelihoods",
     "ngram_mauve",
     "perplexity",
     "perplexity_gap",
@@ -70,5 +78,6 @@ __all__ = [
     "text_repetitions",
     "text_self_bleus",
     "text_statistics",
+    "tuned_discriminator_accuracy",
     "zipf_coefficient",
 ]

@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from importlib.util import find_spec
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from mallow._checks import seed_from, whole
+from mallow._plugins import find_plugin, plugin_names
 from mallow.baselines._corpus import Tokenize
 from mallow.baselines._groups import (
     IDEALS,
@@ -22,6 +23,8 @@ from mallow.baselines._groups import (
     measure_transport,
     measure_transport_of_reference,
 )
+from mallow.baselines._noise import main_measures, sampling_noise, score_noise
+from mallow.baselines._points import Features
 from mallow.baselines._table import Row, Table
 from mallow.embed import AnyEmbedder, embed_all
 from mallow.engine import bar, settle
@@ -45,12 +48,15 @@ def table(
     scorer: NextToken | None = None,
     repeats: int = 5,
     rng: int | np.random.Generator | None = 0,
+    rows: Literal["all", "main", "all with noise"] = "all",
 ) -> Table:
     """Every measure of the paper's comparisons for several systems, with MAUVE*, FI and Mid for every divergence.
 
     All of them are available for texts; for images and features there are no text statistics. Transport costs and their
     frontiers need POT; without it they are left out, and a caveat says so. Most values depend on the number of samples:
-    use the same number for all systems.
+    use the same number for all systems. Functions of two arrays of features that installed packages offer as entry points
+    of the group ``mallow.metrics`` are rows too; the attribute `ideal` of a function is its value for equal distributions, 0
+    without one.
 
     Parameters
     ----------
@@ -66,6 +72,10 @@ def table(
         A language model for the generation perplexity, which is left out without one.
     repeats, rng :
         As in `mallow.score`, which gives the same MAUVE*.
+    rows : "all", "main" or "all with noise"
+        "main": eight measures, each with a 95 % interval of the noise of sampling, by leaving out groups of units in turn;
+        the closest system is marked only where its lead is larger than that noise. "all with noise": the others too, which
+        have no interval and no mark.
 
     Examples
     --------
@@ -76,25 +86,62 @@ def table(
     (('near',), ('near',))
     """
     whole("repeats", repeats, least=1)
+    if rows not in ("all", "main", "all with noise"):
+        raise InputError(f"`rows` must be 'all', 'main' or 'all with noise'; got {rows!r}.")
     seed = seed_from(rng)
     if not systems:
         raise InputError("`systems` must name at least one system; got none. Pass {'name': samples}.")
     if "" in systems:
         raise InputError("`systems` must have names; one name is empty.")
     sets = embed_all({"": reference, **systems}, embedder)
-    has_transport = find_spec("ot") is not None
-    rows, values, caveats = _run(_list_tasks(sets, tokenize, scorer, repeats, seed, transport=has_transport))
+    has_transport = find_spec("ot") is not None or rows == "main"
+    main = main_measures(sets[""].kind)
+
+    @cache
+    def runs(name: str) -> list[Masses]:
+        prepared = MAUVE_STAR.estimator.prepare(*pair_points(sets[""], sets[name]))
+        return run_repeats(MAUVE_STAR, prepared, repeats, seed)
+
+    tasks = _list_tasks(sets, tokenize, scorer, seed, runs, transport=has_transport)
+    if rows == "main":
+        tasks = [task for task in tasks if task.group not in ("transport", "5-grams", "plugins")]
+    measured, values, caveats = _run(tasks, None if rows != "main" else (*main, "perplexity"))
+    noise = (
+        {}
+        if rows == "all"
+        else _find_noise(sets, main, {row.name: row.ideal for row in measured}, tokenize, seed, runs)
+    )
     own = [_with_system(caveat, name) for name, samples in sets.items() for caveat in samples.caveats]
     label = f"{sets[''].embedder or 'features'}, width={sets[''].require_features().shape[1]}"
     result = Table(
-        rows=rows,
+        rows=measured,
         values=values,
         n={name: len(samples) for name, samples in sets.items()},
         embedder=label,
         caveats=_once([*([] if has_transport else [_NO_TRANSPORT]), *own, *caveats]),
+        noise=noise,
     )
     warn_about(result.caveats)
     return result
+
+
+def _find_noise(
+    sets: Mapping[str, Samples],
+    main: Sequence[str],
+    ideals: dict[str, float],
+    tokenize: Tokenize,
+    seed: int,
+    runs: Callable[[str], list[Masses]],
+) -> dict[str, dict[str, tuple[float, float]]]:
+    """The noise of the main measures of every system."""
+    noise = {}
+    systems = [name for name in sets if name]
+    with bar("intervals", len(systems)) as show:
+        for done, name in enumerate(systems):
+            show(done, f"{name}: {done}/{len(systems)} systems")
+            noise[name] = sampling_noise(sets[""], sets[name], main, ideals, tokenize, seed)
+            noise[name]["MAUVE* KL"] = score_noise(sets[""], sets[name], runs(name))
+    return noise
 
 
 class _Task(NamedTuple):
@@ -109,26 +156,23 @@ def _list_tasks(
     sets: Mapping[str, Samples],
     tokenize: Tokenize,
     scorer: NextToken | None,
-    repeats: int,
     seed: int,
+    runs: Callable[[str], list[Masses]],
     *,
     transport: bool,
 ) -> list[_Task]:
     """All tasks, in the order of the rows of the table."""
     reference, systems = sets[""], [name for name in sets if name]
     x, points = reference.require_features(), {name: sets[name].require_features() for name in systems}
-
-    @cache
-    def runs(name: str) -> list[Masses]:
-        prepared = MAUVE_STAR.estimator.prepare(*pair_points(reference, sets[name]))
-        return run_repeats(MAUVE_STAR, prepared, repeats, seed)
-
     tasks = []
     if reference.kind == "text":
         texts = {name: samples.require_texts() for name, samples in sets.items()}
         tasks += [_Task(name, "text", partial(measure_texts, own, tokenize, scorer)) for name, own in texts.items()]
-        tasks += [_Task(name, "text", partial(measure_ngrams, texts[""], texts[name])) for name in systems]
+        tasks += [_Task(name, "5-grams", partial(measure_ngrams, texts[""], texts[name])) for name in systems]
     tasks += [_Task(name, "features", partial(measure_features, x, points[name], seed)) for name in systems]
+    for plugin in plugin_names("metrics"):
+        metric = find_plugin("metrics", plugin)
+        tasks += [_Task(name, "plugins", partial(_measure_plugin, plugin, metric, x, points[name])) for name in systems]
     if transport:
         tasks.append(_Task("", "transport", partial(measure_transport_of_reference, x)))
         tasks += [
@@ -139,24 +183,38 @@ def _list_tasks(
     return tasks
 
 
-def _run(tasks: Sequence[_Task]) -> tuple[tuple[Row, ...], dict[str, dict[str, float]], list[Caveat]]:
-    """The rows in the order of the tasks, the values of each system, and the caveats."""
+def _measure_plugin(name: str, metric: Callable[..., float], x: Features, y: Features) -> Outcome:
+    """A metric of another package: a function of two arrays of features."""
+    try:
+        value = float(metric(x, y))
+    except Exception as error:  # the code of others may raise anything
+        return {}, [Caveat("left out", f"{name} is left out: it raised {type(error).__name__}: {error}")]
+    return {name: value}, []
+
+
+def _run(
+    tasks: Sequence[_Task], wanted: Sequence[str] | None
+) -> tuple[tuple[Row, ...], dict[str, dict[str, float]], list[Caveat]]:
+    """The rows in the order of the tasks, the values of each system, and the caveats; all measures if `wanted` is None."""
     ideals = dict(IDEALS)
+    for plugin in {task.work.args[0]: task.work.args[1] for task in tasks if task.group == "plugins"}.items():  # type: ignore[attr-defined]
+        ideals[plugin[0]] = float(getattr(plugin[1], "ideal", 0.0))
     groups: dict[str, str] = {}  # measure → group
     values: dict[str, dict[str, float]] = {task.system: {} for task in tasks if task.system}
     caveats: list[Caveat] = []
     with bar("measuring", len(tasks)) as show:
         for done, task in enumerate(tasks):
             name = task.system or "reference"
-            show(done, f"{name}: {task.group}")
+            show(done, f"{name}: {task.group}, {done}/{len(tasks)}")
             try:
                 measured, doubts = settle(task.work())
             except InputError as error:
                 raise InputError(f"{name}: {error}") from error
             caveats += [_with_system(caveat, task.system) for caveat in doubts]
             if task.system:
-                values[task.system] |= measured
-                groups |= dict.fromkeys(measured, task.group)
+                chosen = {name: value for name, value in measured.items() if wanted is None or name in wanted}
+                values[task.system] |= chosen
+                groups |= dict.fromkeys(chosen, "text" if task.group == "5-grams" else task.group)
             else:
                 ideals |= measured
     return tuple(Row(name, group, ideals[name]) for name, group in groups.items()), values, caveats

@@ -75,6 +75,9 @@ def tokenizer_label(tokenize: Tokenize) -> str:
     """The name of a tokenizer."""
     if isinstance(tokenize, str):
         return tokenize
+    own = getattr(tokenize, "name", None)
+    if isinstance(own, str):
+        return own
     named: Any = tokenize if hasattr(tokenize, "__qualname__") else type(tokenize)
     return f"{named.__module__}.{named.__qualname__}"
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from mallow.errors import Caveat, InputError
@@ -22,7 +23,7 @@ class Row:
     ----------
     name : str
     group : str
-        "text", "features", "transport" or "frontier".
+        "text", "features", "plugins" (of other packages), "transport" or "frontier".
     ideal : float
         The value of the reference: its own for a text statistic, otherwise that of two equal distributions.
     """
@@ -48,6 +49,9 @@ class Table(Result):
         Its name, and the width of the features.
     caveats : tuple of Caveat
         What was left out, and reasons to doubt some of the values.
+    noise : dict
+        System → measure → the half-widths of the 95 % intervals of its value and of its distance from the reference. Empty
+        where it was not asked for; measures without it are not marked.
     """
 
     KIND: ClassVar[str] = "baselines"
@@ -57,6 +61,24 @@ class Table(Result):
     n: dict[str, int]
     embedder: str
     caveats: tuple[Caveat, ...] = ()
+    noise: dict[str, dict[str, tuple[float, float]]] = field(default_factory=dict)
+
+    def leader(self, name: str) -> tuple[str, ...]:
+        """The systems to mark: those that are closest, if the lead over the next one is larger than the noise of sampling.
+
+        Without known noise: `closest` if none was asked for, otherwise none.
+        """
+        first = self.closest(name)
+        if not self.noise:
+            return first
+        own = {system: noise[name][1] for system, noise in self.noise.items() if name in noise}
+        if len(first) != 1 or first[0] not in own:
+            return ()
+        ideal = next(row.ideal for row in self.rows if row.name == name)
+        gaps = {system: _distance(values[name], ideal) for system, values in self.values.items() if name in values}
+        others = [system for system in gaps if system != first[0]]
+        clear = all(gaps[one] - gaps[first[0]] > math.hypot(own[one], own[first[0]]) for one in others)
+        return first if others and clear else ()
 
     def closest(self, name: str) -> tuple[str, ...]:
         """The systems whose value of a measure is closest to that of the reference; several if they are tied."""
@@ -80,7 +102,12 @@ class Table(Result):
     def __str__(self) -> str:
         count = f"{len(self.values)} system{'' if len(self.values) == 1 else 's'}"
         title = f"{len(self.rows)} measures of {count} against a reference of {self.n['']} samples ({self.embedder})"
-        return "\n".join([title, self.table(), "", "* closest to the reference", *self.caveat_lines()])
+        return "\n".join([title, self.table(), "", *self._legend(), *self.caveat_lines()])
+
+    def _legend(self) -> list[str]:
+        if not self.noise:
+            return ["* closest to the reference"]
+        return ["± 95 % interval of the noise of sampling", "* closest to the reference, by more than that noise"]
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the rank of every system by every measure, 1 being closest to the reference; returns the axes."""
@@ -100,12 +127,18 @@ class Table(Result):
         systems = list(self.values)
         cells, marked, breaks = [], set(), {0}
         for place, row in enumerate(self.rows):
-            own = [values.get(row.name) for values in self.values.values()]
-            cells.append([row.name, f"{row.ideal:.4g}", *("–" if value is None else f"{value:.4g}" for value in own)])
-            marked |= {(place, systems.index(system) + 2) for system in self.closest(row.name)}
+            cells.append([row.name, f"{row.ideal:.4g}", *(self._cell(system, row.name) for system in systems)])
+            marked |= {(place, systems.index(system) + 2) for system in self.leader(row.name)}
             if place and row.group != self.rows[place - 1].group:
                 breaks.add(place)
         return TableData(["", "reference", *systems], cells, marked=marked, breaks=breaks)
+
+    def _cell(self, system: str, name: str) -> str:
+        value = self.values[system].get(name)
+        half = self.noise.get(system, {}).get(name, (None, None))[0]
+        if value is None:
+            return "–"
+        return f"{value:.4g}" if half is None else f"{value:.4g} ±{half:.2g}"
 
     def _records(self) -> list[dict[str, Any]]:
         """One row per measure and system, so that no name of a system can clash with another column."""
@@ -116,11 +149,16 @@ class Table(Result):
                 "system": system,
                 "value": values[row.name],
                 "reference": row.ideal,
+                **self._noise_record(system, row.name),
             }
             for row in self.rows
             for system, values in self.values.items()
             if row.name in values
         ]
+
+    def _noise_record(self, system: str, name: str) -> dict[str, float]:
+        """The half-width of the interval of a value; nothing where no noise was asked for."""
+        return {"half_width": self.noise.get(system, {}).get(name, (math.nan, math.nan))[0]} if self.noise else {}
 
 
 def _distance(value: float, ideal: float) -> float:

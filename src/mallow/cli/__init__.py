@@ -19,6 +19,7 @@ import click
 from mallow._optional import did_you_mean
 from mallow.cli import _annotate, _baselines, _embed, _evaluate, _explain, _generate, _human, _report, _study
 from mallow.cli._commands import debug_option
+from mallow.cli._config import config_option
 from mallow.cli._failures import explain_failure
 from mallow.cli._printing import show_warning
 from mallow.cli._signals import exit_code_of, stop_on_sigterm
@@ -55,7 +56,7 @@ def cli() -> None:
     """How far are a generative model's samples from the data they should match?"""
 
 
-cli.params.append(debug_option())
+cli.params += [config_option(), debug_option()]
 for _module in (_evaluate, _baselines, _report, _explain, _generate, _embed, _study, _annotate, _human):
     for _command in _module.COMMANDS:
         cli.add_command(_command)
@@ -82,8 +83,8 @@ def _run() -> int:
     except (click.Abort, KeyboardInterrupt) as error:
         tell("mallow: stopped")
         return exit_code_of(error)
-    except (SystemExit, BrokenPipeError):  # `head` has seen enough; click makes the one of the other
-        return 1
+    except (SystemExit, BrokenPipeError) as error:  # `head` has seen enough; click makes the one of the other
+        return error.code if isinstance(error, SystemExit) and isinstance(error.code, int) else 1
     except BaseException as error:  # libraries written in other languages raise errors that are no Exceptions
         if "debug" in flags:
             tell("".join(traceback.format_exception(error)).rstrip())

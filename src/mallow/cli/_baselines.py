@@ -1,4 +1,4 @@
-"""The command of `mallow.baselines`."""
+"""The commands of `mallow.baselines`: baselines, likelihoods."""
 
 from __future__ import annotations
 
@@ -9,18 +9,19 @@ import click
 
 from mallow.cli._choices import EmbedderChoice
 from mallow.cli._commands import result_command
+from mallow.cli._models import ModelChoice, model_options, scorer_options, surrogate_options
 from mallow.cli._options import embedder_options, reader_options, repeats_option, rng_option, systems_argument
 from mallow.cli._samples import SampleReader, read_systems
 
 if TYPE_CHECKING:
-    from mallow.baselines import Table
+    from mallow.baselines import Likelihoods, Table
 
 __all__ = ["COMMANDS"]
 
 
 @result_command(
     "baselines",
-    "Every other measure, side by side.",
+    "Other measures, side by side.",
     example="mallow baselines human.jsonl small=small.jsonl large=large.jsonl --format markdown",
     plot="the rank of each system by each measure",
 )
@@ -35,6 +36,13 @@ __all__ = ["COMMANDS"]
     show_default=True,
     help="What a token is for text statistics.",
 )
+@click.option("--all", "every", is_flag=True, help="Show every measure; those beyond the eight have no interval.")
+@click.option(
+    "--tokenizer",
+    metavar="PATH",
+    help="Tokens for text statistics instead: a tokenizer.json, or a folder with one or with GPT-2's vocab.json and merges.txt, as published.",
+)
+@scorer_options
 @repeats_option
 @rng_option
 def baselines_command(
@@ -43,20 +51,79 @@ def baselines_command(
     embedder: EmbedderChoice,
     read: SampleReader,
     tokenize: Literal["whitespace", "regex"],
+    every: bool,
+    tokenizer: str | None,
+    scorer: ModelChoice | None,
     repeats: int,
     rng: int,
 ) -> Table:
-    """Print every other measure beside MAUVE: text statistics, Fréchet distance, precision and recall, transport and more.
+    """Print other measures beside MAUVE: text statistics, Fréchet distance, precision and recall and more; --all adds
+    transport and every divergence.
 
-    The value closest to that of the reference is marked.
+    The eight measures that are printed have 95 % intervals of the noise of sampling. The value closest to that of the
+    reference is marked if its lead is larger than that noise.
     """
     from mallow.baselines import table
     from mallow.confounds import find_confounds
+    from mallow.models import TokenFile
 
     x, others = read_systems(read, reference, systems)
-    measures = table(x, others, embedder=embedder(x.kind), tokenize=tokenize, repeats=repeats, rng=rng)
+    if (scorer is not None or tokenizer is not None) and x.kind != "text":
+        raise click.UsageError(f"--scorer and --tokenizer are for texts; {reference} holds {x.kind} samples.")
+    split = tokenize if tokenizer is None else TokenFile(tokenizer)
+    judge = None if scorer is None else scorer(x)
+    rows: Literal["main", "all with noise"] = "all with noise" if every else "main"
+    chosen = embedder(x.kind)
+    measures = table(x, others, embedder=chosen, tokenize=split, scorer=judge, repeats=repeats, rng=rng, rows=rows)
     # A score looks for confounds by itself; the table does not.
     return replace(measures, caveats=(*find_confounds(x, others), *measures.caveats))
 
 
-COMMANDS = (baselines_command,)
+@result_command(
+    "likelihoods",
+    "What language models say about the texts.",
+    example="mallow likelihoods human.jsonl model.jsonl --model ngram:3 --train model.jsonl --surrogate ngram --surrogate-train human.jsonl",
+)
+@click.argument("reference")
+@click.argument("generated")
+@model_options
+@surrogate_options
+@click.option(
+    "--decoder",
+    default="ancestral",
+    show_default=True,
+    metavar="NAME",
+    help="How GENERATED was decoded: rules or greedy.",
+)
+@click.option(
+    "--epsilon", type=float, default=1e-5, show_default=True, help="What ε-perplexity adds to every probability."
+)
+@reader_options
+def likelihoods_command(
+    reference: str,
+    generated: str,
+    model: ModelChoice,
+    surrogate: ModelChoice | None,
+    decoder: str,
+    epsilon: float,
+    read: SampleReader,
+) -> Likelihoods:
+    """Print what the model thinks of human text, and what a surrogate of the human distribution thinks of both.
+
+    Of the model with its decoder: perplexity, ε-perplexity, sparsemax score and JS. With --surrogate also the generation
+    perplexity (Gen. PPL) of both and the direct estimate of the frontier. Models should not be ranked by any of these.
+    """
+    from mallow.baselines import likelihoods
+
+    human, machine = read(reference), read(generated)
+    return likelihoods(
+        model(machine),
+        human.require_texts(),
+        machine.require_texts(),
+        surrogate=None if surrogate is None else surrogate(human),
+        decoder=decoder,
+        epsilon=epsilon,
+    )
+
+
+COMMANDS = (baselines_command, likelihoods_command)

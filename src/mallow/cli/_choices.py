@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mallow._optional import did_you_mean
+from mallow._plugins import find_plugin, plugin_names
 from mallow.cli._working_folder import allow_working_folder
 
 if TYPE_CHECKING:
@@ -16,7 +17,15 @@ if TYPE_CHECKING:
     from mallow.estimate import Estimator
     from mallow.evaluate import Measure
 
-__all__ = ["DIVERGENCES", "ESTIMATORS", "MEASURES", "EmbedderChoice", "find_measure", "find_measure_if_named"]
+__all__ = [
+    "DIVERGENCES",
+    "ESTIMATORS",
+    "MEASURES",
+    "EmbedderChoice",
+    "find_measure",
+    "find_measure_if_named",
+    "set_sample",
+]
 
 MEASURES = {"mauve-star": "MAUVE_STAR", "mauve-2021": "MAUVE_2021", "mauve-kernel": "MAUVE_KERNEL"}
 """Name → constant in `mallow.evaluate`."""
@@ -66,6 +75,17 @@ def find_measure_if_named(
     return None if all(option is None for option in options) else find_measure(*options)
 
 
+def set_sample(measure: Measure, sample: int | None) -> Measure:
+    """The measure with another number of rows that are clustered."""
+    from mallow.estimate import Quantize
+
+    if sample is None:
+        return measure
+    if not isinstance(measure.estimator, Quantize):
+        raise click.UsageError("--sample is for estimators that quantise; this one does not cluster.")
+    return replace(measure, estimator=replace(measure.estimator, sample=sample))
+
+
 def _find_estimator(name: str) -> Estimator:
     from mallow import estimate
     from mallow.embed import import_object
@@ -73,13 +93,16 @@ def _find_estimator(name: str) -> Estimator:
     if name in ESTIMATORS:
         made: Estimator = getattr(estimate, ESTIMATORS[name])()
         return made
-    if ":" not in name:
+    imported = None if ":" in name else find_plugin("estimators", name)
+    if ":" not in name and imported is None:
+        known = [*ESTIMATORS, *plugin_names("estimators")]
         raise click.UsageError(
-            f"--estimator must be one of {', '.join(ESTIMATORS)} or package.module:object; got {name!r}."
-            f"{did_you_mean(name, ESTIMATORS)}"
+            f"--estimator must be one of {', '.join(known)} or package.module:object; got {name!r}."
+            f"{did_you_mean(name, known)}"
         )
-    allow_working_folder(name)
-    imported = import_object(name, "estimator")
+    if imported is None:
+        allow_working_folder(name)
+        imported = import_object(name, "estimator")
     missing = [part for part in ("prepare", "masses", "scale") if not hasattr(imported, part)]
     if missing:
         raise click.UsageError(
@@ -103,18 +126,17 @@ class EmbedderChoice:
 
         if kind == "features" and self.name is None:
             return None
-        return find_embedder(self.for_workers(), kind=kind, options=self.fields())
+        return find_embedder(self.allowed_name(), kind=kind, options=self._fields())
 
-    def for_workers(self) -> str | None:
-        """The name of the embedder, which each worker turns into the embedder itself."""
+    def allowed_name(self) -> str | None:
+        """The name, after the code that it names is allowed to run."""
         from mallow.embed import is_import
 
         if self.name is not None and is_import(self.name):
             allow_working_folder(self.name)
         return self.name
 
-    def fields(self) -> dict[str, Any]:
-        """The options of the embedder, by name."""
+    def _fields(self) -> dict[str, Any]:
         fields: dict[str, Any] = {}
         for option in self.options:
             key, equals, value = option.partition("=")

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["COMMANDS"]
 
+_OTHER_FORMATS = (".csv", ".gz", ".json", ".jsonl", ".ndjson", ".parquet", ".safetensors", ".tar", ".txt", ".zip")
+
 
 @command("embed", "Turn samples into features, once.", example="mallow embed human.jsonl -o human.npz")
 @click.argument("source", metavar="SAMPLES")
@@ -63,7 +65,7 @@ def embed_command(
     images. Each part of them becomes a file of its own; the same command goes on after an interruption.
     """
     if not out.lower().endswith((".npz", ".npz.gz", ".npy", ".npy.gz")):
-        if "." in out.rstrip("/").rpartition("/")[2].lstrip("."):  # before the work begins
+        if out.lower().endswith(_OTHER_FORMATS):  # before the work begins; a folder may well be called v1.2
             raise InputError(
                 f"{out}: must end in .npz or .npz.gz, or be a folder; features are written in no other format."
             )
@@ -98,18 +100,19 @@ def _embed_to_file(source: str, out: str, embedder: EmbedderChoice, read: Sample
 def _embed_to_folder(
     source: str, out: str, engine: Engine | None, rows: int | None, embedder: EmbedderChoice, read: SampleReader
 ) -> None:
-    from mallow.embed import embed_shards
+    from mallow.embed import embed_shards, shard_kind
+    from mallow.samples import split_field
 
     if read.limit is not None:
         raise click.UsageError("--limit is for a single file of features; write one with --out FILE.npz.")
+    source, own_field = split_field(source)
     more = {} if rows is None else {"rows": rows}
     features = embed_shards(
         source,
         out,
-        embedder=embedder.for_workers(),
-        options=embedder.fields(),
+        embedder=embedder(shard_kind(source)) if embedder.options else embedder.allowed_name(),
         engine=engine,
-        field=read.field,
+        field=own_field or read.field,
         skip_bad=read.skip_bad,
         limits=parse_limits(read.limits),
         **more,

@@ -1,4 +1,4 @@
-"""The commands of `mallow.evaluate`, from samples to verdicts: score, compare, permutation-test, plan, check."""
+"""The commands of `mallow.evaluate`, from samples to verdicts: score, compare, track, permutation-test, plan, check."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mallow.cli._choices import EmbedderChoice
+from mallow.cli._choices import EmbedderChoice, set_sample
 from mallow.cli._commands import result_command
 from mallow.cli._options import (
     embedder_options,
@@ -16,15 +16,16 @@ from mallow.cli._options import (
     reader_options,
     repeats_option,
     rng_option,
+    sample_option,
     systems_argument,
 )
-from mallow.cli._output_files import check_output_file, save_text
-from mallow.cli._samples import SampleReader, read_arguments, read_systems
+from mallow.cli._output_files import check_output_file, save_text_at_end
+from mallow.cli._samples import SampleReader, expand_glob, read_arguments, read_systems
 
 if TYPE_CHECKING:
     from mallow.cli._plain_results import PermutationTest
     from mallow.engine import Engine
-    from mallow.evaluate import Check, Comparison, Measure, SamplePlan, Score
+    from mallow.evaluate import Check, Comparison, Measure, SamplePlan, Score, Track
 
 __all__ = ["COMMANDS"]
 
@@ -42,7 +43,9 @@ __all__ = ["COMMANDS"]
 @measure_options
 @repeats_option
 @rng_option
+@sample_option
 @engine_options
+@click.option("--out", "-o", metavar="FILE", help="Save the whole score, with its curves: .json.")
 def score_command(
     reference: str,
     model: str,
@@ -51,17 +54,25 @@ def score_command(
     measure: Measure,
     repeats: int,
     rng: int,
+    sample: int | None,
     engine: Engine | None,
+    out: str | None,
 ) -> Score:
     """Score the samples of MODEL against those of REFERENCE.
 
-    Both are files (.jsonl, .txt, .csv, .parquet, .npy or .npz, each also as .gz), folders of images, folders, globs or
-    URLs of shards, or - for standard input.
+    Both are files (.jsonl, .json, .txt, .csv, .parquet, .npy or .npz, each also as .gz), folders of images, folders, globs
+    or URLs of shards, logs of lm-evaluation-harness or Inspect, or - for standard input. FILE:FIELD names the field that
+    holds the text.
     """
     from mallow.evaluate import score
 
+    target = None if out is None else check_output_file(out, ".json")
+    measure = set_sample(measure, sample)
     x, y = read_arguments(read, REFERENCE=reference, MODEL=model)
-    return score(x, y, measure=measure, embedder=embedder(x.kind), repeats=repeats, rng=rng, engine=engine)
+    result = score(x, y, measure=measure, embedder=embedder(x.kind), repeats=repeats, rng=rng, engine=engine)
+    if target is not None:
+        save_text_at_end(target, result.to_json())
+    return result
 
 
 @result_command(
@@ -77,6 +88,7 @@ def score_command(
 @measure_options
 @repeats_option
 @rng_option
+@sample_option
 @engine_options
 @click.option("--baseline", metavar="NAME", help="Compare all other systems with this one only.")
 @click.option(
@@ -92,6 +104,7 @@ def compare_command(
     rng: int,
     baseline: str | None,
     out: str | None,
+    sample: int | None,
     engine: Engine | None,
 ) -> Comparison:
     """Rank several systems against one REFERENCE, and tell which differences are real.
@@ -104,13 +117,60 @@ def compare_command(
     x, others = read_systems(read, reference, systems)
     if baseline is not None and baseline not in others:
         raise click.UsageError(f"--baseline must be one of {', '.join(others)}; got {baseline!r}.")
-    chosen = embedder(x.kind)
+    chosen, measure = embedder(x.kind), set_sample(measure, sample)
     comparison = compare(
         x, others, measure=measure, embedder=chosen, repeats=repeats, rng=rng, baseline=baseline, engine=engine
     )
     if target is not None:
-        save_text(target, comparison.to_json())
+        save_text_at_end(target, comparison.to_json())
     return comparison
+
+
+@result_command(
+    "track",
+    "Follow a series of checkpoints: trend and changes.",
+    example="mallow track human.jsonl ckpt-*.jsonl --plot track.png",
+    plot="the scores against the step, with the changes",
+)
+@click.argument("reference")
+@systems_argument
+@embedder_options
+@reader_options
+@measure_options
+@repeats_option
+@rng_option
+@click.option(
+    "--as-given", is_flag=True, help="Keep the order of the files; otherwise the last number in a name is its step."
+)
+@click.option("--out", "-o", metavar="FILE", help="Save the whole result: .json.")
+def track_command(
+    reference: str,
+    systems: tuple[str, ...],
+    embedder: EmbedderChoice,
+    read: SampleReader,
+    measure: Measure,
+    repeats: int,
+    rng: int,
+    as_given: bool,
+    out: str | None,
+) -> Track:
+    """Compare a series of checkpoints with one REFERENCE: does it come closer, and where did it change?
+
+    A checkpoint is a PATH, named after its file (or its folder, if all files have the same name), or NAME=PATH. A change is a
+    checkpoint that differs from one since the change before, at the 5 % level corrected for all pairs; a series that never
+    changes shows one with a probability of at most 5 %.
+    """
+    from mallow.evaluate import track
+
+    target = None if out is None else check_output_file(out, ".json")
+    files = [name for system in systems for name in expand_glob(system)]
+    x, checkpoints = read_systems(read, reference, files)
+    steps = list(range(1, len(checkpoints) + 1)) if as_given else None
+    chosen = embedder(x.kind)
+    result = track(x, checkpoints, steps=steps, measure=measure, embedder=chosen, repeats=repeats, rng=rng)
+    if target is not None:
+        save_text_at_end(target, result.to_json())
+    return result
 
 
 @result_command(
@@ -216,7 +276,7 @@ def _exit_code(check: Check) -> int:
 )
 @click.argument("reference")
 @click.argument("model")
-@click.option("--baseline", required=True, metavar="FILE", help="What `mallow score --format json` printed earlier.")
+@click.option("--baseline", required=True, metavar="FILE", help="What `mallow score --out` saved earlier.")
 @click.option("--max-drop", type=float, default=0.02, show_default=True, help="The drop in MAUVE that is allowed.")
 @click.option("--strict", is_flag=True, help="Exit 4 if the samples are too few to tell, instead of 0.")
 @click.option("--junit", metavar="FILE", help="Write the outcome as a JUnit file: .xml.")
@@ -261,10 +321,10 @@ def check_command(
     check = check_regression(x, y, before, max_drop=max_drop, measure=measure, embedder=embedder(x.kind), rng=rng)
     name = f"{model} against {reference}, baseline {baseline}"
     if junit_file is not None:
-        save_text(junit_file, junit_xml(check, name, strict=strict))
+        save_text_at_end(junit_file, junit_xml(check, name, strict=strict))
     if summary_file is not None:
         append_summary(summary_file, github_markdown(check, name))
     return check
 
 
-COMMANDS = (score_command, compare_command, permutation_test_command, plan_command, check_command)
+COMMANDS = (score_command, compare_command, track_command, permutation_test_command, plan_command, check_command)

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import sys
 import sysconfig
 import traceback
+from collections.abc import Mapping
 from pathlib import Path
 
 from mallow._visible import one_line
 from mallow.errors import InputError
 
-__all__ = ["explain_failure"]
+__all__ = ["explain_failure", "say_as_options"]
 
 _WAYS_OUT = {
     errno.ENOSPC: "Free some space, or write to another disk.",
@@ -54,6 +56,48 @@ def explain_failure(error: BaseException) -> str:
     if (place := _place_in_code_of_the_user(error)) is not None:
         return f"{place}: {reason}. The error is in code that mallow was asked to run; --debug shows all of it."
     return f"unexpected error: {reason}. {_DEFECT}"
+
+
+# A way out in both languages, `limits=Limits(depth=…) (--max depth=…)`: the command line says only its own.
+_BOTH = re.compile(r"(?:[\w.]+(?:=(?:True|False|…|\w+\([^()]*\)|\{[^{}]*\}|\w+))?) \((--[a-z][^()]*)\)")
+_PYTHON_ONLY = (" To pass texts themselves, put them into a list.",)
+_COMMANDS = {"mallow.embed.embed_samples": "`mallow embed`"}
+
+
+def say_as_options(message: str, options: Mapping[str, str]) -> str:
+    """A message about arguments of Python in the words of the command line.
+
+    Parameters
+    ----------
+    message : str
+        What an InputError says.
+    options : mapping
+        Name of the argument in Python → as it is written on the command line.
+
+    Examples
+    --------
+    >>> options = {"skip_bad": "--skip-bad", "bins": "--bins", "reference": "REFERENCE"}
+    >>> say_as_options("Fix it, or skip bad entries with skip_bad=True (--skip-bad).", options)
+    'Fix it, or skip bad entries with --skip-bad.'
+    >>> say_as_options("`bins` must be at most 5; got 7. Pass bins=5 or more samples.", options)
+    '--bins must be at most 5; got 7. Pass --bins 5 or more samples.'
+    >>> say_as_options("Pass bins='auto' or a larger reference.", options)
+    'Leave out --bins, or pass a larger reference.'
+    """
+    for sentence in _PYTHON_ONLY:
+        message = message.replace(sentence, "")
+    for name, way in _COMMANDS.items():
+        message = message.replace(name, way)
+    message = _BOTH.sub(lambda match: match[1], message)
+    for name, option in options.items():
+        if not option.startswith("--"):
+            message = message.replace(f"`{name}`", option)
+            continue
+        message = re.sub(rf"\bPass {name}=(['\"])auto\1 or ", f"Leave out {option}, or pass ", message)
+        message = re.sub(rf"(?<![\w.(]){name}=True\b", option, message)
+        message = re.sub(rf"(?<![\w.(]){name}=(['\"]?)([\w.…:-]*\w|…)\1", rf"{option} \2", message)
+        message = message.replace(f"`{name}`", option)
+    return message
 
 
 def _details(error: BaseException) -> str:

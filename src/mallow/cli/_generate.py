@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import click
 
 from mallow.cli._choices import EmbedderChoice
 from mallow.cli._commands import command, result_command
+from mallow.cli._models import ModelChoice, model_options
 from mallow.cli._options import (
     bundle,
     embedder_options,
@@ -18,47 +17,14 @@ from mallow.cli._options import (
     repeats_option,
     rng_option,
 )
-from mallow.cli._printing import show_warning
 from mallow.cli._samples import SampleReader
 from mallow.cli._terminal import tell
 
 if TYPE_CHECKING:
     from mallow.evaluate import Measure, Sweep
-    from mallow.generate import GenerationPlan, NextToken
-    from mallow.samples import Samples
+    from mallow.generate import GenerationPlan
 
 __all__ = ["COMMANDS"]
-
-
-@dataclass(frozen=True)
-class ModelChoice:
-    """The language model that the options name."""
-
-    name: str
-    train: str | None
-    device: str | None
-    dtype: Literal["float32", "float16", "bfloat16"] | None
-
-    def __call__(self, texts: Samples) -> NextToken:
-        """The model, loaded; an n-gram model is fitted to the training texts, by default to those that it continues."""
-        from mallow.generate import CausalModel, NGram
-        from mallow.samples import read
-
-        word, _, order = self.name.partition(":")
-        if word != "ngram":
-            if self.train is not None:
-                raise click.UsageError("--train is for --model ngram; other models are already trained.")
-            is_local = os.path.exists(os.path.expanduser(self.name))
-            name, _, revision = (self.name, "", "") if is_local else self.name.partition("@")
-            return CausalModel(name, revision or None, self.dtype, self.device).load()
-        if order and not order.isdecimal():
-            raise click.UsageError(f"--model ngram:ORDER takes a whole number; got {order!r}.")
-        if self.train is None:
-            show_warning(
-                "the n-gram model is fitted to the very texts that it continues. Fit it to others with --train."
-            )
-        training = texts if self.train is None else read(self.train)
-        return NGram.fit(training.require_texts(), order=int(order) if order else 5)
 
 
 def _make_plan(n: int, max_new: int, min_new: int, rng: int) -> GenerationPlan:
@@ -67,30 +33,6 @@ def _make_plan(n: int, max_new: int, min_new: int, rng: int) -> GenerationPlan:
     return GenerationPlan(n, max_new, min_new, rng)
 
 
-_model_options = bundle(
-    "model",
-    {
-        "model_name": click.option(
-            "--model",
-            "-m",
-            "model_name",
-            required=True,
-            metavar="NAME",
-            help="A transformers model (NAME or NAME@REVISION), its folder or .gguf file; or ngram or ngram:ORDER, which is "
-            "fitted on the spot.",
-        ),
-        "train": click.option(
-            "--train", metavar="FILE", help="Texts to fit the n-gram model to.  [default: those to be continued]"
-        ),
-        "device": click.option("--device", metavar="NAME", help="As torch names it.  [default: cuda, mps or cpu]"),
-        "dtype": click.option(
-            "--dtype",
-            type=click.Choice(["float32", "float16", "bfloat16"]),
-            help="The precision of the weights.  [default: by device]",
-        ),
-    },
-    ModelChoice,
-)
 _plan_options = bundle(
     "plan",
     {
@@ -133,7 +75,7 @@ _batch_option = click.option(
     example="mallow generate human.jsonl --model ngram --tokens 8 --decoder nucleus:0.95 --out model.jsonl",
 )
 @click.argument("prompts")
-@_model_options
+@model_options
 @click.option(
     "--decoder",
     "--decode",
@@ -197,7 +139,7 @@ def generate_command(
     plot="the scores",
 )
 @click.argument("reference")
-@_model_options
+@model_options
 @click.option(
     "--decoders",
     "--decode",

@@ -9,7 +9,7 @@ import click
 
 from mallow.cli._commands import result_command
 from mallow.cli._options import rng_option
-from mallow.cli._output_files import check_output_file, save_text
+from mallow.cli._output_files import check_output_file, save_text_at_end
 
 if TYPE_CHECKING:
     from mallow.human import Annotators, Correlations, JudgedRanking, Ranking, Rankings, Votes
@@ -118,7 +118,7 @@ def _columns(columns: tuple[str, ...]) -> dict[str, str]:
 
 def _saved(target: Path | None, result: R) -> R:
     if target is not None:
-        save_text(target, result.to_json())
+        save_text_at_end(target, result.to_json())
     return result
 
 

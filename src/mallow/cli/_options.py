@@ -27,6 +27,7 @@ __all__ = [
     "reader_options",
     "repeats_option",
     "rng_option",
+    "sample_option",
     "systems_argument",
 ]
 
@@ -55,7 +56,9 @@ _reader_options = bundle(
     "read",
     {
         "field": click.option(
-            "--field", metavar="NAME", help="The field or column that holds the text.  [default: text]"
+            "--field",
+            metavar="NAME",
+            help="The field or column that holds the text; a file may have its own: FILE:FIELD.  [default: text]",
         ),
         "skip_bad": click.option("--skip-bad", is_flag=True, help="Skip bad entries and print how many there were."),
         "limit": click.option(
@@ -219,6 +222,16 @@ _engine_options = bundle(
 def engine_options(function: Function) -> Function:
     """Options that reach the command as `engine`."""
     return _engine_options(function)
+
+
+def sample_option(function: Function) -> Function:
+    """How many rows are clustered."""
+    return click.option(
+        "--sample",
+        type=click.IntRange(min=2),
+        metavar="N",
+        help="Cluster N rows at most, chosen by a hash; the bins then take all rows.  [default: 10000000]",
+    )(function)
 
 
 def systems_argument(function: Function) -> Function:

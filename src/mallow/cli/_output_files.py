@@ -7,12 +7,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import click
+
 from mallow._files import atomic_file, write_text
 from mallow._optional import optional
 from mallow.cli._terminal import tell
 from mallow.errors import InputError
 
-__all__ = ["check_output_file", "check_picture_file", "save_picture", "save_text"]
+__all__ = ["check_output_file", "check_picture_file", "save_pending", "save_picture", "save_text", "save_text_at_end"]
+
+_PENDING = "mallow.cli.files"
 
 
 def check_output_file(path: str, *suffixes: str) -> Path:
@@ -41,6 +45,17 @@ def save_text(path: Path, content: str) -> None:
     """Write a text file and say so."""
     write_text(path, content)
     tell(f"{path}: written")
+
+
+def save_text_at_end(path: Path, content: str) -> None:
+    """Write a text file once the result is printed: if the disk is full, what was computed is not lost."""
+    click.get_current_context().meta.setdefault(_PENDING, []).append((path, content))
+
+
+def save_pending() -> None:
+    """Write the files that were to be written at the end."""
+    for path, content in click.get_current_context().meta.pop(_PENDING, []):
+        save_text(path, content)
 
 
 def save_picture(path: Path, draw: Callable[[Any], object]) -> None:

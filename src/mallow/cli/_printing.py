@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sys
 import textwrap
 import warnings
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from mallow.results import Result
 
 __all__ = ["FORMATS", "be_quiet", "call_and_hold_warnings", "result_text", "show_caveats", "show_note", "show_warning"]
+__all__ += ["summary_text"]
 
 FORMATS = ("text", "json", "markdown", "latex")
 _QUIET = "mallow.quiet"  # the key in click's context
@@ -32,18 +35,32 @@ def result_text(result: Result, form: str) -> str:
         return result.to_json()
     if form != "text":
         return result.table(form)
-    from mallow.evaluate import Comparison, Score, Sweep
+    from mallow.evaluate import Comparison, Score, Sweep, Track
 
-    if not isinstance(result, Score | Comparison | Sweep):
+    if not isinstance(result, Score | Comparison | Sweep | Track):
         return str(replace(result, caveats=()) if hasattr(result, "caveats") else result)  # type: ignore[type-var]
     width = _terminal_width()
     verdict = result.verdict if width is None else textwrap.fill(result.verdict, width)
     if isinstance(result, Score):
         return "\n\n".join([verdict, result.mauve_table(width=width), str(result.signature)])
-    comparison = result.comparison if isinstance(result, Sweep) else result
-    differences = comparison.difference_table(width=width)
+    comparison = result if isinstance(result, Comparison) else result.comparison
+    differences = (
+        result.change_table(width=width) if isinstance(result, Track) else comparison.difference_table(width=width)
+    )
     parts = [verdict, result.table(width=width), *([differences] if differences else []), str(comparison.signature)]
     return "\n\n".join(parts)
+
+
+def summary_text(result: Result) -> str:
+    """The main numbers of a result as JSON for people and scripts: one line per number or system."""
+    lines = []
+    for key, value in result.brief().items():
+        if isinstance(value, dict) and any(isinstance(entry, dict) for entry in value.values()):
+            inner = ",\n".join(f"  {json.dumps(name)}: {json.dumps(entry)}" for name, entry in value.items())
+            lines.append(f" {json.dumps(key)}: {{\n{inner}\n }}")
+        else:
+            lines.append(f" {json.dumps(key)}: {json.dumps(value)}")
+    return "{\n" + ",\n".join(lines) + "\n}"
 
 
 def _terminal_width() -> int | None:
@@ -97,6 +114,6 @@ def call_and_hold_warnings(function: Callable[..., Result], *args: Any, **option
             caveats = {str(caveat) for caveat in getattr(result, "caveats", ())}
             return result
         finally:
-            for warning in held:
-                if str(warning.message) not in caveats:
-                    show_warning(warning.message)
+            told = Counter(str(warning.message) for warning in held if str(warning.message) not in caveats)
+            for text, times in told.items():
+                show_warning(text if times == 1 else f"{text} ({times} times)")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import glob
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +22,16 @@ from mallow.cli._terminal import tell
 if TYPE_CHECKING:
     from mallow.samples import Limits, Samples
 
-__all__ = ["LIMITS", "SampleReader", "parse_limits", "read_arguments", "read_lines", "read_systems"]
+__all__ = [
+    "LIMITS",
+    "SampleReader",
+    "expand_glob",
+    "name_systems",
+    "parse_limits",
+    "read_arguments",
+    "read_lines",
+    "read_systems",
+]
 
 
 LIMITS = ("line-mb", "expansion", "depth", "pixels", "wait")
@@ -77,7 +88,7 @@ def parse_limits(settings: Sequence[str]) -> Limits:
 
 def read_arguments(read: SampleReader, **paths: str) -> list[Samples]:
     """The samples of several arguments, of which at most one may be standard input."""
-    if list(paths.values()).count("-") > 1:
+    if [_file_of(path) for path in paths.values()].count("-") > 1:
         *names, last = paths
         raise click.UsageError(f"Only one of {', '.join(names)} and {last} can be standard input.")
     return [read(path) for path in paths.values()]
@@ -85,24 +96,58 @@ def read_arguments(read: SampleReader, **paths: str) -> list[Samples]:
 
 def read_systems(read: SampleReader, reference: str, systems: Sequence[str]) -> tuple[Samples, dict[str, Samples]]:
     """The samples of the reference and of each NAME=PATH; a PATH without a name is named after its file."""
-    paths: dict[str, str] = {}
-    for system in systems:
-        name, equals, path = system.partition("=")
-        if not equals or os.path.exists(system):
-            path, name = system, Path(system).name.split(".")[0] or system
-        if not name or not path:
-            raise click.UsageError(f"A system is written NAME=PATH; got {system!r}.")
-        if name in paths:
-            raise click.UsageError(
-                f"Two systems are called {name!r}: {paths[name]} and {path}. Give one of them another name: {name}-2={path}."
-            )
-        paths[name] = path
-    if [reference, *paths.values()].count("-") > 1:
+    paths = name_systems(systems)
+    if [_file_of(path) for path in (reference, *paths.values())].count("-") > 1:
         raise click.UsageError("Only one of the reference and the systems can be standard input.")
     for name, path in paths.items():
         if _is_same_file(path, reference):
             show_warning(f"{name} is the reference itself, so it scores 1 whatever it contains.")
     return read(reference), {name: read(path) for name, path in paths.items()}
+
+
+def expand_glob(path: str) -> list[str]:
+    """The files that a pattern stands for, where the shell has left it as it is; otherwise the path alone."""
+    if "=" in path or "://" in path or os.path.exists(path) or not glob.has_magic(path):
+        return [path]
+    return sorted(glob.glob(os.path.expanduser(path))) or [path]
+
+
+def name_systems(systems: Sequence[str]) -> dict[str, str]:
+    """The path of each NAME=PATH, by name; a PATH without a name is named after its file, or its folder if files are alike."""
+    pairs: list[tuple[str | None, str]] = []
+    for system in systems:
+        name, equals, path = system.partition("=")
+        if not equals or os.path.exists(system):
+            pairs.append((None, system))
+        elif not name or not path:
+            raise click.UsageError(f"A system is written NAME=PATH; got {system!r}.")
+        else:
+            pairs.append((name, path))
+    unnamed = [_file_of(path) for name, path in pairs if name is None]
+    folders = [Path(path).parent.name for path in unnamed]
+    alike = len({_stem(path) for path in unnamed}) < len(unnamed) == len(set(folders)) and all(folders)
+    paths: dict[str, str] = {}
+    for given, path in pairs:
+        name = given or (Path(_file_of(path)).parent.name if alike else _stem(_file_of(path)))
+        if name in paths:
+            raise click.UsageError(
+                f"Two systems are called {name!r}: {paths[name]} and {path}. Give one of them another name: {name}-2={path}."
+            )
+        paths[name] = path
+    return paths
+
+
+def _stem(path: str) -> str:
+    """The name of a file without its suffixes; a number with a point in it is no suffix."""
+    stem = re.sub(r"(\.[A-Za-z][A-Za-z0-9]*)+$", "", Path(path).name)
+    return stem or path
+
+
+def _file_of(path: str) -> str:
+    """The path without the field of FILE:FIELD."""
+    from mallow.samples import split_field
+
+    return split_field(path)[0] if ":" in path else path
 
 
 def read_lines(path: str) -> list[str]:

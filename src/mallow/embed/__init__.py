@@ -18,7 +18,7 @@ from mallow.embed._onnx_text import OnnxText, minilm
 from mallow.embed._preprocess import Preprocess
 from mallow.embed._protocol import AnyEmbedder, Embedder, JointEmbedder, Points
 from mallow.embed._sentence_model import SentenceModel
-from mallow.embed._shards import embed_shards
+from mallow.embed._shards import embed_shards, shard_kind
 from mallow.embed._subsequence_kernel import SubsequenceKernel
 from mallow.embed._torchscript import TorchScript, inception
 from mallow.embed._vision_model import VisionModel
@@ -53,4 +53,5 @@ __all__ = [
     "minilm",
     "read_all",
     "resolve_embedder",
+    "shard_kind",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 from os import PathLike
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -19,6 +20,8 @@ from mallow.samples import Samples, read
 __all__ = ["embed_all", "embed_samples", "embedder_name", "read_all", "resolve_embedder"]
 
 _FLUSH = 20.0  # seconds; chosen: at most so much work is lost when the process is killed
+_NAMELESS = ("samples", "list", "tuple", "ndarray")  # sources that tell nothing
+_LONGEST = 30  # characters of a name beside a bar
 
 
 def embed_samples(
@@ -221,12 +224,13 @@ def _with_progress(embedder: Embedder, todo: list[Any], samples: Samples, progre
     """What `_parts` gives, checked, while a bar shows how far the work is."""
     work = [len(item) + 20 if isinstance(item, str) else 1 for item in todo]  # long texts take longer
     done, spent, start = 0, 0, time.monotonic()
+    name = "" if samples.source in _NAMELESS else f"{Path(samples.source).name[-_LONGEST:]}: "
     with bar("embedding", sum(work), wanted=progress) as show:
         for at, part in _parts(embedder, todo) if todo else ():
             yield at, _checked(part, len(at), samples.source)
             done, spent = done + len(at), spent + sum(work[i] for i in at)
             rate = done / max(time.monotonic() - start, 1e-9)
-            show(spent, f"{done}/{len(todo)} {samples.kind}s, {rate:.{0 if rate > 10 else 1}f}/s")
+            show(spent, f"{name}{done}/{len(todo)} {samples.kind}s, {rate:.{0 if rate > 10 else 1}f}/s")
 
 
 def _parts(embedder: Embedder, samples: Sequence[Any]) -> Iterator[Rows]:

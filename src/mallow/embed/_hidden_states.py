@@ -73,9 +73,19 @@ def only_at_places(module: Any) -> Iterator[threading.local]:
 
 
 def pooled_states(
-    torch: Any, model: Any, texts: Sequence[Tokens], pooling: Pooling, *, causal: bool, chosen: threading.local
+    torch: Any,
+    model: Any,
+    texts: Sequence[Tokens],
+    pooling: Pooling,
+    *,
+    causal: bool,
+    chosen: threading.local,
+    layer: int | None = None,
 ) -> Points:
-    """Features of one batch of texts: padded on the right with any token, masked if the model could see the padding."""
+    """Features of one batch of texts: padded on the right with any token, masked if the model could see the padding.
+
+    `layer` is the hidden layer, 0 for the input embeddings; None for the last one, after the final norm.
+    """
     lengths = np.asarray([len(tokens) for tokens in texts])
     padded = np.full((len(texts), lengths.max()), texts[0][-1], np.int64)
     for row, tokens in zip(padded, texts, strict=True):
@@ -84,7 +94,7 @@ def pooled_states(
     with torch.inference_mode():
         mask = None if causal or inside.all() else torch.from_numpy(inside.astype(np.int64)).to(model.device)
         last = chosen.places = torch.from_numpy(lengths - 1).to(model.device)
-        states = _states(model, torch.from_numpy(padded).to(model.device), mask)  # (batch, length, width)
+        states = _states(model, torch.from_numpy(padded).to(model.device), mask, layer)  # (batch, length, width)
         if pooling == "cls":
             pooled = states[:, 0].float()
         elif pooling == "last":
@@ -99,8 +109,10 @@ def pooled_states(
     return rows
 
 
-def _states(model: Any, ids: Any, mask: Any) -> Any:
+def _states(model: Any, ids: Any, mask: Any, layer: int | None = None) -> Any:
     options = {} if mask is None else {"attention_mask": mask}
     if getattr(model.config, "use_cache", None) is not None and not model.config.is_encoder_decoder:
         options["use_cache"] = False  # nothing is generated, so keys and values need not be kept
-    return model(input_ids=ids, **options).last_hidden_state
+    if layer is None:
+        return model(input_ids=ids, **options).last_hidden_state
+    return model(input_ids=ids, output_hidden_states=True, **options).hidden_states[layer]

@@ -51,7 +51,7 @@ _ADVICE = "Set a smaller max_length, or use a smaller model."
 
 @dataclass(frozen=True)
 class LanguageModel:
-    """Features of texts: hidden states of the last layer of a language model, after its final norm.
+    """Features of texts: hidden states of a language model, by default of its last layer, after the final norm.
 
     ``pooling="last"`` with GPT-2 large, the default, is the published featurisation of MAUVE: the state of the last token
     of the text, truncated to 1,024 tokens. The features of a text do not depend on the other texts, to about 1e-6 in
@@ -79,6 +79,10 @@ class LanguageModel:
     token_budget : int or None
         Tokens in one batch, padding included. None is 2,048 on a CPU and depends on the free memory elsewhere. A batch
         that does not fit is halved. It does not change the features and is not part of the name.
+    layer : int or None
+        The hidden layer: 0 for the embeddings of the input, 1 for the output of the first layer, and so on; negative numbers
+        count from the end. None, as published: the last one, after the final norm. Middle layers often say more about
+        topics, and the last ones about the next word.
 
     Notes
     -----
@@ -89,7 +93,7 @@ class LanguageModel:
     Examples
     --------
     >>> LanguageModel("gpt2-large", revision="main")
-    LanguageModel(model='gpt2-large', revision='main', pooling=None, max_length=1024, dtype=None, device=None, token_budget=None)
+    LanguageModel(model='gpt2-large', revision='main', pooling=None, max_length=1024, dtype=None, device=None, token_budget=None, layer=None)
     """
 
     kind: ClassVar[Literal["text"]] = "text"
@@ -101,6 +105,7 @@ class LanguageModel:
     dtype: Precision | None = None
     device: str | None = None
     token_budget: int | None = None
+    layer: int | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "model", self._source.model)
@@ -108,13 +113,16 @@ class LanguageModel:
         whole("max_length", self.max_length, least=1)
         if self.token_budget is not None:
             whole("token_budget", self.token_budget, least=1)
+        if self.layer is not None and (isinstance(self.layer, bool) or not isinstance(self.layer, int | np.integer)):
+            raise InputError(f"`layer` must be a whole number or None, for the last layer; got {self.layer!r}.")
 
     @functools.cached_property
     def name(self) -> str:
         """Weights with their commit or digest, pooling, length and precision; the weights need not be loaded."""
         precision = self._source.precision  # first: without torch there is no point in asking the hub
         label = self._source.label
-        return f"LanguageModel({label}, pooling={self._pooling}, max_length={self.max_length}, {precision})"
+        layer = "" if self.layer is None else f"layer={self.layer}, "
+        return f"LanguageModel({label}, pooling={self._pooling}, {layer}max_length={self.max_length}, {precision})"
 
     def __call__(self, samples: Sequence[str]) -> Points:
         """The features (n, d) of the texts, in their order, in float32."""
@@ -146,7 +154,8 @@ class LanguageModel:
             repr(self), lambda: (self._source.load("AutoTokenizer"), self._load(torch))
         )
         texts = make_tokens(model, tokenizer, min(self.max_length, context_length(model, tokenizer)))
-        mlp = find_last_mlp(torch, model) if causal and pooling == "last" else None
+        self._check_layer(model)
+        mlp = find_last_mlp(torch, model) if causal and pooling == "last" and self.layer is None else None
         budget = self.token_budget or _token_budget(device, *_model_size(torch, model, device))
         threads = torch.get_num_threads()
         on_cpu = device.startswith("cpu")
@@ -156,7 +165,7 @@ class LanguageModel:
 
             def embed_batch(places: NDArray[np.int64]) -> Points:
                 batch = [texts[place] for place in places]
-                return pooled_states(torch, model, batch, pooling, causal=causal, chosen=chosen)
+                return pooled_states(torch, model, batch, pooling, causal=causal, chosen=chosen, layer=self.layer)
 
             try:
                 yield from within_memory(
@@ -186,6 +195,14 @@ class LanguageModel:
                 f"{kinds[self._source.attention]} model; got {self.pooling!r}."
             )
         return self.pooling or allowed[0]
+
+    def _check_layer(self, model: Any) -> None:
+        layers = int(model.config.get_text_config().num_hidden_layers)
+        if self.layer is not None and not -layers - 1 <= self.layer <= layers:
+            raise InputError(
+                f"`layer` must be from 0, the input embeddings, to {layers}, the last layer of {self.model}, or from "
+                f"{-layers - 1} to -1 from the end; got {self.layer}."
+            )
 
     def _load(self, torch: Any) -> tuple[Any, bool]:
         """The model without its vocabulary head, ready to run, and whether its states ignore what follows a token."""

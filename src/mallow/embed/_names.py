@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mallow._optional import did_you_mean
+from mallow._plugins import find_plugin, plugin_names
 from mallow.embed._preprocess import Preprocess
 from mallow.embed._protocol import AnyEmbedder
 from mallow.errors import InputError
@@ -59,6 +60,7 @@ def find_embedder(spec: str | None, *, kind: str, options: Mapping[str, Any] | N
         - ``minilm``, ``glove``, ``ngram``, ``subsequence`` (texts), ``inception`` (images);
         - ``package.module:object``: a function, an embedder, or a class that makes one without arguments;
         - ``sentence:NAME``: a model of sentence-transformers;
+        - a name that an installed package offers: the entry points of the group ``mallow.embedders``;
         - a path: a folder with a transformers model, or a .gguf, .onnx, .pt (TorchScript) or GloVe/word2vec text file.
           For the file of an image network, the fields of `mallow.embed.Preprocess` are options too;
         - any other word: a transformers model of that name on the hub; ``NAME@REVISION`` selects a revision.
@@ -125,7 +127,11 @@ def _resolve(spec: str, kind: str, options: dict[str, Any]) -> AnyEmbedder:
         if not (callable(imported) or hasattr(imported, "points")):
             raise InputError(f"`embedder` must be callable; {spec} is a {type(imported).__name__}.")
         return _replace_fields(imported, options, spec)
-    if "/" not in spec and (hint := did_you_mean(spec.lower(), _NAMES, cutoff=_LIKENESS)):
+    if (plugin := find_plugin("embedders", spec)) is not None:
+        return _replace_fields(plugin, options, spec)
+    if "/" not in spec and (
+        hint := did_you_mean(spec.lower(), [*_NAMES, *plugin_names("embedders")], cutoff=_LIKENESS)
+    ):
         raise InputError(f"`embedder`: there is no embedder {spec!r}.{hint}")
     model, revised = _split_revision(spec, options)
     return _replace_fields(_load(_TRANSFORMERS[kind])(model), revised, spec)

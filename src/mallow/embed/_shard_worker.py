@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import socket
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from mallow.embed._cache import sample_key
 from mallow.embed._embed import embed_samples, embedder_name
@@ -24,6 +24,7 @@ from mallow.samples import (
     read_parts,
     read_provenance,
     read_record,
+    shard_exists,
     shard_suffix,
     stamp_of,
     write_record,
@@ -41,12 +42,15 @@ class Work:
 
     folder: str
     embedder: AnyEmbedder | str | None
-    options: dict[str, Any]
     rows: int
     field: str | None
     skip_bad: bool
     limits: Limits
-    remote: bool  # on a worker of an engine
+    home: str | None  # of relative paths, on a worker of an engine, which may run elsewhere; None: here
+
+    def locate(self, path: str) -> str:
+        """Where a path or URL of the caller is."""
+        return path if self.home is None or is_url(path) else os.path.join(self.home, path)
 
 
 @dataclass(frozen=True)
@@ -79,13 +83,9 @@ def kind_of(source: str) -> str:
     return "text" if shard_suffix(source) not in ("", ".tar") else "image"
 
 
-def single_embedder(embedder: AnyEmbedder | str | None, options: dict[str, Any], kind: str) -> AnyEmbedder:
+def single_embedder(embedder: AnyEmbedder | str | None, kind: str) -> AnyEmbedder:
     """The embedder that a name stands for; an InputError if it cannot embed each sample by itself."""
-    chosen = (
-        find_embedder(embedder, kind=kind, options=options)
-        if embedder is None or isinstance(embedder, str)
-        else embedder
-    )
+    chosen = find_embedder(embedder, kind=kind) if embedder is None or isinstance(embedder, str) else embedder
     if isinstance(chosen, JointEmbedder):
         raise InputError(
             f"`embedder` must embed each sample by itself; {embedder_name(chosen)} embeds all at once. Use another, such as "
@@ -96,7 +96,7 @@ def single_embedder(embedder: AnyEmbedder | str | None, options: dict[str, Any],
 
 def embed_shard(work: Work, task: ShardTask) -> Outcome:
     """Embed the parts of a shard that are not there yet. What is wrong with the shard is returned, not raised."""
-    if not work.remote:
+    if work.home is None:
         return _embed_parts(work, task)
     if not hasattr(_THREAD, "model"):
         _THREAD.model = {}
@@ -105,24 +105,31 @@ def embed_shard(work: Work, task: ShardTask) -> Outcome:
 
 
 def _embed_parts(work: Work, task: ShardTask) -> Outcome:
+    folder = work.locate(work.folder)
     names: list[str] = []
     skipped: list[str] = []
     written = 0
     try:
-        embedder = single_embedder(work.embedder, work.options, kind_of(task.source))
-        expected = {"embedder": embedder_name(embedder), "rows": work.rows, "stamp": _stamp(task.source)}
-        record = read_record(join(work.folder, task.record))
-        if record is not None and all(record.get(key) == value for key, value in expected.items()):
-            return Outcome(tuple(map(str, record["names"])))  # type: ignore[call-overload]
+        embedder = single_embedder(work.embedder, kind_of(task.source))
+        expected = {
+            "embedder": embedder_name(embedder),
+            "rows": work.rows,
+            "field": work.field,
+            "skip_bad": work.skip_bad,
+            "stamp": _stamp(work.locate(task.source)),
+        }
+        there = _names_of_finished(join(folder, task.record), expected)
+        if there and all(shard_exists(join(folder, name)) for name in there):
+            return Outcome(there)
         for first, part in _numbered_parts(work, task):
             name = f"{task.label}-{first // work.rows:05d}.npz"
-            written += _embed_part(part, first, embedder, join(work.folder, name), task.source)
+            written += _embed_part(part, first, embedder, join(folder, name), task.source)
             skipped += part.skipped
             names.append(name)
-        write_record(join(work.folder, task.record), {**expected, "source": task.source, "names": names})
+        write_record(join(folder, task.record), {**expected, "source": task.source, "names": names})
     except InputError as error:
-        fault = str(error) if str(error).startswith(task.source) else f"{task.source}: {error}"
-        if work.remote and isinstance(error.__cause__, ImportError):
+        fault = str(error) if task.source in str(error) else f"{task.source}: {error}"
+        if work.home is not None and isinstance(error.__cause__, ImportError):
             fault = (
                 f"{fault.rstrip('.')}, on all machines of the cluster; {socket.gethostname()} lacks it. Or pass "
                 "mallow.Ray(runtime_env={'pip': [...]})"
@@ -131,9 +138,19 @@ def _embed_parts(work: Work, task: ShardTask) -> Outcome:
     return Outcome(tuple(names), written, tuple(skipped))
 
 
+def _names_of_finished(record: str, expected: dict[str, object]) -> tuple[str, ...]:
+    """The output shards of a task, if a record says that this very task is done."""
+    values = read_record(record) or {}
+    names = values.get("names")
+    if not isinstance(names, list) or any(values.get(key) != value for key, value in expected.items()):
+        return ()
+    return tuple(map(str, names))
+
+
 def _numbered_parts(work: Work, task: ShardTask) -> Iterator[tuple[int, Samples]]:
     """The parts of a task, each with the place of its first sample in the shard."""
-    parts = read_parts(task.source, work.rows, field=work.field, skip_bad=work.skip_bad, limits=work.limits)
+    source = work.locate(task.source)
+    parts = read_parts(source, work.rows, field=work.field, skip_bad=work.skip_bad, limits=work.limits)
     for number, part in enumerate(parts):
         if number % task.stripes == task.stripe:
             yield number * work.rows, part

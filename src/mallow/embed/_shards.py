@@ -33,7 +33,7 @@ from mallow.samples import (
     shard_suffix,
 )
 
-__all__ = ["embed_shards"]
+__all__ = ["embed_shards", "shard_kind"]
 
 _LOG = logging.getLogger("mallow")
 _ROWS = 2048  # chosen: a worker that dies loses some seconds of a GPU, or a minute of a processor
@@ -50,7 +50,6 @@ def embed_shards(
     field: str | None = None,
     skip_bad: bool = False,
     limits: Limits | None = None,
-    options: dict[str, Any] | None = None,
 ) -> Samples:
     """The features of many files of texts or images, which stay on the disk: pass them to `mallow.score`.
 
@@ -75,8 +74,6 @@ def embed_shards(
         model together, among these.
     field, skip_bad, limits
         As in `mallow.read`.
-    options : dict or None
-        Options of an embedder that is given by name, such as ``{"pooling": "mean"}``.
 
     Returns
     -------
@@ -98,11 +95,11 @@ def embed_shards(
     whole("rows", rows, least=1)
     path = os.fspath(source)
     names = _find_inputs(path)
-    single_embedder(embedder, options or {}, kind_of(names[0]))  # what is wrong with it is said before the work begins
+    single_embedder(embedder, kind_of(names[0]))  # what is wrong with it is said before the work begins
     target = make_shard_folder(os.fspath(folder))
     with open_engine(engine) as opened:
         local = isinstance(opened, Threads)
-        work = Work(target, embedder, dict(options or {}), rows, field, skip_bad, limits or Limits(), not local)
+        work = Work(target, embedder, rows, field, skip_bad, limits or Limits(), None if local else os.getcwd())
         tasks = _split(names, _labels(names), 1 if local else -(-_TASKS // len(names)))
         outcomes = _run(opened, partial(embed_shard, work), tasks, local=local)
     _report_faults(outcomes, tasks, path, target)
@@ -113,6 +110,11 @@ def embed_shards(
     shards = find_shards(target, names=written)
     skipped = tuple(entry for outcome in outcomes for entry in outcome.skipped)
     return Samples.trusted(shards=shards, source=target, provenance={"embedder": shards.embedder}, skipped=skipped)
+
+
+def shard_kind(source: str | os.PathLike[str]) -> str:
+    """The kind of the samples in a folder, a glob or a URL of files: "text" or "image"."""
+    return kind_of(_find_inputs(os.fspath(source))[0])
 
 
 def _find_inputs(source: str) -> tuple[str, ...]:

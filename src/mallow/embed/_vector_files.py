@@ -23,6 +23,8 @@ Vectors = tuple[list[bytes], NDArray[np.float64]]
 """Words in the order of the file, and their vectors, one row per word."""
 
 _HEADER = 1 << 16  # bytes; chosen: a longer first line is not one of word vectors
+_COUNTS = 100  # bytes; a first line with the number of words and the dimension is shorter
+_MOST_EXPANSION = 1100  # of a .gz file, by its format
 _BLOCK = 1 << 22  # bytes of a binary file that are read at a time; chosen: small beside the vectors that are kept
 
 
@@ -45,7 +47,7 @@ def _read_file(path: Path, wanted: Container[bytes]) -> Vectors:
     with _open(path) as stream:
         first = stream.readline(_HEADER)
         fields = first.split()
-        if len(fields) == 2 and fields[0].isdigit() and fields[1].isdigit():
+        if len(fields) == 2 and len(first) < _COUNTS and fields[0].isdigit() and fields[1].isdigit():
             count, dimension = int(fields[0]), int(fields[1])
             if _is_binary(stream):
                 return _read_binary(stream, path, wanted, count, dimension)
@@ -136,6 +138,10 @@ def _read_binary(stream: BinaryIO, path: Path, wanted: Container[bytes], count: 
     words: dict[bytes, None] = {}
     vectors = array.array("f")
     size = 4 * dimension
+    if size > _MOST_EXPANSION * path.stat().st_size:  # before memory is set aside for it
+        raise InputError(
+            f"{path}: the first line announces vectors of {dimension} numbers, more than the file can hold. Download it again."
+        )
     block, at = b"", 0
     for number in range(count):
         end = block.find(b" ", at)

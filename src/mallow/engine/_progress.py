@@ -37,7 +37,7 @@ def bar(verb: str, total: int, *, done: int = 0, wanted: bool | None = None) -> 
     wanted : bool or None
         Whether to show a bar. None: only if standard error is a terminal. Inside `quiet` there is never a bar.
     """
-    visible = wanted is True or (wanted is None and sys.stderr.isatty())
+    visible = wanted is True or (wanted is None and sys.stderr is not None and sys.stderr.isatty())
     if done >= total or not visible or _QUIET.get():
         yield lambda completed, note: None
         return

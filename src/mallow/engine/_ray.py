@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import pickle
+import re
 import socket
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from itertools import islice
@@ -25,6 +25,10 @@ Result = TypeVar("Result")
 
 _WAIT = 5.0  # seconds in which a cluster must accept a connection; with Ray's own start it stays below 15
 _AHEAD = 2  # results per processor that wait to be consumed; chosen: none is idle while one result is used
+_DISK_FULL = (
+    "the disk of a machine of the cluster is full, so that Ray cannot put aside what does not fit its memory. Free some space, or "
+    "set Ray's object_spilling_directory to a larger disk. What is done stays in the checkpoint."
+)
 _LEAST_STORE = 80_000_000  # bytes; Ray refuses less than 75 MiB
 
 
@@ -88,19 +92,20 @@ class Ray:
     @contextmanager
     def open(self) -> Iterator[None]:
         """A context in which Ray runs: what is started for it ends with the block."""
-        ray = _import_ray(self)
-        started = not ray.is_initialized()
-        if started:
-            _connect(ray, self)
-        try:
+        ray = _import_ray()
+        if ray.is_initialized():
             yield
-        finally:
-            if started:
+            return
+        with _on_loopback(ray) if _is_here(_address_of(self)) else nullcontext():
+            _connect(ray, self)
+            try:
+                yield
+            finally:
                 ray.shutdown()
 
     def map(self, function: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
         """The results of the function for all tasks, in their order."""
-        ray = _import_ray(self)
+        ray = _import_ray()
         if not ray.is_initialized():
             with self.open():
                 yield from self.map(function, tasks)
@@ -155,19 +160,19 @@ def _fetch(ray: Any, reference: Any) -> Any:
         cause = error.cause
         if isinstance(cause, InputError):
             raise InputError(str(cause)) from error
-        if isinstance(cause, (ModuleNotFoundError, pickle.PickleError, AttributeError)) and "mallow" in str(cause):
+        lacking = re.search(r"No module named '([\w.]+)'", str(cause))
+        if lacking is not None:
             raise InputError(
-                f"a worker of the cluster cannot import mallow: {cause}. Install the same mallow[ray] on all machines, or pass "
-                "mallow.Ray(runtime_env={'pip': ['mallow[ray]']})."
+                f"a worker of the cluster cannot import {lacking[1]}. Install the same mallow[ray] on all machines, or pass "
+                "mallow.Ray(runtime_env={'pip': ['mallow[ray]']}); code of your own must be on all machines too."
             ) from error
+        if isinstance(cause, ray.exceptions.OutOfDiskError):
+            raise InputError(_DISK_FULL) from error
         if isinstance(cause, BaseException):
             raise cause from error
         raise
     except ray.exceptions.OutOfDiskError as error:
-        raise InputError(
-            "the disk of a machine of the cluster is full, so that Ray cannot put aside what does not fit its memory. Free "
-            "some space, or set Ray's object_spilling_directory to a larger disk."
-        ) from error
+        raise InputError(_DISK_FULL) from error
     except (ray.exceptions.WorkerCrashedError, ray.exceptions.NodeDiedError, ray.exceptions.OutOfMemoryError) as error:
         raise InputError(
             f"a task was tried again and again, and its worker died each time: {type(error).__name__}. Usually a task takes more "
@@ -175,13 +180,11 @@ def _fetch(ray: Any, reference: Any) -> Any:
         ) from error
 
 
-def _import_ray(engine: Ray) -> Any:
+def _import_ray() -> Any:
     """Ray, with settings that it reads when it is imported."""
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # otherwise it warns about a coming change
     os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")  # errors are raised here, and need not be printed too
-    if _is_here(_address_of(engine)):  # otherwise Ray takes the address of the network, and listens there
-        os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
     for name in ("INITIAL", "MAX"):  # it tries three times, and waits as long between: 12 seconds in all
         os.environ.setdefault(f"RAY_CLIENT_{name}_CONNECTION_TIMEOUT_S", "2")
     return optional("ray", extra="ray")
@@ -194,6 +197,30 @@ def _address_of(engine: Ray) -> str:
 def _is_here(address: str) -> bool:
     """Whether Ray runs, or will run, on this machine for nobody else."""
     return address == "local" or address.startswith(("127.0.0.1:", "localhost:"))
+
+
+@contextmanager
+def _on_loopback(ray: Any) -> Iterator[None]:
+    """Let Ray take 127.0.0.1 for this machine: otherwise it takes the address of the network, and listens there.
+
+    On Windows and macOS that is Ray's own default. It reads the setting when it is imported, and its processes read it again.
+    """
+    constants = ray._private.ray_constants
+    before = constants.ENABLE_RAY_CLUSTER
+    settings = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
+    settings["RAY_worker_niceness"] = "0"  # threads would not step back behind other programs either
+    own = {name: os.environ.get(name) for name in settings}
+    os.environ.update(settings)
+    constants.ENABLE_RAY_CLUSTER = False
+    try:
+        yield
+    finally:
+        constants.ENABLE_RAY_CLUSTER = before
+        for name, value in own.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 def _connect(ray: Any, engine: Ray) -> None:
@@ -216,8 +243,9 @@ def _connect(ray: Any, engine: Ray) -> None:
             ray.init(**options, logging_level="ERROR")
     except (ConnectionError, RuntimeError, TimeoutError, ValueError) as error:
         raise InputError(
-            f"`engine`: no Ray cluster can be used at {address}: {error}. Check the address and that the "
-            "cluster runs the same versions of Ray and Python: `ray status` there."
+            f"`engine`: no Ray cluster can be used at {address}: {error}. Check the address, that the "
+            "cluster runs the same versions of Ray and Python (`ray status` there), and, if it asks for a token, that "
+            "RAY_AUTH_MODE=token and RAY_AUTH_TOKEN or RAY_AUTH_TOKEN_PATH are set here too."
         ) from error
 
 

@@ -9,7 +9,7 @@ arguments and raises warnings; `masses` returns doubts as values, in `Masses.cav
     features  _features · _row_order · _orientation        accepted arrays, in an order that depends on their values alone
     reduce    _reduce · _pca · _spectrum                   joint principal components
     bins      _quantize · _codebook · _kmeans · _seeding · _nearest · _cells · _quantisers · _lattice
-    shards    _survey · _stream_pca · _stream              the same bins, of rows that are never all in memory
+    shards    _survey · _stream_pca · _stream_points · _stream      the same bins, of rows that are never all in memory
     ratios    _neighbors · _kernel_density · _distances · _classifier · _logistic · _gaussian · _direct
 """
 
@@ -17,7 +17,7 @@ from mallow.estimate._calibrate import calibrate_scores
 from mallow.estimate._cells import Quantiser
 from mallow.estimate._classifier import Classifier
 from mallow.estimate._codebook import Codebook
-from mallow.estimate._direct import LogLikelihoods, direct, direct_frontier, log_likelihoods
+from mallow.estimate._direct import LogLikelihoods, compute_direct_frontier, direct, direct_frontier, log_likelihoods
 from mallow.estimate._estimator import Estimator
 from mallow.estimate._features import Features, as_features, checked_features, checked_pair, same_width
 from mallow.estimate._gaussian import Gaussian
@@ -59,6 +59,7 @@ __all__ = [
     "checked_features",
     "checked_pair",
     "choose_penalty",
+    "compute_direct_frontier",
     "direct",
     "direct_frontier",
     "fetch_rows",

@@ -31,7 +31,7 @@ from mallow.theory import Array, Frontier, Grid, Masses, frontier, range_caveats
 if TYPE_CHECKING:  # the other estimators work without models that generate
     from mallow.generate import NextToken, Rule, Text
 
-__all__ = ["LogLikelihoods", "direct", "direct_frontier", "log_likelihoods"]
+__all__ = ["LogLikelihoods", "compute_direct_frontier", "direct", "direct_frontier", "log_likelihoods"]
 
 _STANDARD_ERRORS = 3.0  # chosen: a divergence estimated as so many standard errors below 0 is not negative by chance
 _ROUNDING = 1e-9  # chosen: estimates that are negative by less are rounding
@@ -124,14 +124,22 @@ def direct_frontier(
     >>> curve.p_to_mix.round(3), curve.q_to_mix.round(3)
     (array([0.693]), array([0.693]))
     """
+    curve = compute_direct_frontier(log_p_at_p, log_q_at_p, log_p_at_q, log_q_at_q, grid=grid)
+    warn_about(curve.caveats)
+    return curve
+
+
+def compute_direct_frontier(
+    log_p_at_p: Any, log_q_at_p: Any, log_p_at_q: Any, log_q_at_q: Any, *, grid: Grid = None
+) -> Frontier:
+    """`direct_frontier` without warnings; its caveats are in `Frontier.caveats`."""
     at_p, at_q = _log_ratios(log_p_at_p, log_q_at_p, log_p_at_q, log_q_at_q)
     template = frontier(Masses.from_histograms([1.0], [1.0]), grid=grid)  # for its λ
     lam = template.lam
     rest = lam[::-1] if template.exact else 1.0 - lam  # 1 − λ without cancellation: exact nodes are symmetric
     to_p, doubts_p = _mean_cost("human", -at_p, lam, rest)
     to_q, doubts_q = _mean_cost("generated", at_q, rest, lam)
-    warn_about((*doubts_p, *doubts_q))
-    return Frontier(lam, to_p, to_q, exact=template.exact)
+    return Frontier(lam, to_p, to_q, exact=template.exact, caveats=(*doubts_p, *doubts_q))
 
 
 def direct(log_p_at_p: Any, log_q_at_p: Any, log_p_at_q: Any, log_q_at_q: Any, *, pooled: bool = True) -> Masses:

@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mallow.engine import Passes, memory_budget
+from mallow.engine import Passes
 from mallow.errors import Caveat, InputError
 from mallow.estimate._codebook import Codebook
 from mallow.estimate._device import open_device
 from mallow.estimate._nearest import Grid, nearest_centres
-from mallow.estimate._pca import Projection
 from mallow.estimate._quantize import Prepared, Quantize, draw_against_itself
 from mallow.estimate._stream_pca import View, project_rows, reduce_views
+from mallow.estimate._stream_points import Job, gather_points, make_job
 from mallow.estimate._survey import Survey, chunk_rows
 from mallow.samples import Chunk, Shards
 from mallow.theory import Masses, Partition
@@ -33,7 +33,6 @@ Array = npt.NDArray[Any]
 Labels = npt.NDArray[np.int64]
 Split = tuple[Labels, Labels]
 
-_COPIES = 3  # of the points that k-means takes, itself included; measured
 _MOST_WORK = 1e15  # multiplications of one round of k-means; chosen: about an hour of 16 processors
 
 
@@ -54,17 +53,6 @@ class StreamedQuantization:
     masses: list[Masses]
     itself: list[Masses]
     prepared: Prepared
-
-
-@dataclass(frozen=True, eq=False)
-class _Job:
-    """How rows become labels: a reduction, and the centres of several clusterings."""
-
-    projection: Projection | None
-    dtype: np.dtype[Any]
-    flat: bool
-    clusterings: tuple[tuple[Array, Grid | None], ...]
-    device: str | None = None
 
 
 def quantize_shards(
@@ -94,11 +82,14 @@ def quantize_shards(
     smaller = quantize.for_halves(n, m)
     pair, alone = reduce_views(passes, quantize.reduce, shards, surveys, [(0, 1), (0,)])
     _check_work(pair, quantize, bins)
-    points = _gather_points(passes, shards, [pair, alone], quantize.sample)
+    points = gather_points(passes, shards, [pair, alone], quantize.sample)
     found = _cluster_all(passes, "clusters", quantize, _prepare(pair, *points[0], n, m), rngs)
     found_alone = _cluster_all(passes, "own-clusters", smaller, _prepare(alone, *points[1], n, m), split_rngs)
     del points
-    jobs = [_job(pair, found, quantize.device), _job(alone, found_alone, quantize.device)]
+    jobs = [
+        make_job(view, [(one.centres, one.grid) for one in own], quantize.device)
+        for view, own in ((pair, found), (alone, found_alone))
+    ]
     labels = _label_rows(passes, shards, [(0, 1), (0,)], jobs, [found, found_alone])
     masses = [
         replace(quantize.count(Partition(own[:n], own[n:], one.centres)), caveats=one.caveats)
@@ -132,91 +123,6 @@ def _check_work(view: View, quantize: Quantize, bins: int) -> None:
             f"{float(rows) * bins * width:.0e} multiplications in each round of k-means. Pass Quantize(bins=1000), or cluster "
             "fewer rows with Quantize(sample=1_000_000)."
         )
-
-
-# --- the points that are clustered
-
-
-def _gather_points(
-    passes: Passes, shards: Sequence[Shards], views: Sequence[View], sample: int
-) -> list[tuple[Array, npt.NDArray[np.uint64], bool]]:
-    """For each view: the points of the chosen rows, their keys, and whether all rows were chosen."""
-    chosen = [_choose_rows(view.keys, sample) for view in views]
-    counts = [len(view.keys) if rows is None else len(rows) for view, rows in zip(views, chosen, strict=True)]
-    widths = [shards[0].width if view.reduction is None else len(view.reduction.axes) for view in views]
-    needed = sum(_COPIES * a * b * view.dtype.itemsize for a, b, view in zip(counts, widths, views, strict=True))
-    if needed > memory_budget():
-        raise InputError(
-            f"k-means on {max(counts):,} rows of {max(widths)} columns takes {needed / 1e9:.3g} GB, more than the "
-            f"{memory_budget() / 1e9:.3g} GB allowed. Cluster fewer rows, such as Quantize(sample=1_000_000), or set MALLOW_MEMORY."
-        )
-    arrays = [np.zeros(shape, view.dtype) for *shape, view in zip(counts, widths, views, strict=True)]
-    for side in sorted({side for view in views for side in view.sides}):
-        members = [place for place, view in enumerate(views) if side in view.sides and not view.flat]
-        begins = {place: _begin(shards, views[place].sides, side) for place in members}
-        tasks, targets = [], []
-        for chunk in shards[side].chunks(chunk_rows(shards[side].width)):
-            wanted: list[Labels | None] = []
-            target: list[slice] = []
-            for place in members:
-                low = begins[place] + chunk.start
-                rows, high = chosen[place], low + len(chunk)
-                if rows is None:
-                    wanted.append(None)
-                    target.append(slice(low, high))
-                else:
-                    at = slice(*np.searchsorted(rows, [low, high]).tolist())
-                    wanted.append(rows[at] - low)
-                    target.append(at)
-            tasks.append((chunk, wanted))
-            targets.append(target)
-        jobs = [_job(views[place], ()) for place in members]
-        own = {str(place): arrays[place] for place in members}
-        where = dict(zip((chunk.start for chunk, _ in tasks), targets, strict=True))
-        own = passes.run(
-            f"points-{side}", partial(_chunk_points, jobs), tasks, own, partial(_add_points, members, where)
-        )
-        for place in members:
-            arrays[place] = own[str(place)]
-    keys = [view.keys if rows is None else view.keys[rows] for view, rows in zip(views, chosen, strict=True)]
-    return [(array, own, rows is None) for array, own, rows in zip(arrays, keys, chosen, strict=True)]
-
-
-def _begin(shards: Sequence[Shards], sides: tuple[int, ...], side: int) -> int:
-    """Where the rows of a side begin among those of a view."""
-    return sum(len(shards[other]) for other in sides[: sides.index(side)])
-
-
-def _choose_rows(keys: npt.NDArray[np.uint64], sample: int) -> Labels | None:
-    """The rows that are clustered, in order: those whose keys, mixed once more, are the smallest. None: all."""
-    if len(keys) <= sample:
-        return None
-    mixed = keys.copy()  # the finaliser of splitmix64
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
-        mixed ^= mixed >> np.uint64(shift)
-        mixed *= np.uint64(factor)
-    last = np.partition(mixed, sample - 1)[sample - 1]
-    return np.flatnonzero(mixed <= last)  # copies of a row are all in, or all out
-
-
-def _chunk_points(jobs: Sequence[_Job], task: tuple[Chunk, Sequence[Labels | None]]) -> list[Array]:
-    chunk, wanted = task
-    rows = chunk.read()
-    return [
-        project_rows(job.projection, job.dtype, rows if places is None else rows[places])
-        for job, places in zip(jobs, wanted, strict=True)
-    ]
-
-
-def _add_points(
-    members: Sequence[int],
-    where: dict[int, list[slice]],
-    state: dict[str, Array],
-    task: tuple[Chunk, Sequence[Labels | None]],
-    result: list[Array],
-) -> None:
-    for place, target, points in zip(members, where[task[0].start], result, strict=True):
-        state[str(place)][target] = points
 
 
 # --- clusters
@@ -254,16 +160,11 @@ def _cluster_all(
 # --- labels of all rows
 
 
-def _job(view: View, found: Sequence[_Found], device: str | None = None) -> _Job:
-    projection = None if view.reduction is None else view.reduction.projection
-    return _Job(projection, view.dtype, view.flat, tuple((one.centres, one.grid) for one in found), device)
-
-
 def _label_rows(
     passes: Passes,
     shards: Sequence[Shards],
     views: Sequence[tuple[int, ...]],
-    jobs: Sequence[_Job],
+    jobs: Sequence[Job],
     known: Sequence[Sequence[_Found]],
 ) -> list[list[Labels]]:
     """For each view, the labels of all its rows in each clustering."""
@@ -287,12 +188,12 @@ def _label_rows(
     return [[np.asarray(one, np.int64) for one in own] for own in labels]
 
 
-def _compact(job: _Job) -> np.dtype[Any]:
+def _compact(job: Job) -> np.dtype[Any]:
     most = max((len(centres) for centres, _ in job.clusterings), default=1)
     return np.min_scalar_type(most - 1)
 
 
-def _label_chunk(jobs: Sequence[_Job], chunk: Chunk) -> list[Array]:
+def _label_chunk(jobs: Sequence[Job], chunk: Chunk) -> list[Array]:
     rows = chunk.read()
     result = []
     for job in jobs:
@@ -322,7 +223,7 @@ def _with_codebook(
     n, m = map(len, shards)
     clusterings = ((codebook.centres, codebook.grid),)
     pair = np.result_type(shards[0].dtype, shards[1].dtype)
-    jobs = [_Job(codebook.projection, dtype, False, clusterings, quantize.device) for dtype in (pair, shards[0].dtype)]
+    jobs = [Job(codebook.projection, dtype, False, clusterings, quantize.device) for dtype in (pair, shards[0].dtype)]
     unknown = [_Found(codebook.centres, Grid(np.zeros(1), 0, True), None, ())]
     labels, alone = _label_rows(passes, shards, [(0, 1), (0,)], jobs, [unknown, unknown])
     masses = quantize.count(Partition(labels[0][:n], labels[0][n:], codebook.centres))

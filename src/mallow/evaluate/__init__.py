@@ -1,4 +1,4 @@
-"""From samples to verdicts: score, compare, test, monitor, plan, check, sweep."""
+"""From samples to verdicts: score, compare, test, monitor, track, plan, check, sweep."""
 
 from mallow.evaluate._check import Check, check_regression, read_baseline
 from mallow.evaluate._compare import compare, compare_pairs, embed_pairs
@@ -14,12 +14,14 @@ from mallow.evaluate._score import Score, score, score_embedded
 from mallow.evaluate._self_score import self_score
 from mallow.evaluate._signature import Signature, make_signature
 from mallow.evaluate._sweep import Sweep, grid, sweep
+from mallow.evaluate._track import Change, Track, Trend, track
 
 __all__ = [
     "MAUVE_2021",
     "MAUVE_KERNEL",
     "MAUVE_STAR",
     "SUMMARIES",
+    "Change",
     "Check",
     "Comparison",
     "Difference",
@@ -30,6 +32,8 @@ __all__ = [
     "Score",
     "Signature",
     "Sweep",
+    "Track",
+    "Trend",
     "check_regression",
     "compare",
     "compare_pairs",
@@ -51,4 +55,5 @@ __all__ = [
     "self_score",
     "summary_values",
     "sweep",
+    "track",
 ]

@@ -242,7 +242,12 @@ def _all_runs(
 
     places = [(name, pair) for name, parts in generations.items() for pair in parts]
     own_code = not isinstance(measure.estimator, Quantize)
-    done = run_systems([partial(run, *pair) for _, pair in places], [pair for _, pair in places], alone=own_code)
+    done = run_systems(
+        [partial(run, *pair) for _, pair in places],
+        [pair for _, pair in places],
+        alone=own_code,
+        progress=("clustering", [name for name, _ in places]),
+    )
     runs: dict[str, list[Run]] = {name: [] for name in generations}
     for (name, _), one in zip(places, done, strict=True):
         runs[name].append(one)
@@ -307,7 +312,9 @@ def _all_scores(
         own = rename_system([caveat for one in each for caveat in one.caveats], name)
         return replace(mean, caveats=unique_caveats([*caveats[name], *own]))
 
-    every = run_systems([partial(score, name) for name in runs], held_out.samples.values())
+    every = run_systems(
+        [partial(score, name) for name in runs], held_out.samples.values(), progress=("scoring", list(runs))
+    )
     return dict(zip(runs, every, strict=True))
 
 

@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from mallow.errors import Caveat, InputError
+from mallow.evaluate._brief import brief_values
 from mallow.evaluate._score import Score
 from mallow.evaluate._signature import Signature
 from mallow.results import Result, TableData, at_most, draw, join_names, merge_caveats, p_number, render
@@ -269,6 +270,15 @@ class Comparison(Result):
 
     def _also(self) -> dict[str, Any]:
         return {"winner": self.winner, "last": self.last, "verdict": self.verdict}
+
+    def brief(self) -> dict[str, Any]:
+        """The main numbers as a small dict, without curves and samples: what ``--summary`` prints."""
+        systems = {
+            name: {**brief_values(score, "mauve"), "p_value": score.p_value, "ranks": list(self.ranks.get(name, ()))}
+            for name, score in self.scores.items()
+        }
+        facts = {"n": next(iter(self.scores.values())).n[0], "signature": str(self.signature)}
+        return {"kind": "mallow comparison", **self._also(), "systems": systems, **facts, **self._doubts()}
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw each system's published score with its interval, and what is certified; returns the axes."""

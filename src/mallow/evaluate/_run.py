@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -9,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mallow.engine import cores, ordered_map, single_threaded_blas
+from mallow.engine import bar, cores, ordered_map, single_threaded_blas
 from mallow.errors import InputError
 from mallow.estimate import as_features, same_width
 from mallow.evaluate._measure import SUMMARIES, Measure
@@ -90,16 +91,30 @@ def fits_several(pairs: Iterable[tuple[Samples, Samples]]) -> bool:
 
 
 def run_systems(
-    tasks: Sequence[Callable[[], Outcome]], pairs: Iterable[tuple[Samples, Samples]], *, alone: bool = False
+    tasks: Sequence[Callable[[], Outcome]],
+    pairs: Iterable[tuple[Samples, Samples]],
+    *,
+    alone: bool = False,
+    progress: tuple[str, Sequence[str]] | None = None,
 ) -> list[Outcome]:
     """The results of one task per system, several at once: one task does not keep all processors busy all the time.
 
     They run one by one where there would not be memory for several, or with `alone`, for functions that a user brought and
-    that need not be safe on threads.
+    that need not be safe on threads. `progress` is a verb, and the name of each task, for a bar.
     """
+    verb, names = progress or ("", [])
+    outcomes: list[Outcome] = []
     with single_threaded_blas():
         threads = 1 if alone or not fits_several(pairs) else min(cores(), len(tasks))
-        return list(ordered_map(lambda task: task(), tasks, threads, ahead=1))
+        began = time.monotonic()
+        with bar(verb, len(tasks) if progress else 0) as show:
+            for outcome in ordered_map(lambda task: task(), tasks, threads, ahead=1):
+                outcomes.append(outcome)
+                done = len(outcomes)
+                rate = 60 * done / max(time.monotonic() - began, 1e-9)
+                if progress:
+                    show(done, f"{names[done - 1]}: {done}/{len(tasks)} systems, {rate:.0f}/min")
+    return outcomes
 
 
 def summary_values(measure: Measure, runs: Sequence[Masses]) -> dict[str, tuple[float, ...]]:

@@ -13,6 +13,7 @@ from mallow._checks import seed_from, whole
 from mallow.embed import AnyEmbedder, embed_all
 from mallow.engine import AnyEngine, run_now, settle, single_threaded_blas, start
 from mallow.errors import Caveat, InputError, warn_about
+from mallow.evaluate._brief import brief_values
 from mallow.evaluate._caveats import bin_caveats, unique_caveats
 from mallow.evaluate._estimate_checks import blindness_caveats, check_estimate
 from mallow.evaluate._held_out import evidence_caveats, hold_out
@@ -111,7 +112,7 @@ class Score(Result):
     reasons: tuple[Reason, ...] = ()
 
     def __post_init__(self) -> None:
-        for name in ("std", "interval", "debiased", "certified", "self_score", "values"):
+        for name in ("std", "interval", "debiased", "certified", "self_score"):
             known = getattr(self, name)
             if known and set(known) != set(SUMMARIES):
                 raise InputError(f"`{name}` must have the entries {', '.join(SUMMARIES)}; got {', '.join(known)}.")
@@ -191,6 +192,20 @@ class Score(Result):
 
     def _also(self) -> dict[str, Any]:
         return {"verdict": self.verdict}
+
+    def brief(self) -> dict[str, Any]:
+        """The main numbers as a small dict, without curves and samples: what ``--summary`` prints."""
+        values = {name: brief_values(self, name) for name in SUMMARIES}
+        reasons = [reason.text for reason in self.reasons[:3]]
+        facts = {"p_value": self.p_value, "n": list(self.n), "scale": self.scale, "signature": str(self.signature)}
+        return {
+            "kind": "mallow score",
+            "verdict": self.verdict,
+            **values,
+            **facts,
+            "reasons": reasons,
+            **self._doubts(),
+        }
 
     def _headline(self) -> str:
         return self.verdict

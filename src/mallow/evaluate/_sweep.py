@@ -91,13 +91,16 @@ class Sweep(Result):
     def _also(self) -> dict[str, Any]:
         return {"best": list(self.best), "winner": self.winner, "verdict": self.verdict}
 
+    def brief(self) -> dict[str, Any]:
+        """The main numbers as a small dict, without curves and samples: what ``--summary`` prints."""
+        return {**self.comparison.brief(), "kind": "mallow sweep", "model": self.model}
+
     def caveat_lines(self) -> list[str]:
         """The caveats of the comparison, equal ones of several decoders merged into one line."""
         return self.comparison.caveat_lines()
 
     def _table(self) -> TableData:
-        in_order = {name: self.comparison.scores[name] for name in self.decoders}
-        return replace(self.comparison, scores=in_order)._table()
+        return self.comparison._table()  # best first
 
     def _records(self) -> list[dict[str, Any]]:
         return self.comparison._records()
@@ -126,6 +129,8 @@ class Sweep(Result):
         scores = self.comparison.scores
         others = {name: scores[name] for name in self.decoders if name not in names}
         draw.curve(ax, chosen, values, [scores[name] for name in names], others)
+        best = [value for value, name in self.families[chosen] if name in self.best]
+        draw.marks(ax, best if len(best) == 1 else [], "closest to the reference")
         return ax
 
 

@@ -2,7 +2,7 @@
 
     generate(model, prefixes, "nucleus:0.95", max_new=128)
 
-`NextToken` is what a model must offer. `NGram` is a model that is fitted in seconds on any text and needs only NumPy.
+`psi_samples` draws from any generator of two stages, such as a GAN. `NextToken` is what a model must offer. `NGram` is a model that is fitted in seconds on any text and needs only NumPy.
 """
 
 from mallow.generate._causal import CausalModel
@@ -28,8 +28,9 @@ from mallow.generate._log_probs import (
 from mallow.generate._ngram import NGram
 from mallow.generate._prompts import Prompt, prompts_of
 from mallow.generate._protocol import HiddenStates, LogProbs, NextToken, SequenceScores, Tokens
+from mallow.generate._psi import mean_embedding, psi_samples
 from mallow.generate._resumable import check_output_path
-from mallow.generate._rules import Chain, Eta, MinP, Nucleus, Rule, Temperature, TopK, Typical
+from mallow.generate._rules import Chain, Eta, MinP, Nucleus, Rule, Temperature, TopK, Typical, TypicalSum
 from mallow.generate._search import generate
 
 __all__ = [
@@ -57,6 +58,7 @@ __all__ = [
     "Tokens",
     "TopK",
     "Typical",
+    "TypicalSum",
     "check_normalised",
     "check_output_path",
     "check_scores",
@@ -65,7 +67,9 @@ __all__ = [
     "generate_file",
     "is_deterministic",
     "iterate_positions",
+    "mean_embedding",
     "prompts_of",
+    "psi_samples",
     "split_prefixes",
     "token_log_probs",
 ]

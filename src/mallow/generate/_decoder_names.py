@@ -9,7 +9,7 @@ from typing import Any
 from mallow._optional import did_you_mean
 from mallow.errors import InputError
 from mallow.generate._decoders import Adversarial, Beam, Contrastive, Decoder, Greedy, Sampling
-from mallow.generate._rules import Eta, MinP, Nucleus, Rule, Temperature, TopK, Typical
+from mallow.generate._rules import Eta, MinP, Nucleus, Rule, Temperature, TopK, Typical, TypicalSum
 
 __all__ = ["decoder", "resolve_decoder"]
 
@@ -18,7 +18,8 @@ def decoder(name: str) -> Decoder:
     """The decoder with this name; the `name` of every decoder can be read back.
 
     - ``ancestral``, ``greedy``
-    - ``temperature:T``, ``top-k:K``, ``nucleus:P``, ``typical:TAU``, ``eta:EPSILON``, ``min-p:P``, or several joined by +
+    - ``temperature:T``, ``top-k:K``, ``nucleus:P``, ``typical:TAU``, ``typical-sum:TAU``, ``eta:EPSILON``, ``min-p:P``, or
+      several joined by +
     - ``beam:WIDTH``, with ``:length-penalty=L`` and ``:no-repeat=N``
     - ``adversarial:PERPLEXITY``, with ``:uniform-share=S``
     - ``contrastive:K:PENALTY``
@@ -64,6 +65,7 @@ _RULES = {
     "top-k": _Syntax(TopK, (("K", int),)),
     "nucleus": _Syntax(Nucleus, (("P", float),)),
     "typical": _Syntax(Typical, (("TAU", float),)),
+    "typical-sum": _Syntax(TypicalSum, (("TAU", float),)),
     "eta": _Syntax(Eta, (("EPSILON", float),)),
     "min-p": _Syntax(MinP, (("P", float),)),
 }

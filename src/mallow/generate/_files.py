@@ -123,7 +123,7 @@ def generate_file(
             file.append(lines[file.count - first :])
             generated += sum(map(len, new))
             rate = generated / max(time.monotonic() - start, 1e-9)
-            show(file.count, f"{file.count}/{len(tasks)} texts, {rate:.0f} tokens/s")
+            show(file.count, f"{chosen.name}: {file.count}/{len(tasks)} texts, {rate:.0f} tokens/s")
         return file.count - count_before
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from mallow.errors import InputError
 from mallow.generate._protocol import LogProbs
 
-__all__ = ["SUM_TOLERANCE", "Places", "above_eta", "largest", "near_mode", "nucleus", "typical_set"]
+__all__ = ["SUM_TOLERANCE", "Places", "above_eta", "largest", "near_mode", "nucleus", "typical_set", "typical_sum"]
 
 Places = NDArray[np.intp]
 
@@ -58,6 +58,30 @@ def typical_set(row: LogProbs, mass: float) -> Places:
     return places
 
 
+def typical_sum(row: LogProbs, mass: float) -> Places:
+    """Tokens with probability `mass` and the least sum of distances |log P + H|: a knapsack, solved up to one token.
+
+    Taking tokens by distance per probability is the best where the last token may be split. The cheapest token that completes
+    the mass takes its place, and what is then no longer needed is dropped.
+    """
+    if mass == 1:
+        return _possible(row)
+    need = mass * _total(row)
+    places = _possible(row)
+    distance, weight = np.abs(row[places] + _entropy(row)).astype(np.float64), np.exp(row[places], dtype=np.float64)
+    order = np.lexsort((places, distance / weight))
+    reached = np.cumsum(weight[order])
+    count = min(int(np.searchsorted(reached, need)), len(order) - 1)  # tokens before the one that would be split
+    before = float(reached[count - 1]) if count else 0.0
+    rest = order[count:]
+    enough = rest[before + weight[rest] >= need]
+    last = enough[int(distance[enough].argmin())] if len(enough) else order[count]
+    kept = _without_spare(np.append(order[:count], last), distance, weight, need)
+    nearest = np.searchsorted(places, typical_set(row, mass))
+    best = min(kept, nearest, key=lambda chosen: float(distance[chosen].sum()))
+    return places[np.sort(best)]
+
+
 def above_eta(row: LogProbs, epsilon: float) -> Places:
     """The tokens with probability above η = min(ε, √ε·exp(−H))."""
     _total(row)
@@ -69,6 +93,18 @@ def above_eta(row: LogProbs, epsilon: float) -> Places:
 def near_mode(row: LogProbs, share: float) -> Places:
     """The tokens with at least `share` of the most likely token's probability."""
     return np.flatnonzero(row >= row.max() + math.log(share))
+
+
+def _without_spare(kept: Places, distance: Any, weight: Any, need: float) -> Places:
+    """The tokens without those that the others do not need to reach the mass, the farthest first."""
+    spare = float(weight[kept].sum()) - need
+    chosen = []
+    for place in kept[np.argsort(-distance[kept], kind="stable")]:
+        if distance[place] > 0 and weight[place] <= spare:
+            spare -= float(weight[place])
+        else:
+            chosen.append(place)
+    return np.array(chosen, np.intp)
 
 
 def _at_least(row: LogProbs, cut: Any, count: int) -> Places:

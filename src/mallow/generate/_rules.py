@@ -15,10 +15,19 @@ import numpy as np
 
 from mallow._checks import open_unit, positive, whole
 from mallow.errors import InputError
-from mallow.generate._kept_tokens import SUM_TOLERANCE, Places, above_eta, largest, near_mode, nucleus, typical_set
+from mallow.generate._kept_tokens import (
+    SUM_TOLERANCE,
+    Places,
+    above_eta,
+    largest,
+    near_mode,
+    nucleus,
+    typical_set,
+    typical_sum,
+)
 from mallow.generate._protocol import LogProbs
 
-__all__ = ["Chain", "Eta", "MinP", "Nucleus", "Rule", "Temperature", "TopK", "Typical"]
+__all__ = ["Chain", "Eta", "MinP", "Nucleus", "Rule", "Temperature", "TopK", "Typical", "TypicalSum"]
 
 
 @runtime_checkable
@@ -142,9 +151,10 @@ class Nucleus:
 class Typical:
     """The tokens whose surprisal is nearest to the entropy H, until they have probability `mass` (Meister et al. 2023).
 
-    They are taken in the order of |log P + H|, as the authors of the rule do. The paper (setup, locally typical sampling,
-    τ = mass) writes this as the set of least Σ |log P + H| under a constraint on the mass, which the greedy order
-    approximates, and prints Σ log P ≥ τ where Σ P ≥ τ is meant (docs/paper.md, erratum 6).
+    They are taken in the order of |log P + H|, as the authors of the rule do, and as their program does. The paper (setup,
+    locally typical sampling, τ = mass) prints another set: that of least Σ |log P + H| with Σ P ≥ τ, which is `TypicalSum`
+    (and prints Σ log P ≥ τ for Σ P ≥ τ: docs/paper.md, erratum 6). Where probability is spread over many tokens near the
+    entropy, the sum is smaller with a few likely ones: the two sets can have no token in common.
 
     Examples
     --------
@@ -157,6 +167,30 @@ class Typical:
     mass: float
     name = _Name("typical")
     __call__ = _truncation(typical_set)
+
+    def __post_init__(self) -> None:
+        _check_share("mass", self.mass)
+
+
+@dataclass(frozen=True)
+class TypicalSum:
+    """The tokens of least Σ |log P + H| with probability `mass`: typical sampling as the paper prints it.
+
+    A knapsack problem; the sum is at most that of the best set plus the distance of one token, and at most that of `Typical`.
+    This is not what its authors compute: see `Typical`.
+
+    Examples
+    --------
+    One likely token is as good as a hundred that are typical: its distance from the entropy counts once.
+
+    >>> row = np.log([[0.5] + [0.005] * 100])
+    >>> [int(np.isfinite(rule(0.4)(row)).sum()) for rule in (Typical, TypicalSum)]
+    [80, 1]
+    """
+
+    mass: float
+    name = _Name("typical-sum")
+    __call__ = _truncation(typical_sum)
 
     def __post_init__(self) -> None:
         _check_share("mass", self.mass)

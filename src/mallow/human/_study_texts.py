@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import re
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 from mallow._checks import whole
-from mallow._optional import optional
 from mallow.errors import InputError
+from mallow.models import load_token_file
 
 __all__ = ["TextWindow"]
 
@@ -65,31 +62,4 @@ class TextWindow:
         if self.tokenizer == "words":
             return [word.end() for word in re.finditer(r"\S+", text)]
         # A character of several bytes may be split between tokens: then both end where it ends.
-        return [end for _, end in _load(self.tokenizer).encode(text).offsets]
-
-
-@functools.lru_cache(maxsize=4)
-def _load(path: str) -> Any:
-    tokenizers = optional("tokenizers", extra="human")
-    place = Path(path).expanduser()
-    file = place / "tokenizer.json" if place.is_dir() else place
-    vocabulary, merges = place / "vocab.json", place / "merges.txt"
-    try:
-        if file.is_file():
-            tokenizer = tokenizers.Tokenizer.from_file(str(file))
-        elif vocabulary.is_file() and merges.is_file():
-            tokenizer = tokenizers.ByteLevelBPETokenizer(str(vocabulary), str(merges))
-        else:
-            raise InputError(
-                '`tokenizer` must be "words", a tokenizer.json, or a folder with one or with GPT-2\'s vocab.json and merges.txt; '
-                f"there is none at {path!r}."
-            )
-    except InputError:
-        raise
-    except Exception as error:  # tokenizers raises plain Exceptions
-        raise InputError(
-            f"`tokenizer` must be a tokenizer.json or GPT-2's files; {path} cannot be read: {error}."
-        ) from None
-    tokenizer.no_truncation()
-    tokenizer.no_padding()
-    return tokenizer
+        return [end for _, end in load_token_file(self.tokenizer).encode(text).offsets]

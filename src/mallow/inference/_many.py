@@ -1,17 +1,19 @@
-"""The witness for many samples: the same views, learned from sums over folds, in memory that does not grow with the samples.
+"""The witness for many samples: the same views, learned from sums over cells, in memory that does not grow with the samples.
 
-With tens of thousands of units, rules that were learned without a sample's fold are as good as those learned without its
-unit alone, and everything they need is sums. Features become small integers (`_coarse.py`), so that these sums are exact:
-the same bits on every machine, for any order and division of the rows. Rows are read in four passes: sums of each fold
-(`_many_sums.py`), bins, weights of the views (on a part of the units), scores.
+Units are dealt into up to 20 cells. With tens of thousands of units, rules that were learned without a sample's cell are as
+good as those learned without its unit alone, and everything they need is sums. Features become small integers (`_coarse.py`),
+so that these sums are exact: the same bits on every machine, for any order and division of the rows. The weights of the views
+come from folds of whole cells, in several groupings. Rows are read in three passes: sums of each cell (`_many_sums.py`), bins,
+scores; and a part of them for the weights and the test.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +24,7 @@ from mallow.inference._blocks import Values
 from mallow.inference._coarse import ROWS, CoarseGrid, find_coarse_grid
 from mallow.inference._folds import Folds, deal_folds, scatter
 from mallow.inference._many_rules import Rules, learn_rules
-from mallow.inference._many_sums import FoldSums, Metrics, sum_folds
+from mallow.inference._many_sums import CellSums, Metrics, sum_cells
 from mallow.inference._many_test import run_test_of_many
 from mallow.inference._partitions import AXES, PARTITIONS_OF_MANY, find_centres, label_points, leading_axes
 from mallow.inference._rows import ArrayRows
@@ -37,9 +39,10 @@ if TYPE_CHECKING:
 __all__ = ["ManyLearner"]
 
 _GRID_ROWS = 2**12  # chosen: rows that the grid and the bins are made from
-_STACK_ROWS = 2**16  # chosen: rows that the weights of the views are fitted on
+_STACK_ROWS = 2**15  # chosen: rows that the weights of the views are fitted on
 _TEST_UNITS = 2**14  # chosen: units whose sides are exchanged in the test; all would take memory for 500 signs each
-_STACK_NUMBERS = 2**23  # chosen: numbers read at once for it
+_CELLS = ((512, 20), (1024, 10), (math.inf, 5))  # chosen: up to so wide, so many cells; each takes memory
+_GROUPINGS = 8  # chosen: of cells into folds; seeds then differ little
 _POINT_BITS = 10  # to which points are rounded for bins
 _LONGEST = 2048.0  # the product of two vectors as long is 2^22
 _AXIS_BITS = 12  # to which axes are rounded: processors that differ in their last digits give the same bins
@@ -77,10 +80,13 @@ class ManyLearner:
         self._seed = seed
         unit = np.concatenate(units.sets)
         is_reference = np.arange(len(unit)) < len(sets[0])
-        folds = deal_folds(unit, units.keys, is_reference, folds=witness.folds, assignments=1, seed=seed)
-        self._folds = Folds(np.empty((0, 0), np.int64), folds.count)
+        width = self._rows[0].width
+        most = next(cells for limit, cells in _CELLS if width <= limit)
+        cells = max(1, most // witness.folds) * witness.folds
+        dealt = deal_folds(unit, units.keys, is_reference, folds=cells, assignments=1, seed=seed)
         cuts = np.cumsum([len(rows) for rows in sets])[:-1]
-        self._fold = np.split(folds.of_row[0].astype(np.uint8), cuts)
+        self._cell = np.split(dealt.of_row[0].astype(np.uint8), cuts)
+        self._groupings = _group(cells, witness.folds, seed)
         present = np.flatnonzero(np.bincount(unit))  # not the units of systems beside these
         order = scatter(units.keys[present] ^ scatter(np.array([seed % 2**63], np.uint64), 0)[0], 1)
         rank = np.zeros(units.count, np.int64)
@@ -89,7 +95,7 @@ class ManyLearner:
         self._rank = [rank[own] for own in units.sets]  # the place of each row's unit in an order by keys alone
         sample = self._first_rows(_GRID_ROWS)
         self._grid = find_coarse_grid(self._rows, sample)
-        self._sums: FoldSums = sum_folds(self._rows, self._fold, units.sets, witness.folds, self._grid)
+        self._sums: CellSums = sum_cells(self._rows, self._cell, units.sets, cells, self._grid)
         self._metrics = Metrics(self._sums)
         self._labels = (
             self._find_bins(sample) if witness.bins else [np.empty((0, len(rows)), np.uint8) for rows in sets]
@@ -97,12 +103,19 @@ class ManyLearner:
 
     def scores(self, *systems: int) -> tuple[Array, ...]:
         """h of every sample of the reference and of the systems, as `Learner.scores` has it."""
-        rules = self._learn_rules(systems)
-        mixed = rules.mix(self._stack(rules, systems))
+        counted = self._count_rows()
+        cells = len(self._sums.counts)
+        without = self._learn_rules(1.0 - np.eye(cells), systems, counted)  # the own cell
+        part = self._stack_part(systems)
+        weights = np.zeros((cells, len(without.constant), cells))
+        for grouping in self._groupings:
+            factors = self._stack(grouping, part, systems, counted)
+            weights[np.arange(cells), :, np.arange(cells)] += factors[grouping] / len(self._groupings)
+        mixed = without.mix(weights)
         scores = []
         for place in (0, *systems):
             own = np.empty(len(self._rows[place]))
-            along = self._sums.lengths[place], self._labels[place], self._fold[place]
+            along = self._sums.lengths[place], self._labels[place], self._cell[place]
             for at, judged in self._rows[place].scan(partial(_judge, self._grid, mixed), *along):
                 own[at] = judged
             scores.append(round_scores(own, self._count))
@@ -154,69 +167,108 @@ class ManyLearner:
             labels.append(own)
         return labels
 
-    def _learn_rules(self, systems: Sequence[int]) -> Rules:
-        witness, folds = self.witness, self._folds.count
-        fold = [own.astype(np.int64) for own in self._fold]
+    def _count_rows(self) -> tuple[list[Array], Array, Array]:
+        """Rows by cell, set and bin, for each partition; sums of squared lengths by cell and set; of their squares."""
+        cells = len(self._sums.counts)
+        cell = [own.astype(np.int64) for own in self._cell]
         counts = []
         for partition in range(len(self._labels[0])):
             bins = 1 + max(int(own[partition].max()) for own in self._labels)
             each = [
-                np.bincount(own * bins + labels[partition], minlength=folds * bins).reshape(folds, bins)
-                for own, labels in zip(fold, self._labels, strict=True)
+                np.bincount(own * bins + labels[partition], minlength=cells * bins).reshape(cells, bins)
+                for own, labels in zip(cell, self._labels, strict=True)
             ]
             counts.append(np.stack(each, axis=1).astype(np.float64))
         lengths = [own.astype(np.float64) for own in self._sums.lengths]
         sums, squares = (
-            np.stack([np.bincount(own, values, folds) for own, values in zip(fold, each, strict=True)], axis=1)
+            np.stack([np.bincount(own, values, cells) for own, values in zip(cell, each, strict=True)], axis=1)
             for each in (lengths, [own**2 for own in lengths])
         )
+        return counts, sums.astype(np.float64), squares.astype(np.float64)
+
+    def _learn_rules(self, kept: Array, systems: Sequence[int], counted: tuple[list[Array], Array, Array]) -> Rules:
+        """Rules that are learned from the cells ``kept`` (rules, cells)."""
+        counts, *length_sums = counted
         return learn_rules(
             self._sums,
             self._metrics,
-            self._folds,
+            kept,
             systems,
-            strengths=witness.strengths,
-            variances=witness.variances,
+            strengths=self.witness.strengths,
+            variances=self.witness.variances,
             bin_counts=[counts[low : low + PARTITIONS_OF_MANY] for low in range(0, len(counts), PARTITIONS_OF_MANY)],
-            length_sums=(sums.astype(np.float64), squares.astype(np.float64)),
+            length_sums=(length_sums[0], length_sums[1]),
         )
 
-    def _stack(self, rules: Rules, systems: Sequence[int]) -> Array:
-        """The weights of all views and pairs for the rows of each fold, (folds, views, pairs)."""
-        folds, used, chosen = self._folds, (0, *systems), self._first_rows(_STACK_ROWS)
+    def _stack_part(self, systems: Sequence[int]) -> _Part:
+        """The rows that weights are fitted on."""
+        used, chosen = (0, *systems), self._first_rows(_STACK_ROWS)
         place = np.concatenate([np.full(len(chosen[own]), own) for own in used])
-        row = np.concatenate([chosen[own] for own in used])
         unit = np.concatenate([self._rank[own][chosen[own]] for own in used])
+        integers = [self._grid.integers(self._rows[own].take(chosen[own])).astype(np.int8) for own in used]
+        lengths, cell = (
+            np.concatenate([of[own][chosen[own]] for own in used]) for of in (self._sums.lengths, self._cell)
+        )
+        labels = np.concatenate([self._labels[own][:, chosen[own]] for own in used], axis=1)
         order = np.argsort(unit, kind="stable")
-        place, row, unit = place[order], row[order], unit[order]
         weight = 0.5 / np.bincount(place)[place] / np.where(place > 0, len(systems), 1)
-        views = np.empty((*rules.constant.shape, len(row)), np.float32)
-        fold = np.empty(len(row), np.int64)
-        step = max(1, _STACK_NUMBERS // self._rows[0].width)
-        for own in used:
-            here = np.flatnonzero(place == own)
-            for low in range(0, len(here), step):
-                at = here[low : low + step]
-                rows = row[at]
-                some = ArrayRows(self._rows[own].take(rows))
-                along = self._sums.lengths[own][rows], self._labels[own][:, rows]
-                for part, scored in some.scan(partial(_score, self._grid, rules), *along):
-                    views[:, :, at[part]] = scored
-                fold[at] = self._fold[own][rows]
-        result = np.zeros((folds.count, *rules.constant.shape))
-        for k in range(folds.count):
-            factor = stack_weights(views, k, fold, folds, is_reference=place == 0, weight=weight, unit=unit)
-            others = [folds.pair_without[other, k] for other in range(folds.count) if other != k]
-            result[k][:, others] = factor[:, None] / len(others)
-        return result
+        rows = np.concatenate(integers)[order]
+        return _Part(rows, lengths[order], labels[:, order], cell[order], place[order] == 0, weight[order], unit[order])
+
+    def _stack(
+        self, grouping: Indices, part: _Part, systems: Sequence[int], counted: tuple[list[Array], Array, Array]
+    ) -> Array:
+        """The weights of the views for the rows of each fold, (folds, views); ``grouping`` has the fold of each cell."""
+        folds = Folds(np.empty((0, 0), np.int64), self.witness.folds)
+        rules = self._learn_rules(folds.kept[:, grouping], systems, counted)
+        views = np.empty((*rules.constant.shape, len(part.unit)), np.float32)
+        source = ArrayRows(part.integers)
+        for at, scored in source.scan(partial(_score_integers, rules), part.lengths, part.labels):
+            views[:, :, at] = scored
+        weights = partial(
+            stack_weights,
+            views,
+            fold=grouping[part.cell.astype(np.int64)],
+            folds=folds,
+            is_reference=part.is_reference,
+            weight=part.weight,
+            unit=part.unit,
+        )
+        return np.stack([weights(k) for k in range(folds.count)])
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """Some rows of the reference and the systems, in the order of their units."""
+
+    integers: NDArray[np.int8]
+    lengths: NDArray[np.int32]
+    labels: NDArray[np.uint8]
+    cell: NDArray[np.uint8]
+    is_reference: NDArray[np.bool_]
+    weight: Array
+    unit: Indices
+
+
+def _group(cells: int, folds: int, seed: int) -> list[Indices]:
+    """The fold of each cell, in several groupings of cells into folds."""
+    if cells == folds:
+        return [np.arange(cells)]
+    each = np.repeat(np.arange(folds), cells // folds)
+    return [np.random.default_rng([seed, 4, number]).permutation(each) for number in range(_GROUPINGS)]
 
 
 def _score(
     grid: CoarseGrid, rules: Rules, rows: Features, lengths: NDArray[np.int32], labels: NDArray[np.uint8]
 ) -> Array:
-    """The scores of rows by all rules, (views, pairs, rows)."""
-    integers = grid.integers(rows).astype(np.float64)
-    return rules.score(integers, lengths.astype(np.float64), labels.astype(np.int64))
+    """The scores of rows by all rules, (views, rules, rows)."""
+    return _score_integers(rules, grid.integers(rows), lengths, labels)
+
+
+def _score_integers(
+    rules: Rules, integers: NDArray[Any], lengths: NDArray[np.int32], labels: NDArray[np.uint8]
+) -> Array:
+    return rules.score(integers.astype(np.float64), lengths.astype(np.float64), labels.astype(np.int64))
 
 
 def _judge(
@@ -225,14 +277,14 @@ def _judge(
     rows: Features,
     lengths: NDArray[np.int32],
     labels: NDArray[np.uint8],
-    fold: NDArray[np.uint8],
+    cell: NDArray[np.uint8],
 ) -> Array:
-    """h of rows by the rule of their own fold, before it is rounded."""
+    """h of rows by the rule without their own cell, before it is rounded."""
     parts = []
     for low in range(0, len(rows), ROWS):
         at = slice(low, low + ROWS)
         every = _score(grid, mixed, rows[at], lengths[at], labels[:, at])[:, 0]
-        parts.append(np.take_along_axis(every, fold[None, at].astype(np.int64), axis=0)[0])
+        parts.append(np.take_along_axis(every, cell[None, at].astype(np.int64), axis=0)[0])
     return np.concatenate(parts)
 
 

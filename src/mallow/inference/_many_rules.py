@@ -1,4 +1,4 @@
-"""The rules of all views for each pair of folds, learned from exact sums over the other folds."""
+"""The rules of all views, learned from exact sums over some cells of the rows."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import numpy as np
 
 from mallow.engine import cores, ordered_map, single_threaded_blas
 from mallow.inference._blocks import Values
-from mallow.inference._folds import Folds
-from mallow.inference._many_sums import FoldSums, Metrics
+from mallow.inference._many_sums import CellSums, Metrics
 from mallow.inference._unit_views import PRIOR_SHARE, discriminant, shrink_variances
 from mallow.inference._units import Indices
 from mallow.theory import Array
@@ -24,10 +23,10 @@ class Rules:
 
     Attributes
     ----------
-    linear, quadratic : array (views, pairs, d)
+    linear, quadratic : array (views, rules, d)
         The factors of the integers, and of their squares.
-    length, constant : array (views, pairs)
-    bins : tuple of arrays (views, pairs, bins)
+    length, constant : array (views, rules)
+    bins : tuple of arrays (views, rules, bins)
         For each partition, what its bins add.
     """
 
@@ -38,14 +37,14 @@ class Rules:
     bins: tuple[Array, ...]
 
     def mix(self, weights: Array) -> Rules:
-        """One view for each row of `weights` (rows, views, pairs): a weighted sum over all views and pairs."""
+        """One view for each row of `weights` (rows, views, rules): a weighted sum over all views and rules."""
         linear, quadratic = (np.einsum("rvp,vpd->rd", weights, own)[:, None] for own in (self.linear, self.quadratic))
         length, constant = (np.einsum("rvp,vp->r", weights, own)[:, None] for own in (self.length, self.constant))
         bins = tuple(np.einsum("rvp,vpb->rb", weights, own)[:, None] for own in self.bins)
         return Rules(linear, quadratic, length, constant, bins)
 
     def score(self, integers: Values, lengths: Array, labels: Indices) -> Array:
-        """The scores of rows (n, d) in float64, whose bins are ``labels`` (partitions, n): (views, pairs, n)."""
+        """The scores of rows (n, d) in float64, whose bins are ``labels`` (partitions, n): (views, rules, n)."""
         width = self.linear.shape[-1]
         shape = *self.constant.shape, len(integers)
         scores: Array = (self.linear.reshape(-1, width) @ integers.T).reshape(shape)
@@ -61,9 +60,9 @@ class Rules:
 
 
 def learn_rules(
-    sums: FoldSums,
+    sums: CellSums,
     metrics: Metrics,
-    folds: Folds,
+    kept: Array,
     systems: Sequence[int],
     *,
     strengths: Sequence[float],
@@ -71,34 +70,37 @@ def learn_rules(
     bin_counts: Sequence[Sequence[Array]],
     length_sums: tuple[Array, Array],
 ) -> Rules:
-    """The rules without both folds of each pair.
+    """Rules that are learned from some cells each.
 
     Parameters
     ----------
-    sums, metrics : FoldSums, Metrics
+    sums, metrics : CellSums, Metrics
+        Of the cells.
+    kept : array (rules, cells)
+        1 for the cells that a rule is learned from, 0 for the others.
     systems : sequence of int
         The sets that are the model, each with the same weight; set 0 is the reference.
-    bin_counts : sequence of sequences of arrays (folds, sets, bins)
+    bin_counts : sequence of sequences of arrays (cells, sets, bins)
         For each view by bins, the counts of each of its partitions.
-    length_sums : two arrays (folds, sets)
+    length_sums : two arrays (cells, sets)
         The sums of the squared lengths of rows, and of their squares.
     """
     names = len(strengths) + 2 * variances + len(bin_counts)
-    width, pairs = sums.sums.shape[-1], len(folds.pairs)
-    linear, quadratic = np.zeros((2, names, pairs, width))
-    length, constant = np.zeros((2, names, pairs))
+    width, rules = sums.sums.shape[-1], len(kept)
+    linear, quadratic = np.zeros((2, names, rules, width))
+    length, constant = np.zeros((2, names, rules))
     partitions = [own for view in bin_counts for own in view]
-    bins = tuple(np.zeros((names, pairs, own.shape[-1])) for own in partitions)
+    bins = tuple(np.zeros((names, rules, own.shape[-1])) for own in partitions)
 
     def learn(number: int) -> None:
-        kept = np.flatnonzero(folds.kept[number]).tolist()
-        means = _Means(sums, kept, systems)
+        cells = np.flatnonzero(kept[number]).tolist()
+        means = _Means(sums, cells, systems)
         view = 0
         for _ in strengths:
             constant[view, number] = -linear[view, number] @ sum(means.of(sums.sums)) / 2.0
             view += 1
         if variances:
-            quadratic[view, number], linear[view, number], constant[view, number] = _variance_rule(sums, kept, means)
+            quadratic[view, number], linear[view, number], constant[view, number] = _variance_rule(sums, cells, means)
             slope, middle = discriminant(*means.of(length_sums[0]), *means.of(length_sums[1]))
             length[view + 1, number], constant[view + 1, number] = float(slope), float(-slope * middle)
             view += 2
@@ -109,33 +111,33 @@ def learn_rules(
                 place += 1
             view += 1
 
-    apart = [_Means(sums, np.flatnonzero(own).tolist(), systems).of(sums.sums) for own in folds.kept]
+    apart = [_Means(sums, np.flatnonzero(own).tolist(), systems).of(sums.sums) for own in kept]
     targets = np.stack([of_p - of_q for of_p, of_q in apart], axis=1)
     with single_threaded_blas():
         for view, strength in enumerate(strengths):
-            linear[view] = metrics.solve(targets, folds.kept, strength).T
-        for _ in ordered_map(learn, range(pairs), cores()):
+            linear[view] = metrics.solve(targets, kept, strength).T
+        for _ in ordered_map(learn, range(rules), cores()):
             pass
     return Rules(linear, quadratic, length, constant, bins)
 
 
 class _Means:
-    """Means over the rows of some folds, of the reference and of the model."""
+    """Means over the rows of some cells, of the reference and of the model."""
 
-    def __init__(self, sums: FoldSums, kept: Sequence[int], systems: Sequence[int]) -> None:
+    def __init__(self, sums: CellSums, kept: Sequence[int], systems: Sequence[int]) -> None:
         self._kept, self._systems = kept, list(systems)
         self._counts = sums.counts[kept].sum(axis=0)  # (sets,)
         units = sums.units[kept].sum(axis=0)
         self.units = float(units[0]), float(units[self._systems].sum())
 
     def of(self, totals: Array) -> tuple[Array, Array]:
-        """From sums (folds, sets, ...) over rows."""
+        """From sums (cells, sets, ...) over rows."""
         kept = totals[self._kept].sum(axis=0)
         each = kept / self._counts.reshape(-1, *(1,) * (kept.ndim - 1))
         return each[0], each[self._systems].mean(axis=0)
 
 
-def _variance_rule(sums: FoldSums, kept: Sequence[int], means: _Means) -> tuple[Array, Array, float]:
+def _variance_rule(sums: CellSums, kept: Sequence[int], means: _Means) -> tuple[Array, Array, float]:
     """Factors of squares and values, and a constant: the log-ratio of Gaussians with a common centre in every column."""
     size = float(sums.counts[kept].sum())
     centre = sums.sums[kept].sum(axis=(0, 1)) / size

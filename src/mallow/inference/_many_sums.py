@@ -1,4 +1,4 @@
-"""Exact sums over the rows of each fold: counts, sums, squares and products of columns. They add up in any order."""
+"""Exact sums over the rows of each cell: counts, sums, squares and products of columns. They add up in any order."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mallow.inference._rows import ArrayRows, Numbers, Rows
 from mallow.inference._units import Indices
 from mallow.theory import Array
 
-__all__ = ["FoldSums", "Metrics", "sum_folds"]
+__all__ = ["CellSums", "Metrics", "sum_cells"]
 
 _EXACT = 1e-26  # chosen: of the squared error of a solution; what is left is rounding
 _PART = 256  # chosen: rows of a table that are multiplied at once
@@ -27,18 +27,18 @@ _STEPS = 200  # chosen: far more than it takes
 
 
 @dataclass(frozen=True, eq=False)
-class FoldSums:
-    """Sums over the rows of each fold and set, of the integers of a `CoarseGrid`.
+class CellSums:
+    """Sums over the rows of each cell and set, of the integers of a `CoarseGrid`. Folds are made of whole cells.
 
     Attributes
     ----------
-    counts : array (folds, sets)
+    counts : array (cells, sets)
         Rows.
-    units : array (folds, sets)
+    units : array (cells, sets)
         Units.
-    sums, squares : array (folds, sets, d)
+    sums, squares : array (cells, sets, d)
         Of the integers, and of their squares.
-    products : array (folds, d, d)
+    products : array (cells, d, d)
         Of all pairs of columns, over the rows of all sets.
     lengths : tuple of int32 arrays
         For each set, the sum of squares of each row.
@@ -65,13 +65,13 @@ class FoldSums:
 
 
 class Metrics:
-    """(C + ridge)⁻¹ for several ridges, with the covariance C of all rows or of those of some folds.
+    """(C + ridge)⁻¹ for several ridges, with the covariance C of all rows or of those of some cells.
 
-    With many rows, covariances of most folds differ little from that of all: one factor of the latter, as a preconditioner,
+    With many rows, covariances of most cells differ little from that of all: one factor of the latter, as a preconditioner,
     solves for all of them in a few steps.
     """
 
-    def __init__(self, sums: FoldSums) -> None:
+    def __init__(self, sums: CellSums) -> None:
         self._sums = sums
         self.covariance = sums.total_covariance()
         self._floor = max(float(np.trace(self.covariance)) / len(self.covariance), np.finfo(float).tiny)
@@ -86,17 +86,17 @@ class Metrics:
         return root
 
     def solve(self, targets: Array, kept: Array, strength: float) -> Array:
-        """(C + strength · mean variance)⁻¹ of each column of `targets` (d, columns), C of its folds ``kept`` (columns, folds)."""
+        """(C + strength · mean variance)⁻¹ of each column of `targets` (d, columns), C of its cells ``kept`` (columns, cells)."""
         import scipy.linalg
 
         sizes = kept @ self._sums.counts.sum(axis=1)  # (columns,)
         means = (kept @ self._sums.sums.sum(axis=1) / sizes[:, None]).T  # (d, columns)
-        shares = (kept / sizes[:, None]).T  # (folds, columns)
+        shares = (kept / sizes[:, None]).T  # (cells, columns)
         root = self.root(strength)
 
         def multiply(values: Array) -> Array:
             total: Array = strength * self._floor * values - means * np.einsum("ij,ij->j", means, values)
-            scaled = values[None] * shares[:, None]  # (folds, d, columns)
+            scaled = values[None] * shares[:, None]  # (cells, d, columns)
 
             def rows(low: int) -> None:
                 for own, part in zip(self._sums.products, scaled, strict=True):
@@ -137,10 +137,10 @@ def _conjugate_gradients(
     return solution
 
 
-def sum_folds(
+def sum_cells(
     sources: Sequence[Rows], folds: Sequence[Numbers], units: Sequence[Indices], count: int, grid: CoarseGrid
-) -> FoldSums:
-    """The sums over the rows of some sets, whose folds and units are known. All of them are integers, and exact."""
+) -> CellSums:
+    """The sums over the rows of some sets, whose cells and units are known. All of them are integers, and exact."""
     width = sources[0].width
     # Integers of 32 bits take half the memory, and hold the sums of 2^17 rows.
     rows = sum(np.bincount(own, minlength=count) for own in folds)
@@ -176,7 +176,7 @@ def sum_folds(
     counts = np.stack([np.bincount(own, minlength=count) for own in folds], axis=1).astype(np.float64)
     firsts = [np.unique(own, return_index=True)[1] for own in units]
     of_units = [np.bincount(own[first], minlength=count) for own, first in zip(folds, firsts, strict=True)]
-    return FoldSums(counts, np.stack(of_units, axis=1).astype(np.float64), sums, squares, products, lengths)
+    return CellSums(counts, np.stack(of_units, axis=1).astype(np.float64), sums, squares, products, lengths)
 
 
 def sum_rows(integers: Values) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[np.int32]]:
@@ -189,7 +189,7 @@ def sum_rows(integers: Values) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]
 def _sum_chunk(
     grid: CoarseGrid, count: int, rows: Features, fold: Numbers
 ) -> tuple[list[tuple[Array, Array, Array]], NDArray[np.int32]]:
-    """The sums of each fold over a chunk of any size."""
+    """The sums of each cell over a chunk of any size."""
     width = rows.shape[1]
     totals = [(np.zeros((width, width)), np.zeros(width), np.zeros(width)) for _ in range(count)]
     lengths = np.empty(len(rows), np.int32)
@@ -201,7 +201,7 @@ def _sum_chunk(
 
 
 def _blocks(fold: Numbers, count: int) -> Iterator[tuple[int, Indices]]:
-    """Blocks of rows of one fold; neighbours are of different folds, so that threads do not wait."""
+    """Blocks of rows of one cell; neighbours are of different cells, so that threads do not wait."""
     members = [np.flatnonzero(fold == number) for number in range(count)]
     for low in range(0, max(len(rows) for rows in members), ROWS):
         for number, rows in enumerate(members):

@@ -45,7 +45,7 @@ class Rows(Protocol):
 class ArrayRows:
     """The rows of an array."""
 
-    values: Features
+    values: NDArray[Any]
 
     @property
     def width(self) -> int:

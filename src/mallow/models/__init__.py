@@ -8,12 +8,14 @@ from mallow.models._memory import halve_on_memory_error, ran_out_of_memory
 from mallow.models._options import Precision, choose_device, move_network, one_of
 from mallow.models._own_code import refuse_foreign_modules
 from mallow.models._source import Source
+from mallow.models._token_file import TokenFile, load_token_file
 from mallow.models._word_tokenizer import words
 
 __all__ = [
     "Attention",
     "Precision",
     "Source",
+    "TokenFile",
     "Tokens",
     "choose_device",
     "context_length",
@@ -21,6 +23,7 @@ __all__ = [
     "halve_on_memory_error",
     "keep_model",
     "kept_model",
+    "load_token_file",
     "move_network",
     "one_of",
     "ran_out_of_memory",

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["Drawable", "axes", "band_outline", "certified_line", "cost_points", "costs", "curve", "exponentiated"]
-__all__ += ["exponentiated_points", "intervals", "legend", "look", "power", "rank_map", "ranks", "scores"]
+__all__ += ["exponentiated_points", "intervals", "legend", "look", "marks", "power", "rank_map", "ranks", "scores"]
 
 # Colours of Okabe and Ito, which differ for every kind of colour vision; black is kept for everything that is not a system.
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
@@ -190,9 +190,36 @@ def curve(
     ax.axhline(inside[0].self_score["mauve"], color="k", linewidth=1, linestyle=":", label="self-score")
     if max(values) > 20 * min(values) > 0:
         ax.set_xscale("log")
-    ax.set_xlabel(_plain(family))
-    ax.set_ylabel("MAUVE")
+    ax.set_xlabel(_axis_title(family))
+    ax.set_ylabel("MAUVE (1 = indistinguishable from the reference)")
+    _zoom(ax, inside, ends)
     _open_frame(ax)
+    legend(ax)
+
+
+def _axis_title(family: str) -> str:
+    """What the numbers on the axis are: "number in nucleus:…" for a family of decoders."""
+    return f"number … in {_plain(family)}" if "…" in family else _plain(family)
+
+
+def _zoom(ax: Axes, inside: Sequence[Drawable], ends: Array) -> None:
+    """Show the part of the axis where the curve, its band and the self-score are; other systems may lie below it."""
+    published = np.array([one.mauve for one in inside])
+    shown = [*published, *ends[np.isfinite(ends)], *(one.self_score["mauve"] for one in inside)]
+    shown += [value for one in inside for value in _certified_ends(one)]
+    low, high = min(shown), max(shown)
+    gap = max(0.05, high - low)
+    ax.set_ylim(max(0.0, low - 0.08 * gap), min(1.02, high + 0.08 * gap))
+
+
+def _certified_ends(one: Drawable) -> list[float]:
+    return [one.certified["mauve"].value, one.certified["mauve"].high] if one.certified else []
+
+
+def marks(ax: Axes, places: Sequence[float], label: str) -> None:
+    """Dashed upright lines at these places, and the legend again."""
+    for place in places:
+        ax.axvline(place, color="0.35", linewidth=1, linestyle=(0, (4, 3)), label=label)
     legend(ax)
 
 

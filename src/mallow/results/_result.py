@@ -5,7 +5,9 @@ from __future__ import annotations
 import functools
 import html
 import json
+import re
 from collections.abc import Callable, Sequence
+from types import NoneType
 from typing import Any, ClassVar, Self
 
 from mallow._optional import optional
@@ -17,6 +19,9 @@ from mallow.results._table import TableData, render
 __all__ = ["Result", "join_names", "merge_caveats"]
 
 _NUMBERS = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
+
+_NUMBER = re.compile(r"\d[\d.,]*")
+_MOST_ALIKE = 2  # chosen: more lines that differ in numbers alone hide the others
 
 
 class Result:
@@ -81,6 +86,17 @@ class Result:
             raise InputError(f"`text` must be JSON, as {cls.__name__}.to_json wrote it; {error}.") from None
         return cls.from_dict(data)
 
+    def brief(self) -> dict[str, Any]:
+        """The main numbers as a small dict, without curves, samples or whatever else is long: what ``--summary`` prints."""
+        plain = {
+            name: value for name, value in to_plain(self).items() if isinstance(value, str | int | float | NoneType)
+        }
+        return {"kind": f"mallow {self.KIND}", **self._also(), **plain, **self._doubts()}
+
+    def _doubts(self) -> dict[str, Any]:
+        """The kinds of all caveats, for a summary."""
+        return {"caveats": sorted({caveat.kind for caveat in getattr(self, "caveats", ())})}
+
     def table(self, form: str = "text", *, width: int | None = None) -> str:
         """The main numbers as a table: "text", "markdown", "latex" or "html".
 
@@ -122,7 +138,7 @@ class Result:
 
 
 def merge_caveats(caveats: Sequence[Caveat], systems: Sequence[str] = ()) -> list[str]:
-    """The caveats as lines, equal ones of several systems in one.
+    """The caveats as lines: equal ones of several systems in one, and more than two that differ only in numbers too.
 
     Examples
     --------
@@ -131,12 +147,29 @@ def merge_caveats(caveats: Sequence[Caveat], systems: Sequence[str] = ()) -> lis
     ['all three systems: only 300 samples.']
     >>> merge_caveats(few[:2], systems=["a", "b", "c"])
     ['a and b: only 300 samples.']
+    >>> many = [Caveat("few samples", f"only {n} samples.", system=f"run-{n}") for n in (100, 200, 300, 400)]
+    >>> merge_caveats(many, systems=["run-100", "run-200", "run-300", "run-400", "run-5000"])
+    ['run-100, run-200, run-300 and run-400: only 100 samples. (numbers of run-100)']
     """
     owners: dict[str, list[str | None]] = {}
+    alike: dict[str, list[str]] = {}  # messages that differ in numbers alone
     for caveat in caveats:
         names = owners.setdefault(caveat.message, [])
         if caveat.system not in names:
             names.append(caveat.system)
+        group = alike.setdefault(f"{caveat.kind}: {_NUMBER.sub('0', caveat.message)}", [])
+        if caveat.message not in group and caveat.system is not None:
+            group.append(caveat.message)
+    for group in alike.values():
+        if len(group) > _MOST_ALIKE:
+            first, *others = group
+            more = [name for message in others for name in owners.pop(message)]
+            owners = {
+                (f"{text} (numbers of {owners[first][0]})" if text == first else text): (
+                    [*names, *(name for name in more if name not in names)] if text == first else names
+                )
+                for text, names in owners.items()
+            }
     lines: list[str] = []
     for message, names in owners.items():
         named = [name for name in names if name is not None]

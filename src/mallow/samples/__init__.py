@@ -8,6 +8,7 @@ listed in `Samples.skipped`.
 """
 
 from mallow.samples._decode import decode_image
+from mallow.samples._fields import split_field
 from mallow.samples._limits import Limits
 from mallow.samples._parts import read_parts
 from mallow.samples._read import read
@@ -18,6 +19,7 @@ from mallow.samples._shard_output import (
     make_shard_folder,
     read_provenance,
     read_record,
+    shard_exists,
     write_record,
     write_shard,
 )
@@ -43,7 +45,9 @@ __all__ = [
     "read_parts",
     "read_provenance",
     "read_record",
+    "shard_exists",
     "shard_suffix",
+    "split_field",
     "stamp_of",
     "write",
     "write_record",

@@ -155,6 +155,8 @@ def _split_row(row: object, field: str) -> tuple[Any, str | None, str | None]:
     """The text or texts of a row, its id and its prompt."""
     if isinstance(row, BadEntryError):
         raise row
+    if isinstance(row, Mapping) and field not in row and "." in field:
+        row = _with_inner_field(row, field)
     if isinstance(row, Mapping) and field not in row:
         raise BadEntryError(
             f"no field `{field}`; available fields: {list_names(row)}; choose one with field=… (--field)"
@@ -168,6 +170,16 @@ def _split_row(row: object, field: str) -> tuple[Any, str | None, str | None]:
         return value, None, None
     id_, prompt = (None if field == name else _label(name, row.get(name)) for name in ("id", "prompt"))
     return value, id_, prompt
+
+
+def _with_inner_field(row: Mapping[str, Any], field: str) -> Mapping[str, Any]:
+    """The row with the value at a path such as ``output.completion`` under that name; the row itself where there is none."""
+    value: object = row
+    for name in field.split("."):
+        if not isinstance(value, Mapping) or name not in value:
+            return row
+        value = value[name]
+    return {**row, field: value}
 
 
 def _label(name: str, value: object) -> str | None:
@@ -196,7 +208,8 @@ def _text_fault(text: object) -> str | None:
         return _unicode_fault(text) if text else "empty text"  # `confounds` counts entries by these two words
     if is_missing(text):
         return "the text is missing (null)"
-    return f"the text must be a string; got {repr(text)[:40]} ({type(text).__name__})"
+    hint = "; decode it first: text.decode()" if isinstance(text, bytes | bytearray) else ""
+    return f"the text must be a string; got {repr(text)[:40]} ({type(text).__name__}){hint}"
 
 
 def _unicode_fault(text: str) -> str | None:

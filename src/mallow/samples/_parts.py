@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
+from typing import BinaryIO, Self
 
 from mallow.errors import InputError
 from mallow.samples._entries import Options, Skips
@@ -54,7 +55,7 @@ def _read_archive(name: str, rows: int, options: Options) -> Iterator[Samples]:
     """The images of a tar archive; other files in it, such as captions, are ignored."""
     skips, empty, decode = Skips(options), True, options.skip_bad
     try:
-        with open_shard(name) as stream, tarfile.open(fileobj=stream, mode="r|") as archive:
+        with open_shard(name) as stream, tarfile.open(fileobj=stream, mode="r:", tarinfo=_Entry) as archive:
             members = _images(archive)
             while True:
                 with tempfile.TemporaryDirectory(prefix="mallow-") as folder:
@@ -63,6 +64,7 @@ def _read_archive(name: str, rows: int, options: Options) -> Iterator[Samples]:
                         break
                     empty = False
                     yield part
+            _check_end(stream, archive.offset)
     except (tarfile.TarError, EOFError, OSError) as error:
         reason = str(error).rstrip(".") or type(error).__name__
         raise InputError(
@@ -72,6 +74,29 @@ def _read_archive(name: str, rows: int, options: Options) -> Iterator[Samples]:
         raise skips.nothing_left(name)
     if empty:
         raise InputError(f"{name}: the archive must contain images ({' '.join(sorted(IMAGE_SUFFIXES))}); it has none.")
+
+
+class _Entry(tarfile.TarInfo):
+    """An entry of an archive whose damage is an error: tarfile itself takes a damaged header for the end of the archive."""
+
+    @classmethod
+    def fromtarfile(cls, archive: tarfile.TarFile) -> Self:
+        try:
+            return super().fromtarfile(archive)
+        except tarfile.EOFHeaderError:  # type: ignore[attr-defined]  # the mark at the end
+            raise
+        except tarfile.HeaderError as error:
+            raise tarfile.ReadError(f"{error}, at byte {archive.offset}") from error
+
+
+def _check_end(stream: BinaryIO, offset: int) -> None:
+    """Raise a ReadError if something follows the end mark: archives that were joined would lose all but the first."""
+    stream.seek(offset)
+    while block := stream.read(1 << 20):
+        if block.count(0) < len(block):
+            raise tarfile.ReadError(
+                "more follows its end mark, as after joining two archives; unpack both and pack them again"
+            )
 
 
 def _images(archive: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:

@@ -8,6 +8,7 @@ import numbers
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -19,15 +20,17 @@ from mallow._optional import did_you_mean
 from mallow.errors import InputError
 from mallow.samples._entries import Options, Row, at_index, at_line, gather_texts
 from mallow.samples._features import read_features, read_numpy
+from mallow.samples._fields import split_field
 from mallow.samples._images import IMAGE_SUFFIXES, read_folder, read_images
 from mallow.samples._items import is_missing
+from mallow.samples._json_arrays import begins_with
 from mallow.samples._limits import DEFAULT_LIMITS, Limits
 from mallow.samples._samples import Samples
 from mallow.samples._shard_files import is_glob, is_url
 from mallow.samples._sharded import holds_shards, read_sharded
 from mallow.samples._streams import decode_lines, decompress, file_format, open_file, seekable
 from mallow.samples._tables import column_values, read_table
-from mallow.samples._text_files import line_rows, parquet_rows
+from mallow.samples._text_files import json_rows, line_rows, parquet_rows
 
 __all__ = ["read"]
 
@@ -45,10 +48,13 @@ def read(
     Parameters
     ----------
     source : path, "-", list, array, table or Samples
-        - a file: .jsonl (.ndjson), .txt (one text per line), .csv (separated by commas, with a header) or .parquet for
-          texts; .npy or .npz for features; each may be compressed as .gz. Text is UTF-8, with or without a byte-order
-          mark;
-        - ``"-"``: standard input, read as jsonl if it begins with ``{`` and as one text per line otherwise;
+        - a file: .jsonl (.ndjson), .json (an array), .txt (one text per line), .csv (separated by commas, with a header) or
+          .parquet for texts; .npy or .npz for features; each may be compressed as .gz. Text is UTF-8, with or without a
+          byte-order mark. ``"human.jsonl:body"`` is a file and its field;
+        - a log of an evaluation: samples_*.jsonl of lm-evaluation-harness, .eval or .json of Inspect. The texts are the
+          answers of the model; ``"log.eval:target"`` reads the expected ones;
+        - ``"-"``: standard input, read as jsonl if it begins with ``{``, as a JSON array if it begins with ``[``, and as one
+          text per line otherwise;
         - a folder, glob or URL (s3://…, gs://…) of shards: .npy, .npz, .parquet (a column of lists) or .safetensors for
           features, which are described here and read where they are used (`Samples.shards`); .jsonl or .jsonl.gz for texts;
         - a folder of images (png, jpg, jpeg, webp, bmp, gif, tif, tiff), including its subfolders, in the order of their
@@ -58,7 +64,8 @@ def read(
         - a pandas or polars DataFrame or Series, a pyarrow Table or a Hugging Face Dataset;
         - `Samples`, which are returned as they are, up to the limit.
     field : str or None
-        The field or column that holds the text; None means ``text``. In a .npz file it is the name of the array; None
+        The field or column that holds the text; None means ``text``. A field inside of others is written with dots:
+        ``output.completion``. In a .npz file it is the name of the array; None
         means ``features``, or the only array. Formats without fields ignore it. A field that holds a list of texts gives
         several generations for one prompt: they follow one another and share an id, which is the number of the entry,
         from 1, if the entries have no ``id``. The fields ``id`` and ``prompt`` are read if all entries have them. The
@@ -104,6 +111,8 @@ def read(
         path = os.fspath(source)
         if not isinstance(path, str):
             raise InputError(f"`source` must be a path of type str or Path; got bytes. Use os.fsdecode({path!r:.60}).")
+        path, own_field = split_field(path)
+        options = options if own_field is None else replace(options, field=own_field)
         return _read_standard_input(options) if path == "-" else _read_path(path, options)
     name = type(source).__name__
     if name == "LazyFrame":
@@ -135,7 +144,9 @@ def _read_standard_input(options: Options) -> Samples:
 
 
 def _read_stream(stream: BinaryIO, name: str, options: Options) -> Samples:
-    """Texts from a stream without a suffix: jsonl if they begin with a brace, otherwise one text per line."""
+    """Texts from a stream without a suffix: a JSON array, jsonl if they begin with a brace, otherwise one text per line."""
+    if begins_with(stream) == "[":
+        return gather_texts(json_rows("json", stream, name, options), at_index(name), name, options)
     lines = decode_lines(stream, name, options.limits)
     head: list[Row] = []
     for line in lines:
@@ -171,8 +182,11 @@ def _read_path(name: str, options: Options) -> Samples:
     if form in ("npy", "npz"):
         return read_numpy(path, name, options)
     with open_file(path, name, options.limits) as stream:
-        if form == "parquet":
-            rows = parquet_rows(seekable(stream, name), name, options)
+        if form in ("parquet", "json", "eval"):
+            if form == "parquet":
+                rows = parquet_rows(seekable(stream, name), name, options)
+            else:
+                rows = json_rows(form, stream if form == "json" else seekable(stream, name), name, options)
             return gather_texts(rows, at_index(name), name, options)
         lines = decode_lines(stream, name, options.limits)
         return gather_texts(line_rows(form, lines, name, options), at_line(name), name, options)
@@ -216,7 +230,7 @@ def _read_list(values: Iterable[object], name: str, options: Options) -> Samples
 
 
 def _read_array(values: NDArray[Any], name: str, options: Options) -> Samples:
-    of_strings = values.ndim > 0 and values.dtype.kind in "OTU"
+    of_strings = values.ndim > 0 and values.dtype.kind in "OTUS"
     return _read_list(values.tolist(), name, options) if of_strings else read_features(values, name, options)
 
 

@@ -16,7 +16,7 @@ from mallow.samples._samples import Samples
 from mallow.samples._shard_files import file_system, is_url, open_shard
 from mallow.samples._write import write, write_features
 
-__all__ = ["join", "make_shard_folder", "read_provenance", "read_record", "write_record", "write_shard"]
+__all__ = ["join", "make_shard_folder", "read_provenance", "read_record", "shard_exists", "write_record", "write_shard"]
 
 
 def make_shard_folder(folder: str) -> str:
@@ -43,7 +43,7 @@ def write_shard(samples: Samples, name: str) -> None:
 
 def read_provenance(name: str) -> dict[str, object] | None:
     """What made the features of a .npz shard; None if there is no such file, or no readable one."""
-    if not _exists(name):
+    if not shard_exists(name):
         return None
     try:
         with open_shard(name) as stream, np.load(stream) as arrays:
@@ -64,7 +64,7 @@ def write_record(name: str, values: dict[str, object]) -> None:
 
 def read_record(name: str) -> dict[str, object] | None:
     """What `write_record` wrote; None if there is no such file, or no readable one."""
-    if not _exists(name):
+    if not shard_exists(name):
         return None
     try:
         with open_shard(name) as stream:
@@ -74,7 +74,8 @@ def read_record(name: str) -> dict[str, object] | None:
     return values if isinstance(values, dict) else None
 
 
-def _exists(name: str) -> bool:
+def shard_exists(name: str) -> bool:
+    """Whether there is a file of this path or URL."""
     if not is_url(name):
         return Path(name).is_file()
     system, path = file_system(name)

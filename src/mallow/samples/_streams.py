@@ -23,11 +23,13 @@ __all__ = ["decode_lines", "decompress", "file_format", "is_gzip", "is_pipe", "o
 _FORMATS = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
+    ".json": "json",
     ".txt": "txt",
     ".csv": "csv",
     ".parquet": "parquet",
     ".npy": "npy",
     ".npz": "npz",
+    ".eval": "eval",
 }
 
 
@@ -37,10 +39,9 @@ def file_format(path: Path, name: str) -> tuple[str, bool]:
     suffix = (path.with_suffix("") if zipped else path).suffix.lower()
     if suffix in _FORMATS:
         return _FORMATS[suffix], zipped
-    hint = " If it contains one JSON object per line, rename it to .jsonl." if suffix == ".json" else ""
     raise InputError(
         f"{name}: the suffix must be one of {' '.join(_FORMATS)}, with or without .gz; "
-        f"got {repr(suffix) if suffix else 'none'}.{hint}"
+        f"got {repr(suffix) if suffix else 'none'}."
     )
 
 

@@ -11,10 +11,12 @@ from typing import Any, BinaryIO
 from mallow._optional import optional
 from mallow.errors import InputError
 from mallow.samples._entries import BadEntryError, Options, Row, Skips, message_of
+from mallow.samples._eval_logs import eval_rows, object_rows, plain_harness_rows
+from mallow.samples._json_arrays import array_rows, begins_with
 from mallow.samples._limits import Limits, check_expansion, nesting_depth
 from mallow.samples._tables import choose_columns
 
-__all__ = ["line_rows", "parquet_rows"]
+__all__ = ["json_rows", "line_rows", "parquet_rows"]
 
 _BATCH = 64  # rows of a parquet file in memory at a time; chosen: more are hardly faster
 
@@ -22,6 +24,15 @@ _BATCH = 64  # rows of a parquet file in memory at a time; chosen: more are hard
 def line_rows(form: str, lines: Iterable[Row], name: str, options: Options) -> Iterator[Row]:
     """The rows of a jsonl, txt or csv file, from its decoded lines; the place of a row is its first line."""
     return _LINE_FORMATS[form](lines, name, options)
+
+
+def json_rows(form: str, stream: BinaryIO, name: str, options: Options) -> Iterator[Row]:
+    """The rows of a .json file (an array, objects in lines, or a log of Inspect) or of an .eval file, numbered from 0."""
+    if form == "eval":
+        return eval_rows(stream, name, options.limits)
+    if begins_with(stream) == "{":
+        return plain_harness_rows(object_rows(stream, name))
+    return plain_harness_rows(array_rows(stream, name, options))
 
 
 def parquet_rows(stream: BinaryIO, name: str, options: Options) -> Iterator[Row]:
@@ -55,6 +66,10 @@ def _text_size(value: object) -> int:
 
 
 def _jsonl_rows(lines: Iterable[Row], name: str, options: Options) -> Iterator[Row]:
+    return plain_harness_rows(_json_lines(lines, options))
+
+
+def _json_lines(lines: Iterable[Row], options: Options) -> Iterator[Row]:
     for number, line in lines:
         if not isinstance(line, str):
             yield number, line

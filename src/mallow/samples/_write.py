@@ -22,7 +22,7 @@ from mallow.samples._streams import file_format
 
 __all__ = ["write", "write_features"]
 
-_TEXT_FORMATS = ("jsonl", "csv", "parquet", "txt")
+_TEXT_FORMATS = ("jsonl", "json", "csv", "parquet", "txt")
 _FEATURE_FORMATS = ("npz", "npy")
 
 
@@ -34,7 +34,7 @@ def write(samples: Samples, path: str | os.PathLike[str]) -> None:
     samples : Samples
         Samples with texts or features. Texts and images that were embedded have features.
     path : path
-        For texts: .jsonl, .csv or .parquet, which keep ids and prompts, or .txt, which keeps only the texts and refuses
+        For texts: .jsonl, .json, .csv or .parquet, which keep ids and prompts, or .txt, which keeps only the texts and refuses
         texts with line breaks. For features: .npz, which keeps ids, prompts and provenance, or .npy, which refuses
         features that have any of them. Add .gz to compress the file; the same samples always give the same bytes.
 
@@ -53,6 +53,8 @@ def write(samples: Samples, path: str | os.PathLike[str]) -> None:
         raise InputError(f"`path` must be the path of a file; got {name!r}.")
     target = Path(os.path.realpath(os.path.expanduser(path)))  # a link stays a link
     form, zipped = file_format(target, name)
+    if form == "eval":
+        raise InputError(f"{name}: logs of Inspect are read, not written. Write .jsonl, .csv or .parquet.")
     _check_writable(samples, form, name)
     if not target.parent.is_dir():
         raise InputError(f"{name}: the folder {target.parent} does not exist. Create it first.")
@@ -147,6 +149,12 @@ def _write_jsonl(text: io.TextIOWrapper, samples: Samples) -> None:
         text.write(json.dumps(record, ensure_ascii=False) + "\n")
 
 
+def _write_json(text: io.TextIOWrapper, samples: Samples) -> None:
+    for number, record in enumerate(_records(samples)):
+        text.write(("[\n" if number == 0 else ",\n") + json.dumps(record, ensure_ascii=False))
+    text.write("\n]\n")
+
+
 def _write_csv(text: io.TextIOWrapper, samples: Samples) -> None:
     for number, record in enumerate(_records(samples)):
         if number == 0:
@@ -165,6 +173,7 @@ def _write_txt(text: io.TextIOWrapper, samples: Samples) -> None:
 
 _WRITERS: dict[str, Callable[[io.TextIOWrapper, Samples], None]] = {
     "jsonl": _write_jsonl,
+    "json": _write_json,
     "csv": _write_csv,
     "txt": _write_txt,
 }

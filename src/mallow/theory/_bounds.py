@@ -180,7 +180,8 @@ def suggested_neighbors(n: int, dimension: int, *, smoothness: float = 1.0) -> i
     n, dimension = whole("n", n, least=1), whole("dimension", dimension, least=1)
     if not 0 < smoothness <= 1:
         raise InputError(f"`smoothness` must be above 0 and at most 1; got {smoothness!r}.")
-    return max(2, math.ceil(float(n) ** (smoothness / (dimension + smoothness))))
+    balanced: float = float(n) ** (smoothness / (dimension + smoothness))
+    return max(2, math.ceil(balanced))
 
 
 def quantization_error(bins: int, divergence: Divergence = KL_INTEGRAL) -> float:

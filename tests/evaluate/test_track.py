@@ -1,0 +1,95 @@
+"""A series of checkpoints: changes are where differences are significant, and nowhere else."""
+
+import json
+import warnings
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mallow import EstimateWarning, InputError, Track, track
+from mallow.evaluate._comparison import Difference
+from mallow.evaluate._track import _order_by_step, find_changes
+
+
+def differences(values, apart):
+    names = [f"c{place}" for place in range(len(values))]
+    pairs = [(i, j) for i in range(len(values)) for j in range(i + 1, len(values))]
+    made = [
+        Difference(
+            names[i],
+            names[j],
+            {"mauve": values[i] - values[j]},
+            {"mauve": (values[i] - values[j] - 0.1, values[i] - values[j] + 0.1)},
+            {},
+            {"mauve": 0.01 if abs(values[i] - values[j]) > apart else 0.5},
+        )
+        for i, j in pairs
+    ]
+    return names, made
+
+
+@settings(max_examples=50)
+@given(values=st.lists(st.floats(0, 1), min_size=2, max_size=8), apart=st.floats(0, 1))
+def test_segments_hold_no_significant_difference_and_each_change_is_one(values, apart):
+    names, made = differences(values, apart)
+    changes = find_changes(names, made)
+    starts = [0, *(names.index(one.at) for one in changes), len(names)]
+    for low, high in pairwise(starts):
+        inside = values[low:high]
+        assert max(inside) - min(inside) <= apart
+    for one, before in zip(changes, starts, strict=False):
+        at, other = names.index(one.at), names.index(one.before)
+        assert before <= other < at
+        assert one.difference == pytest.approx(values[at] - values[other])
+        assert one.low < one.difference < one.high
+    if max(values) - min(values) <= apart:
+        assert changes == ()
+
+
+def test_steps_are_the_numbers_in_the_names():
+    assert list(_order_by_step(["ckpt-900", "ckpt-1000", "ckpt-50"], None)) == ["ckpt-50", "ckpt-900", "ckpt-1000"]
+    assert _order_by_step(["v2-step10", "v2-step5", "v2-step7"], None)["v2-step5"] == 5
+    assert _order_by_step(["early", "late-1", "last-1"], None) == {"early": 1, "late-1": 2, "last-1": 3}
+    assert list(_order_by_step(["a", "b", "c"], [3, 1, 2])) == ["b", "c", "a"]
+    with pytest.raises(
+        InputError, match=r"^`steps` must have one finite number for each of the 2 checkpoints, all diff"
+    ):
+        _order_by_step(["a", "b"], [1, 1])
+    with pytest.raises(
+        InputError, match=r"^`checkpoints` must map at least 3 names to samples; got 2\. To compare two"
+    ):
+        track([[0.0]], {"a": [[0.0]], "b": [[0.0]]})
+
+
+@pytest.fixture(scope="module")
+def tracked():
+    rng = np.random.default_rng(0)
+    series = {f"c-{step}": rng.normal(gap, 1, size=(200, 3)) for step, gap in ((30, 0.0), (10, 1.5), (20, 1.5))}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EstimateWarning)
+        return track(rng.normal(size=(200, 3)), series, repeats=1)
+
+
+def test_a_series_that_comes_closer(tracked):
+    assert list(tracked.steps.items()) == [("c-10", 10), ("c-20", 20), ("c-30", 30)]
+    assert [one.at for one in tracked.changes] == ["c-30"]
+    assert tracked.verdict.startswith("No trend from c-10 to c-30 is shown (Kendall's tau +")  # three cannot show one
+    assert "It changed: closer from c-30 on." in tracked.verdict
+    assert "c-30 − c-" in tracked.change_table()
+    assert str(tracked).startswith(tracked.verdict)
+    assert [row["segment"] for row in tracked._records()] == [1, 1, 2]
+    again = Track.from_json(tracked.to_json())
+    assert again.to_dict() == tracked.to_dict()
+    brief = json.loads(json.dumps(tracked.brief()))
+    assert (list(brief["checkpoints"]), brief["changes"][0]["at"]) == (["c-10", "c-20", "c-30"], "c-30")
+
+
+def test_changes_are_drawn(tracked):
+    figure = pytest.importorskip("matplotlib.figure", reason="needs matplotlib: pip install 'mallow[plot]'").Figure()
+    ax = tracked.plot(figure.subplots())
+    lines = {line.get_label(): line.get_xdata() for line in ax.lines}
+    assert list(lines["change, 5 % level, corrected for all pairs"]) == [30, 30]
+    assert ax.get_xlabel() == "step"

@@ -1,0 +1,157 @@
+"""Monitors inside of training loops: the numbers of all processes add up exactly, and callbacks see each model."""
+
+import os
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import mallow
+from mallow import Measure, Monitor, Quantize
+from mallow.integrations import torch_metric, trainer_callback
+
+torch = pytest.importorskip("torch", reason="needs torch: pip install 'mallow[text]'")
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def monitor():
+    return Monitor(np.random.default_rng(0).normal(size=(400, 4)), measure=Measure(Quantize(bins=20)))
+
+
+@pytest.fixture(autouse=True)
+def _few_samples():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", mallow.EstimateWarning)
+        yield
+
+
+def batches():
+    return torch.from_numpy(np.random.default_rng(1).normal(0.4, 1, size=(90, 4))).split(30)
+
+
+def test_parts_add_up_to_the_bits_of_one(monitor):
+    parts = []
+    for batch in batches():
+        own = monitor.combine([])
+        own.update(batch.numpy())
+        parts.append(own.counted())
+    alone = monitor.combine([])
+    alone.update(torch.cat(batches()).numpy())
+    for order in (parts, parts[::-1]):
+        assert monitor.combine(order).compute().to_json() == alone.compute().to_json()
+    assert monitor.n == (300, 0)  # untouched
+    other = Monitor(np.random.default_rng(5).normal(size=(400, 4)), measure=Measure(Quantize(bins=20)))
+    with pytest.raises(mallow.InputError, match=r"^`parts` must come from copies of this monitor"):
+        other.combine(parts)
+    with pytest.raises(
+        mallow.InputError, match=r"^`parts` must be what `Monitor\.counted` returned; KeyError: 'key'\.$"
+    ):
+        monitor.combine([b"{}"])
+
+
+def test_a_metric_counts_what_the_monitor_counts(monitor):
+    pytest.importorskip("torchmetrics", reason="needs torchmetrics: pip install torchmetrics")
+    metric = torch_metric(monitor)
+    for batch in batches():
+        metric.update(batch)
+    alone = monitor.combine([])
+    alone.update(torch.cat(batches()).numpy())
+    values = metric.compute()
+    assert float(values["mallow/mauve"]) == alone.compute().mauve
+    assert float(values["mallow/p_value"]) == alone.p_value
+    metric.reset()
+    step = metric(batches()[0])  # forward: the value of this batch, and it counts
+    metric.update(batches()[1])
+    metric.update(batches()[2])
+    assert float(metric.compute()["mallow/mauve"]) == alone.compute().mauve
+    first = monitor.combine([])
+    first.update(batches()[0].numpy())
+    assert float(step["mallow/mauve"]) == first.compute().mauve
+
+
+TWO = """
+import sys, warnings
+import numpy as np, torch
+import torch.distributed as dist
+warnings.simplefilter("ignore")
+rank, port = int(sys.argv[1]), sys.argv[2]
+dist.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=2)
+from mallow import Measure, Monitor, Quantize
+from mallow.integrations import torch_metric
+monitor = Monitor(np.random.default_rng(0).normal(size=(400, 4)), measure=Measure(Quantize(bins=20)))
+metric = torch_metric(monitor)
+batches = torch.from_numpy(np.random.default_rng(1).normal(0.4, 1, size=(90, 4))).split(30)
+if rank == 0:
+    for batch in batches:
+        metric.update(batch)
+print(repr(float(metric.compute()["mallow/mauve"])))  # rank 1 has seen nothing
+dist.destroy_process_group()
+"""
+
+
+def test_two_processes_agree(monitor, tmp_path):
+    pytest.importorskip("torchmetrics", reason="needs torchmetrics: pip install torchmetrics")
+    from socket import create_server
+
+    with create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    more = {"PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
+    start = [sys.executable, "-c", TWO]
+    running = [
+        subprocess.Popen([*start, str(rank), str(port)], stdout=subprocess.PIPE, text=True, env=os.environ | more)
+        for rank in (0, 1)
+    ]
+    printed = [process.communicate(timeout=120)[0].strip() for process in running]
+    alone = monitor.combine([])
+    alone.update(torch.cat(batches()).numpy())
+    assert printed == [repr(alone.compute().mauve)] * 2
+
+
+def test_a_callback_scores_each_model_by_itself(monitor):
+    """The callbacks of transformers are called as the Trainer calls them; examples/integrations.py trains with one."""
+    pytest.importorskip("transformers", reason="needs transformers: pip install 'mallow[text]'")
+    from transformers.trainer_callback import CallbackHandler, TrainerControl, TrainerState
+
+    model = torch.nn.Linear(4, 4)
+    seen = []
+
+    def sample(own):
+        assert not own.training
+        seen.append(own)
+        return np.random.default_rng(2).normal(0.5, 1, size=(60, 4))
+
+    callback = trainer_callback(monitor.combine([]), sample)
+    handler = CallbackHandler([callback], model, None, None, None)
+    state, metrics = TrainerState(global_step=5), {"eval_loss": 1.0}
+    model.train()
+    for _ in range(2):
+        handler.on_evaluate(None, state, TrainerControl(), metrics)
+    assert (seen, model.training) == ([model, model], True)
+    assert [score.n for score in callback.scores] == [(300, 60), (300, 60)]
+    assert metrics["eval_mallow/mauve"] == callback.scores[-1].mauve
+    assert metrics["eval_mallow/alarm"] == 1.0
+    assert state.log_history[-1]["step"] == 5
+
+
+def test_the_module_of_evaluate_has_both_sides_the_right_way_round(tmp_path, monkeypatch):
+    pytest.importorskip("datasets", reason="needs datasets: pip install datasets")
+    evaluate = pytest.importorskip("evaluate", reason="needs evaluate: pip install evaluate")
+    monkeypatch.setenv("HF_MODULES_CACHE", str(tmp_path))
+    module = evaluate.load(str(ROOT / "examples" / "evaluate_module" / "mallow"), cache_dir=str(tmp_path))
+    rng = np.random.default_rng(0)
+    model, human = rng.normal(0.5, 0.5, size=(150, 4)), rng.normal(size=(250, 4))
+    human, model = human.astype(np.float32), model.astype(np.float32)
+    with pytest.raises(ValueError, match="Mismatch in the number of"):
+        module.compute(predictions=model.tolist(), references=human.tolist(), repeats=1)
+    values = module.compute(predictions=model.tolist(), references=human[:150].tolist(), repeats=1)
+    expected = mallow.score(human[:150].tolist(), model.tolist(), repeats=1)
+    assert values["mauve"] == expected.mauve
+    assert values["signature"] == str(expected.signature)
+    assert (
+        values["self_score"] == expected.self_score["mauve"]
+    )  # of the reference, which differs if the sides are swapped
+    assert values["self_score"] != mallow.score(model.tolist(), human[:150].tolist(), repeats=1).self_score["mauve"]

@@ -1,0 +1,95 @@
+"""Logs of lm-evaluation-harness and of Inspect: their answers, ids and prompts.
+
+The records are short, and have the fields that lm-eval 0.4 (--log_samples) and inspect-ai 0.3 (logs of version 2) write.
+"""
+
+import json
+import zipfile
+
+import pytest
+
+from mallow import InputError, read
+
+
+def harness(doc_id, answers, filter_name="none", **more):
+    return {
+        "doc_id": doc_id,
+        "doc": {"question": f"question {doc_id}"},
+        "target": f"target {doc_id}",
+        "arguments": {"gen_args_0": {"arg_0": f"Q: question {doc_id}\nA:", "arg_1": {"until": ["\n"]}}},
+        "resps": [answers],
+        "filtered_resps": answers[:1],
+        "filter": filter_name,
+        "metrics": ["exact_match"],
+        "doc_hash": "5c",
+        "prompt_hash": "6d",
+        "target_hash": "7e",
+        "exact_match": 0.0,
+    } | more
+
+
+def inspect_sample(id_, epoch, text, **output):
+    message = {"content": text, "source": "generate", "role": "assistant"}
+    return {
+        "id": id_,
+        "epoch": epoch,
+        "input": f"question {id_}",
+        "target": f"target {id_}",
+        "messages": [{"role": "user", "content": f"question {id_}"}, message],
+        "output": {"model": "mockllm/model", "choices": [{"message": message, "stop_reason": "stop"}], **output},
+        "scores": {"match": {"value": "I"}},
+    }
+
+
+def test_answers_of_the_harness(tmp_path):
+    path = tmp_path / "samples_gsm8k_2026-01-01T00-00-00.jsonl"
+    filters = ("strict-match", "flexible-extract")
+    rows = [harness(doc, [f"answer {doc}", f"other {doc}"], name) for doc in (3, 4) for name in filters]
+    path.write_text("\n".join(map(json.dumps, rows)))
+    samples = read(path)
+    assert samples.texts == ("answer 3", "other 3", "answer 4", "other 4")  # once, whatever the filters
+    assert samples.ids == ("3", "3", "4", "4")
+    assert samples.prompts[0] == "Q: question 3\nA:"
+    assert read(f"{path}:target").texts == ("target 3", "target 4")
+    assert read(f"{path}:doc.question").texts == ("question 3", "question 4")
+    old = harness(1, ["answer"]) | {"arguments": [["an older prompt", {"until": []}]]}
+    path.write_text(json.dumps(old))
+    assert read(path).prompts == ("an older prompt",)
+
+
+def test_likelihoods_are_no_texts(tmp_path):
+    path = tmp_path / "samples_hellaswag.jsonl"
+    path.write_text(json.dumps(harness(0, [[-3.0, False]], arguments=[])))
+    with pytest.raises(InputError, match=r"jsonl:1: the answers are likelihoods, not texts: only tasks that generate"):
+        read(path)
+
+
+@pytest.mark.parametrize("form", ["json", "eval"])
+def test_answers_of_inspect(tmp_path, form):
+    parts = [{"type": "reasoning", "reasoning": "hm"}, {"type": "text", "text": "from parts"}]
+    samples = [
+        inspect_sample(2, 1, "two", completion="two"),
+        inspect_sample(10, 1, parts),
+        inspect_sample(10, 2, "ten again", completion="ten again"),
+    ]
+    path = tmp_path / f"log.{form}"
+    header = {"version": 2, "status": "success", "eval": {"task": "t", "model": "mockllm/model"}}
+    if form == "json":
+        path.write_text(json.dumps({**header, "samples": samples}))
+    else:
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("_journal/start.json", "{}")
+            for one in reversed(samples):
+                archive.writestr(f"samples/{one['id']}_epoch_{one['epoch']}.json", json.dumps(one))
+            archive.writestr("header.json", json.dumps(header))
+    answers = read(path)
+    assert answers.texts == ("two", "from parts", "ten again")
+    assert answers.ids == ("2", "10", "10")  # epochs are generations for one prompt
+    assert answers.prompts == ("question 2", "question 10", "question 10")
+    assert read(f"{path}:target").texts == ("target 2", "target 10", "target 10")
+
+
+def test_what_is_no_sample_is_refused(tmp_path):
+    (tmp_path / "log.json").write_text(json.dumps({"eval": {}, "samples": [{"id": 1}]}))
+    with pytest.raises(InputError, match=r"log\.json\[0\]: must be a sample of Inspect, with the fields `input` and"):
+        read(tmp_path / "log.json")
