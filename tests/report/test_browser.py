@@ -190,7 +190,7 @@ def test_all_of_it_is_printed(opened):
     assert tab.locator("details.system[open]").count() == 0
     folded = tab.pdf(format="A4")
     assert folded.startswith(b"%PDF")
-    assert len(re.findall(rb"/Type\s*/Page\b", folded)) >= 3
+    assert 3 <= len(re.findall(rb"/Type\s*/Page\b", folded)) <= 10
 
 
 def test_it_reads_without_scripts(opened):
