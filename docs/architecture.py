@@ -13,7 +13,19 @@ PAGE = ROOT / "docs" / "architecture.md"
 BLOCK = re.compile(r"(?<=<!-- imports -->\n```mermaid\n).*?(?=```\n<!-- end of imports -->)", re.DOTALL)
 
 # Small modules of the root that everything uses would only add lines to the picture.
-LEFT_OUT = {"", "__main__", "_checks", "_files", "_optional", "_plugins", "_visible", "errors", "smoothing", "bounds", "transport"}
+LEFT_OUT = {
+    "",
+    "__main__",
+    "_checks",
+    "_files",
+    "_optional",
+    "_plugins",
+    "_visible",
+    "errors",
+    "smoothing",
+    "bounds",
+    "transport",
+}
 
 
 def imports() -> dict[str, set[str]]:

@@ -66,7 +66,8 @@ def test_the_page_is_valid_and_its_parts_are_in_order(page):
     assert page.startswith("<!doctype html>")
     assert ("html", "lang", "en") in parsed.attributes
     assert ("meta", "charset", "utf-8") in parsed.attributes
-    assert parsed.tags["title"] == parsed.tags["h1"] == parsed.tags["main"] == 1
+    assert parsed.tags["h1"] == parsed.tags["main"] == 1
+    assert parsed.tags["title"] == 1 + 2 * 3  # of the page, and of each system in both pictures of all
     assert parsed.headings[0] == 1
     assert all(after <= before + 1 for before, after in zip(parsed.headings, parsed.headings[1:], strict=False))
     ids = parsed.values("id")
@@ -251,12 +252,17 @@ def test_differences_and_diagnoses_are_there(compared, diagnosed, page):
     assert re.search(r"(near|twin) is closer", text)
     region = diagnosed["far <b>"].invented[0]
     assert region.significant
-    assert f"Cluster {region.bin} {100 * region.share:.1f} % of what it invents" in text
-    assert f"{region.reference} reference and {region.model} model samples; more than chance explains" in text
+    words = ", ".join(f"“{term}”" for term in region.terms[:3])
+    joined = text.replace("“ ", "“").replace(" ”", "”").replace("” ,", "”,")
+    assert f"{words} {100 * region.share:.1f} % of what it invents" in joined
+    assert (
+        f"Cluster {region.bin}: {region.reference} reference and {region.model} model samples; more than chance explains"
+        in text
+    )
     assert f"Median length {region.lengths['region']:g} words" in text
     far = diagnosed["far <b>"]
     for one in (*far.giveaways[:3], *far.unmatched[:3]):
-        assert f"{' '.join(one.text.split())} {one.score:+.2f}".replace(" -", " −") in text
+        assert f"{' '.join(one.text.split())} held-out score {one.score:+.2f}".replace(" -", " −") in text
     assert len(far.giveaways) > 3
     assert text.count("Samples that tell the two sides apart") == sum(bool(one.giveaways) for one in diagnosed.values())
 

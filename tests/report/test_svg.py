@@ -83,3 +83,26 @@ def test_a_stored_comparison_draws_the_same(compared):
     assert svg.score_strips(again.scores) == svg.score_strips(compared.scores)
     for name, score in compared.scores.items():
         assert svg.exponentiated_square(again.scores[name]) == svg.exponentiated_square(score)
+
+
+@given(st.lists(st.floats(-10, 210), min_size=1, max_size=30))
+def test_names_beside_the_curves_keep_their_order_and_their_distance(wanted):
+    heights = svg.spread_labels(sorted(wanted))
+    assert len(heights) == len(wanted)
+    assert heights[0] >= 3.9
+    assert heights[-1] <= 200
+    least = min(15.0, 196.0 / max(len(wanted) - 1, 1))
+    assert all(np.diff(heights) >= least - 0.2)
+
+
+def test_the_picture_of_all_systems_has_every_curve(compared):
+    for certified in (False, True):
+        curves = svg.name_curves(compared.scores, certified=certified)
+        assert {curve.name for curve in curves} == set(compared.scores)
+        for curve in curves:
+            score = compared.scores[curve.name]
+            square = svg.exponentiated_square(score)
+            assert curve.line == (square.certified if certified else square.line)
+            assert curve.value == (score.certified["mauve"].value if certified else score.mauve)
+    bare = {name: replace(score, certified_frontier=None) for name, score in compared.scores.items()}
+    assert svg.name_curves(bare, certified=True) == ()

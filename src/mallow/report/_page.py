@@ -154,6 +154,20 @@ def _context(comparison: Comparison) -> dict[str, Any]:
         "letters": _letters_by_system(comparison),
         "axis": axis,
         "strips": strips,
+        "overviews": [
+            (caption, curves)
+            for caption, curves in (
+                (
+                    "Certified: the true curve lies below, up to the noise of sampling",
+                    svg.name_curves(scores, certified=True),
+                ),
+                (
+                    "Published: the area below is MAUVE as in papers; it can miss a gap",
+                    svg.name_curves(scores, certified=False),
+                ),
+            )
+            if len(curves) > 1
+        ],
         "squares": {name: (svg.exponentiated_square(score), svg.cost_square(score)) for name, score in scores.items()},
         "bins": sorted({score.signature.bins for score in scores.values() if score.signature.bins is not None}),
         "repeats": sorted({len(score.values["mauve"]) for score in scores.values()}),

@@ -10,9 +10,18 @@ import numpy as np
 
 from mallow.evaluate import Score
 from mallow.results import draw
-from mallow.theory import Array
+from mallow.theory import Array, Frontier
 
-__all__ = ["Scale", "Square", "Strip", "cost_square", "exponentiated_square", "score_strips"]
+__all__ = [
+    "NamedCurve",
+    "Scale",
+    "Square",
+    "Strip",
+    "cost_square",
+    "exponentiated_square",
+    "name_curves",
+    "score_strips",
+]
 
 _SIDE = 200.0  # of the square in which a frontier is drawn, as in charts.html
 
@@ -154,9 +163,70 @@ def cost_square(score: Score) -> Square:
     )
 
 
+@dataclass(frozen=True)
+class NamedCurve:
+    """One system in the picture of all: its curve, the point with λ = ½, and the height of its name beside the square.
+
+    `place` is that among all systems, so that colour and dash are the same in every picture.
+    """
+
+    place: int
+    name: str
+    value: float
+    line: str
+    middle: tuple[float, float]
+    label: float
+
+
+def name_curves(scores: Mapping[str, Score], *, certified: bool) -> tuple[NamedCurve, ...]:
+    """The exponentiated curves of all systems, certified or published, with names in the order of the curves.
+
+    Systems without a certified curve are left out of the certified ones.
+    """
+    axis = Scale(0.0, 1.0, (0.0, 0.5, 1.0))
+    curves = []
+    for place, (name, score) in enumerate(scores.items()):
+        frontier = score.certified_frontier if certified else score.frontier
+        if frontier is None:
+            continue
+        line = _path(axis, *draw.exponentiated_points(frontier, score.scale))
+        middle = _point(axis, *(math.exp(-score.scale * cost) for cost in _halfway(frontier)))
+        value = score.certified["mauve"].value if certified else score.mauve
+        curves.append((place, name, value, line, middle))
+    curves.sort(key=lambda curve: curve[-1][1] - curve[-1][0])
+    heights = spread_labels([middle[1] for *_, middle in curves])
+    return tuple(NamedCurve(*curve, label=height) for curve, height in zip(curves, heights, strict=True))
+
+
+def spread_labels(wanted: list[float], *, gap: float = 15.0, low: float = 4.0, high: float = _SIDE) -> list[float]:
+    """Heights in the given order, near the wanted ones and `gap` apart; closer together only where there is no room.
+
+    Examples
+    --------
+    >>> spread_labels([0.0, 1.0, 100.0])
+    [4.0, 19.0, 100.0]
+    >>> spread_labels([199.0, 200.0])
+    [185.0, 200.0]
+    """
+    gap = min(gap, (high - low) / max(len(wanted) - 1, 1))
+    heights: list[float] = []
+    for height in wanted:
+        heights.append(max(height, low, heights[-1] + gap if heights else low))
+    limit = high
+    for place in reversed(range(len(heights))):
+        heights[place] = min(heights[place], limit)
+        limit = heights[place] - gap
+    return [round(height, 1) for height in heights]
+
+
 def _middle(score: Score) -> tuple[float, float]:
-    place = int(np.argmin(np.abs(score.frontier.lam - 0.5)))
-    return float(score.frontier.p_to_mix[place]), float(score.frontier.q_to_mix[place])
+    return _halfway(score.frontier)
+
+
+def _halfway(frontier: Frontier) -> tuple[float, float]:
+    """The two costs of the even mixture, λ = ½."""
+    place = int(np.argmin(np.abs(frontier.lam - 0.5)))
+    return float(frontier.p_to_mix[place]), float(frontier.q_to_mix[place])
 
 
 def _point(axis: Scale, x: float, y: float) -> tuple[float, float]:

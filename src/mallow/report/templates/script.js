@@ -25,6 +25,34 @@ for (const table of document.querySelectorAll("table.sortable")) {
   });
 }
 
+// On a narrow screen rows become lists, in which every value needs its heading.
+for (const table of document.querySelectorAll("table")) {
+  const names = [...table.tHead.rows[0].cells].map((heading) => heading.textContent.trim());
+  for (const row of table.tBodies[0].rows) {
+    [...row.cells].forEach((cell, column) => { cell.dataset.label = names[column]; });
+  }
+  table.classList.add("labelled");
+}
+
+// Texts to copy: to the clipboard, or selected where the browser does not allow that.
+for (const source of document.querySelectorAll("[data-copy]")) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = "copy";
+  button.textContent = `Copy ${source.dataset.copy}`;
+  source.after(button);
+  button.addEventListener("click", async () => {
+    const text = source.tagName === "PRE" ? source.textContent : source.textContent.replace(/\s+/g, " ").trim();
+    try {
+      await navigator.clipboard.writeText(text);
+      button.textContent = "Copied";
+    } catch {
+      getSelection().selectAllChildren(source);
+      button.textContent = "Selected: press Ctrl+C";
+    }
+  });
+}
+
 const toggle = document.getElementById("toggle");
 if (toggle) {
   const systems = [...document.querySelectorAll("details.system")];
@@ -40,10 +68,10 @@ if (toggle) {
   systems.forEach((each) => each.addEventListener("toggle", name));
 }
 
-// Paper cannot be unfolded: all of it is printed, and folded again afterwards.
+// Paper cannot be unfolded: all but clusters of chance is printed, and folded again afterwards.
 let folded = [];
 addEventListener("beforeprint", () => {
-  folded = [...document.querySelectorAll("details:not([open])")];
+  folded = [...document.querySelectorAll("details:not([open]):not(.chance)")];
   folded.forEach((each) => { each.open = true; });
 });
 addEventListener("afterprint", () => folded.forEach((each) => { each.open = false; }));
