@@ -9,6 +9,7 @@ shows the same calls with texts.
 import importlib.util
 import os
 import tempfile
+import textwrap
 import warnings
 from pathlib import Path
 
@@ -177,7 +178,8 @@ if __name__ == "__main__":
     os.environ.setdefault("MLFLOW_ALLOW_FILE_STORE", "true")  # a folder instead of a database
     warnings.simplefilter("ignore")  # few samples, and those of the other packages
     names = ("polars", "datasets", "torchmetrics", "transformers", "lightning", "pytorch_lightning", "wandb", "mlflow")
-    print("not installed:", [name for name in (*names, "trackio", "tensorboard") if not installed(name)])
+    missing = [name for name in (*names, "trackio", "tensorboard") if not installed(name)]
+    print(textwrap.fill(f"not installed: {', '.join(missing) or 'none'}", 80))
     with tempfile.TemporaryDirectory() as folder:
         for part in (tables, trackers, torchmetrics, trainer, lightning):
             part(Path(folder))

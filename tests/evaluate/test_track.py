@@ -23,7 +23,7 @@ def differences(values, apart):
             names[j],
             {"mauve": values[i] - values[j]},
             {"mauve": (values[i] - values[j] - 0.1, values[i] - values[j] + 0.1)},
-            {},
+            {"mauve": 0.01 if abs(values[i] - values[j]) > apart else 0.5},
             {"mauve": 0.01 if abs(values[i] - values[j]) > apart else 0.5},
         )
         for i, j in pairs

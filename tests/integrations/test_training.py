@@ -1,10 +1,13 @@
 """Monitors inside of training loops: the numbers of all processes add up exactly, and callbacks see each model."""
 
+import importlib.util
 import os
+import re
 import subprocess
 import sys
 import warnings
 from pathlib import Path
+from socket import create_server
 
 import numpy as np
 import pytest
@@ -73,42 +76,61 @@ def test_a_metric_counts_what_the_monitor_counts(monitor):
     assert float(step["mallow/mauve"]) == first.compute().mauve
 
 
-TWO = """
+OTHER = """
 import sys, warnings
-import numpy as np, torch
+import numpy as np
 import torch.distributed as dist
 warnings.simplefilter("ignore")
-rank, port = int(sys.argv[1]), sys.argv[2]
-dist.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=2)
+dist.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{sys.argv[1]}", rank=1, world_size=2)
 from mallow import Measure, Monitor, Quantize
 from mallow.integrations import torch_metric
-monitor = Monitor(np.random.default_rng(0).normal(size=(400, 4)), measure=Measure(Quantize(bins=20)))
-metric = torch_metric(monitor)
-batches = torch.from_numpy(np.random.default_rng(1).normal(0.4, 1, size=(90, 4))).split(30)
-if rank == 0:
-    for batch in batches:
-        metric.update(batch)
-print(repr(float(metric.compute()["mallow/mauve"])))  # rank 1 has seen nothing
+metric = torch_metric(Monitor(np.random.default_rng(0).normal(size=(400, 4)), measure=Measure(Quantize(bins=20))))
+print(repr(float(metric.compute()["mallow/mauve"])))  # it has seen nothing itself
 dist.destroy_process_group()
 """
 
 
-def test_two_processes_agree(monitor, tmp_path):
+def test_two_processes_agree(monitor, monkeypatch):
+    """This process and another one, connected by gloo; only this one counts."""
     pytest.importorskip("torchmetrics", reason="needs torchmetrics: pip install torchmetrics")
-    from socket import create_server
+    import torch.distributed as dist
 
     with create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-    more = {"PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
-    start = [sys.executable, "-c", TWO]
-    running = [
-        subprocess.Popen([*start, str(rank), str(port)], stdout=subprocess.PIPE, text=True, env=os.environ | more)
-        for rank in (0, 1)
-    ]
-    printed = [process.communicate(timeout=120)[0].strip() for process in running]
+    monkeypatch.setenv("GLOO_SOCKET_IFNAME", "lo")
+    more = {"PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-c", OTHER, str(port)]
+    other = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ | more)
+    try:
+        dist.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{port}", rank=0, world_size=2)
+        metric = torch_metric(monitor)
+        for batch in batches():
+            metric.update(batch)
+        mine = float(metric.compute()["mallow/mauve"])
+        printed = other.communicate(timeout=120)[0].strip()
+    finally:
+        if dist.is_initialized():
+            dist.destroy_process_group()
+        other.kill()
+        other.wait()
     alone = monitor.combine([])
     alone.update(torch.cat(batches()).numpy())
-    assert printed == [repr(alone.compute().mauve)] * 2
+    assert printed == repr(mine) == repr(alone.compute().mauve)
+
+
+def test_the_example_runs(tmp_path, capsys):
+    pytest.importorskip("accelerate", reason="needs accelerate: pip install 'mallow[gguf]'")
+    spec = importlib.util.spec_from_file_location("integrations_example", ROOT / "examples" / "integrations.py")
+    example = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(example)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # those of other packages
+        for part in (example.tables, example.torchmetrics, example.trainer):
+            part(tmp_path)
+    out = capsys.readouterr().out
+    assert "pandas: (5, 2) back: 5" in out
+    first, last = map(float, re.search(r"Trainer: (\S+) -> (\S+)", out).groups())
+    assert first < last
 
 
 def test_a_callback_scores_each_model_by_itself(monitor):

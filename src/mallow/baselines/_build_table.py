@@ -23,7 +23,7 @@ from mallow.baselines._groups import (
     measure_transport,
     measure_transport_of_reference,
 )
-from mallow.baselines._noise import main_measures, sampling_noise, score_noise
+from mallow.baselines._noise import accuracy_noise, main_measures, sampling_noise, score_noise
 from mallow.baselines._points import Features
 from mallow.baselines._table import Row, Table
 from mallow.embed import AnyEmbedder, embed_all
@@ -106,11 +106,8 @@ def table(
     if rows == "main":
         tasks = [task for task in tasks if task.group not in ("transport", "5-grams", "plugins")]
     measured, values, caveats = _run(tasks, None if rows != "main" else (*main, "perplexity"))
-    noise = (
-        {}
-        if rows == "all"
-        else _find_noise(sets, main, {row.name: row.ideal for row in measured}, tokenize, seed, runs)
-    )
+    ideals = {row.name: row.ideal for row in measured}
+    noise = {} if rows == "all" else _find_noise(sets, main, ideals, values, tokenize, seed, runs)
     own = [_with_system(caveat, name) for name, samples in sets.items() for caveat in samples.caveats]
     label = f"{sets[''].embedder or 'features'}, width={sets[''].require_features().shape[1]}"
     result = Table(
@@ -129,6 +126,7 @@ def _find_noise(
     sets: Mapping[str, Samples],
     main: Sequence[str],
     ideals: dict[str, float],
+    values: Mapping[str, dict[str, float]],
     tokenize: Tokenize,
     seed: int,
     runs: Callable[[str], list[Masses]],
@@ -140,6 +138,7 @@ def _find_noise(
         for done, name in enumerate(systems):
             show(done, f"{name}: {done}/{len(systems)} systems")
             noise[name] = sampling_noise(sets[""], sets[name], main, ideals, tokenize, seed)
+            noise[name]["discriminator"] = accuracy_noise(sets[""], sets[name], values[name]["discriminator"])
             noise[name]["MAUVE* KL"] = score_noise(sets[""], sets[name], runs(name))
     return noise
 

@@ -8,7 +8,6 @@ from collections.abc import Callable, Collection, Sequence
 import numpy as np
 
 from mallow.baselines._corpus import Tokenize
-from mallow.baselines._discriminator import discriminator_accuracy
 from mallow.baselines._diversity import distinct
 from mallow.baselines._frechet import frechet_with_caveats
 from mallow.baselines._kernel_distance import kernel_distance
@@ -20,7 +19,7 @@ from mallow.inference import find_units, published_interval
 from mallow.samples import Samples
 from mallow.theory import Masses
 
-__all__ = ["GROUPS", "main_measures", "sampling_noise", "score_noise"]
+__all__ = ["GROUPS", "accuracy_noise", "main_measures", "sampling_noise", "score_noise"]
 
 GROUPS = 8
 """Groups of units that are left out in turn; chosen: fewer give wide intervals (t with 7 degrees: 2.36), more take longer."""
@@ -48,7 +47,7 @@ def sampling_noise(
     tokenize: Tokenize,
     seed: int,
 ) -> Noise:
-    """The noise of the chosen measures, except MAUVE, by leaving out each group of units on both sides.
+    """The noise of the chosen measures, except MAUVE and the discriminator, by leaving out each group of units on both sides.
 
     Units are in one group with all their samples, so that shared prompts and several samples per prompt are allowed.
     """
@@ -64,6 +63,14 @@ def sampling_noise(
         values.append(mine)
         distances.append({name: abs(value - ideal[name]) for name, value in mine.items()})
     return {name: (_half([one[name] for one in values]), _half([one[name] for one in distances])) for name in values[0]}
+
+
+def accuracy_noise(reference: Samples, model: Samples, accuracy: float) -> tuple[float, float]:
+    """The noise of the discriminator: that of the quarter of units that it is tested on, two of each kind added."""
+    tested = find_units(reference, model).count / 4
+    shrunk = (accuracy * tested + 2) / (tested + 4)  # otherwise an accuracy of 1 would have no noise
+    half = 1.96 * math.sqrt(shrunk * (1 - shrunk) / tested)
+    return half, half
 
 
 def score_noise(reference: Samples, model: Samples, runs: Sequence[Masses]) -> tuple[float, float]:
@@ -103,8 +110,6 @@ def _measure_points(x: Features, y: Features, measures: Collection[str], seed: i
         values["Fréchet distance"] = frechet_with_caveats(x, y)[0]
     if "kernel distance" in measures:
         values["kernel distance"] = kernel_distance(x, y)
-    if "discriminator" in measures:
-        values["discriminator"] = discriminator_accuracy(x, y, rng=seed)
     if {"precision", "recall", "density", "coverage"} & set(measures):
         shares = precision_recall(x, y)
         every = {name: getattr(shares, name) for name in ("precision", "recall", "density", "coverage")}

@@ -184,15 +184,17 @@ def curve(
     if certified:
         places, estimates = zip(*certified, strict=True)
         _certified_points(ax, estimates, places, upright=True)
+    low, high = _shown_range(inside, ends)
     for place, (name, one) in enumerate(outside.items(), start=1):
         style = {key: value for key, value in look(place).items() if key != "marker"}
-        ax.axhline(one.mauve, label=f"{_plain(name)}, published", **style)
+        beyond = "" if low <= one.mauve <= high else f": {one.mauve:.2f}, not in this part"
+        ax.axhline(one.mauve, label=f"{_plain(name)}, published{beyond}", **style)
     ax.axhline(inside[0].self_score["mauve"], color="k", linewidth=1, linestyle=":", label="self-score")
     if max(values) > 20 * min(values) > 0:
         ax.set_xscale("log")
     ax.set_xlabel(_axis_title(family))
     ax.set_ylabel("MAUVE (1 = indistinguishable from the reference)")
-    _zoom(ax, inside, ends)
+    ax.set_ylim(low, high)
     _open_frame(ax)
     legend(ax)
 
@@ -202,14 +204,14 @@ def _axis_title(family: str) -> str:
     return f"number … in {_plain(family)}" if "…" in family else _plain(family)
 
 
-def _zoom(ax: Axes, inside: Sequence[Drawable], ends: Array) -> None:
-    """Show the part of the axis where the curve, its band and the self-score are; other systems may lie below it."""
+def _shown_range(inside: Sequence[Drawable], ends: Array) -> tuple[float, float]:
+    """The part of the axis where the curve, its band and the self-score are; other systems may lie below it."""
     published = np.array([one.mauve for one in inside])
     shown = [*published, *ends[np.isfinite(ends)], *(one.self_score["mauve"] for one in inside)]
     shown += [value for one in inside for value in _certified_ends(one)]
     low, high = min(shown), max(shown)
     gap = max(0.05, high - low)
-    ax.set_ylim(max(0.0, low - 0.08 * gap), min(1.02, high + 0.08 * gap))
+    return max(0.0, low - 0.08 * gap), min(1.02, high + 0.08 * gap)
 
 
 def _certified_ends(one: Drawable) -> list[float]:
