@@ -18,6 +18,8 @@ ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 NOTEBOOKS = sorted((DOCS / "tutorials").glob("*.ipynb"))
 NAV = re.findall(r"[\w./-]+\.md", (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2])
+# The others depend on Python's own texts and on ONNX, or on a decomposition whose signs another LAPACK may choose otherwise.
+SAME_EVERYWHERE = ("images", "study")
 NUMBER = re.compile(r"\d+\.\d+(?:e-?\d+)?")
 
 sys.path.insert(0, str(DOCS))
@@ -35,8 +37,9 @@ def test_a_tutorial_runs_and_shows_what_is_stored_in_it(path):
     stored = tutorials.plain_outputs(json.loads(path.read_text(encoding="utf-8")))
     fresh = tutorials.plain_outputs(tutorials.run_notebook(path))
     assert len(fresh) == len(stored) >= 4
-    if path.stem == "first-score":  # Python's own texts, and features from ONNX, differ from version to version
+    if path.stem not in SAME_EVERYWHERE:
         assert "MAUVE" in fresh[1]
+        assert "cannot be told apart" in fresh[2] or "What gives it away" in fresh[2]
         return
     again = "run `python docs/tutorials.py`"
     for one, other in zip(fresh, stored, strict=True):
