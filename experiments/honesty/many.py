@@ -86,7 +86,7 @@ def main() -> None:
             print(lines[-1], flush=True)
     lines += ["", "## The same gaps, both ways", ""]
     lines += [
-        "| gap, 5,000 + 5,000 | z, without the unit | z, without the fold | certified area, each |",
+        "| gap, 5,000 + 5,000 | z, without the unit | z, without the cell | certified area, each |",
         "|---|---|---|---|",
     ]
     for name, options in GAPS.items():
