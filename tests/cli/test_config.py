@@ -11,9 +11,10 @@ ROOT = Path(__file__).resolve().parents[2]
 CONFIG = """
 [tool.mallow]
 embedder = "letters:letters"
-repeats = 1
+repeats = 7
 
 [tool.mallow.compare]
+repeats = 1
 reference = "human.jsonl"
 systems = {first = "near.jsonl", second = "far.jsonl"}
 """

@@ -76,6 +76,7 @@ def test_a_path_with_a_colon_is_a_path_if_it_exists(tmp_path, monkeypatch):
     assert split_field("gone:body") == ("gone:body", None)
     (tmp_path / "there").mkdir()
     assert split_field("there:body") == ("there", "body")
+    assert split_field("there:2024/a.jsonl") == ("there:2024/a.jsonl", None)
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ def split_field(source: str) -> tuple[str, str | None]:
     ('s3://bucket/part-*.jsonl.gz', 'body')
     """
     path, colon, field = source.rpartition(":")
-    if not colon or not path or not field or "/" in field or os.sep in field:
+    if not colon or not path or not field or "/" in field:
         return source, None
     if not is_url(source) and os.path.exists(os.path.expanduser(source)):
         return source, None

@@ -63,10 +63,10 @@ class _Buffer:
         self._stream, self._name, self._decoder = stream, name, codecs.getincrementaldecoder("utf-8-sig")()
         self.text, self.start, self.ended = "", 0, False
 
-    def more(self, count: int = _CHUNK) -> None:
-        """Read on; `ended` says that there is no more."""
+    def more(self, count: int = 0) -> None:
+        """Read on, at least `count` bytes; `ended` says that there is no more."""
         try:
-            data = self._stream.read(count)
+            data = self._stream.read(max(_CHUNK, count))
             self.text = self.text[self.start :] + self._decoder.decode(data, final=not data)
         except UnicodeDecodeError as error:
             raise InputError(
@@ -115,7 +115,7 @@ def _next_entry(text: _Buffer, decoder: json.JSONDecoder, place: str, options: O
                 f"{place}: the entry is longer than {options.limits.line_mb:g} MB. Allow longer ones with "
                 "limits=Limits(line_mb=…) (--max line-mb=…)."
             )
-        text.more(max(_CHUNK, size))
+        text.more(size)
     raw, text.start = text.text[text.start : end], end
     depth = options.limits.depth
     if raw.count("[") + raw.count("{") > depth and nesting_depth(raw) > depth:
