@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-WIDTH, HEIGHT, GAP_X, GAP_Y = 92, 26, 14, 40
+WIDTH, HEIGHT, GAP_X, GAP_Y = 92, 24, 24, 22
 
 
 def draw_flowchart(text: str) -> str:
@@ -22,7 +22,7 @@ def draw_flowchart(text: str) -> str:
     size = f"{widest * (WIDTH + GAP_X):.0f} {len(layers) * (HEIGHT + GAP_Y) - GAP_Y + 4:.0f}"
     words = "; ".join(f"{above} imports {below}" for above, below in edges)
     return (
-        f'<svg viewBox="-2 -2 {size}" role="img" style="max-width:44rem;color:inherit" font-size="12" '
+        f'<svg viewBox="-2 -2 {size}" role="img" style="max-width:{1.3 * widest * (WIDTH + GAP_X):.0f}px;color:inherit" font-size="12" '
         f'text-anchor="middle" fill="none" stroke="currentColor"><title>{words}</title>{"".join(lines + boxes)}</svg>'
     )
 
@@ -54,8 +54,8 @@ def order_layers(edges: list[tuple[str, str]]) -> list[list[str]]:
 
 def _box(name: str, x: float, y: float) -> str:
     return (
-        f'<rect x="{x:.0f}" y="{y:.0f}" width="{WIDTH}" height="{HEIGHT}" rx="5"/>'
-        f'<text x="{x + WIDTH / 2:.0f}" y="{y + 17:.0f}" fill="currentColor" stroke="none">{name}</text>'
+        f'<rect x="{x:.0f}" y="{y:.0f}" width="{WIDTH}" height="{HEIGHT}" rx="5" fill="var(--md-default-bg-color, #fff)"/>'
+        f'<text x="{x + WIDTH / 2:.0f}" y="{y + 16:.0f}" fill="currentColor" stroke="none">{name}</text>'
     )
 
 
