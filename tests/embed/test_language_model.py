@@ -211,16 +211,18 @@ def test_memory_that_runs_out_halves_the_batch(tiny, monkeypatch):
     expected = LanguageModel(path, device="cpu")(SENTENCES * 4)
     sizes, states = [], hidden_states._states
 
-    def little(model, ids, mask):
+    def little(model, ids, mask, layer=None):
         sizes.append(ids.numel())
         if ids.numel() > 150:
             raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
-        return states(model, ids, mask)
+        return states(model, ids, mask, layer)
 
     monkeypatch.setattr(hidden_states, "_states", little)
     assert_allclose(LanguageModel(path, device="cpu")(SENTENCES * 4), expected, atol=1e-5)
     assert max(sizes) > 150
-    monkeypatch.setattr(hidden_states, "_states", lambda model, ids, mask: little(model, ids.repeat(1, 200), mask))
+    monkeypatch.setattr(
+        hidden_states, "_states", lambda model, ids, mask, layer=None: little(model, ids.repeat(1, 200), mask, layer)
+    )
     monkeypatch.setattr(language, "is_causal", lambda torch, model: True)
     monkeypatch.setattr(language, "find_last_mlp", lambda torch, model: None)
     with pytest.raises(InputError, match=r"single sample of length 64 .* Set a smaller max_length, or use a smaller"):

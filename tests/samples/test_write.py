@@ -152,7 +152,7 @@ def test_a_written_file_has_ordinary_permissions_and_a_link_stays_a_link(tmp_pat
             read(["one"]),
             "a.npz",
             "npz files hold features, and these text samples have none. Embed them first with "
-            "mallow.embed.embed_samples, or write the texts as jsonl, csv, parquet, txt.",
+            "mallow.embed.embed_samples, or write the texts as jsonl, json, csv, parquet, txt.",
         ),
         (
             Samples(images=["a.png"]),

@@ -128,6 +128,10 @@ class Study(Result):
     settings: dict[str, str]
     caveats: tuple[Caveat, ...]
 
+    def _check_parts(self) -> None:
+        _check_tasks(self)
+        super()._check_parts()
+
     @functools.cached_property
     def digest(self) -> str:
         """Twelve hexadecimal digits that identify the whole study."""
