@@ -16,12 +16,12 @@ Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 
-_TASK = threading.local()  # whether this thread works on a task of an engine
+_TASK = threading.local()  # whether this thread works on one of several tasks
 
 
 @contextmanager
 def one_core() -> Iterator[None]:
-    """Let `cores` be 1 in this thread: a task of an engine does not spread its work again."""
+    """Let `cores` be 1 in this thread: a task beside which others keep the processors busy does not spread its work again."""
     before = getattr(_TASK, "alone", False)
     _TASK.alone = True
     try:
@@ -31,7 +31,7 @@ def one_core() -> Iterator[None]:
 
 
 def cores() -> int:
-    """The number of processors that this process may use; 1 inside a task of an engine."""
+    """The number of processors that this process may use; 1 inside `one_core`."""
     if getattr(_TASK, "alone", False):
         return 1
     if hasattr(os, "sched_getaffinity"):
@@ -58,7 +58,12 @@ def ordered_map(
 
 
 def start(function: Callable[[], Result]) -> Future[Result]:
-    """The result of ``function``, which starts at once on a thread of its own: `Future.result` waits for it."""
+    """The result of ``function``, which starts at once on a thread of its own: `Future.result` waits for it.
+
+    Inside `one_core` it is computed here and now.
+    """
+    if getattr(_TASK, "alone", False):
+        return run_now(function)
     pool = ThreadPoolExecutor(1)
     future = pool.submit(function)
     pool.shutdown(wait=False)

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mallow.engine import bar, cores, ordered_map, single_threaded_blas
+from mallow.engine import bar, cores, one_core, ordered_map, single_threaded_blas
 from mallow.errors import InputError
 from mallow.estimate import as_features, same_width
 from mallow.evaluate._measure import SUMMARIES, Measure
@@ -24,6 +24,8 @@ __all__ = [
     "generator_for",
     "mean_frontier",
     "pair_points",
+    "run_alone",
+    "run_plainly",
     "run_repeats",
     "run_systems",
     "summary_values",
@@ -106,15 +108,27 @@ def run_systems(
     outcomes: list[Outcome] = []
     with single_threaded_blas():
         threads = 1 if alone or not fits_several(pairs) else min(cores(), len(tasks))
+        own = run_alone if 1 < threads == cores() else run_plainly
         began = time.monotonic()
         with bar(verb, len(tasks) if progress else 0) as show:
-            for outcome in ordered_map(lambda task: task(), tasks, threads, ahead=1):
+            for outcome in ordered_map(own, tasks, threads, ahead=1):
                 outcomes.append(outcome)
                 done = len(outcomes)
                 rate = 60 * done / max(time.monotonic() - began, 1e-9)
                 if progress:
                     show(done, f"{names[done - 1]}: {done}/{len(tasks)} systems, {rate:.0f}/min")
     return outcomes
+
+
+def run_alone(task: Callable[[], Outcome]) -> Outcome:
+    """The result of a task that uses one processor: others keep the rest busy."""
+    with one_core():
+        return task()
+
+
+def run_plainly(task: Callable[[], Outcome]) -> Outcome:
+    """The result of a task that may spread its work."""
+    return task()
 
 
 def summary_values(measure: Measure, runs: Sequence[Masses]) -> dict[str, tuple[float, ...]]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from mallow._checks import seed_from, whole
 from mallow.embed import AnyEmbedder, embed_all
-from mallow.engine import AnyEngine, run_now, settle, single_threaded_blas, start
+from mallow.engine import AnyEngine, cores, run_now, settle, single_threaded_blas, start
 from mallow.errors import Caveat, InputError, warn_about
 from mallow.evaluate._brief import brief_values
 from mallow.evaluate._caveats import bin_caveats, unique_caveats
@@ -19,7 +19,16 @@ from mallow.evaluate._estimate_checks import blindness_caveats, check_estimate
 from mallow.evaluate._held_out import evidence_caveats, hold_out
 from mallow.evaluate._measure import MAUVE_STAR, SUMMARIES, Measure, measure_for
 from mallow.evaluate._no_answer import refuse_without_answer
-from mallow.evaluate._run import Run, fits_several, mean_frontier, pair_points, run_repeats, summary_values
+from mallow.evaluate._run import (
+    Run,
+    fits_several,
+    mean_frontier,
+    pair_points,
+    run_alone,
+    run_plainly,
+    run_repeats,
+    summary_values,
+)
 from mallow.evaluate._sample_checks import check_samples
 from mallow.evaluate._score_shards import evaluate_shards, must_stream
 from mallow.evaluate._self_score import self_score
@@ -285,18 +294,24 @@ def score_embedded(reference: Samples, model: Samples, *, measure: Measure, repe
     refuse_without_answer(measure, (x, y))
     pair = {"model": (reference, model)}
     begin = start if fits_several(pair.values()) else run_now
-    with single_threaded_blas():  # three tasks at once, none of which keeps all processors busy
-        evidence_task = begin(partial(hold_out, measure, pair, seed))
+    # Two processors: evidence keeps one of them busy, the rest the other. With more, each spreads its work.
+    own = run_alone if begin is start and cores() == 2 else run_plainly
+
+    def publish() -> tuple[list[Caveat], Any, list[Masses], dict[str, float]]:
         itself = begin(partial(self_score, measure, reference, len(y), repeats=repeats, seed=seed))
         caveats = check_samples(pair)["model"]
         prepared = measure.estimator.prepare(x, y)
-        masses = run_repeats(measure, prepared, repeats, seed)
+        return caveats, prepared, run_repeats(measure, prepared, repeats, seed), itself.result()
+
+    with single_threaded_blas():
+        evidence_task = begin(partial(own, partial(hold_out, measure, pair, seed)))
+        caveats, prepared, masses, itself = own(publish)
         held_out = evidence_task.result()
         evidence, certificate = held_out.evidence["model"], held_out.certificates["model"]
         return build_score(
             measure,
             Run(reference, model, masses, prepared, held_out.units),
-            itself.result(),
+            itself,
             seed,
             evidence=evidence,
             certificate=certificate,
