@@ -298,10 +298,12 @@ def score_embedded(reference: Samples, model: Samples, *, measure: Measure, repe
     own = run_alone if begin is start and cores() == 2 else run_plainly
 
     def publish() -> tuple[list[Caveat], Any, list[Masses], dict[str, float]]:
-        itself = begin(partial(self_score, measure, reference, len(y), repeats=repeats, seed=seed))
+        itself = partial(self_score, measure, reference, len(y), repeats=repeats, seed=seed)
+        task = None if own is run_alone else begin(itself)
         caveats = check_samples(pair)["model"]
         prepared = measure.estimator.prepare(x, y)
-        return caveats, prepared, run_repeats(measure, prepared, repeats, seed), itself.result()
+        masses = run_repeats(measure, prepared, repeats, seed)
+        return caveats, prepared, masses, itself() if task is None else task.result()
 
     with single_threaded_blas():
         evidence_task = begin(partial(own, partial(hold_out, measure, pair, seed)))
