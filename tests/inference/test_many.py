@@ -173,8 +173,8 @@ def test_metrics_of_folds_solve_their_equations():
     targets = np.random.default_rng(1).normal(size=(7, 2))
     kept = np.array([[1.0, 1, 1, 0, 0], [0, 1, 0, 1, 1]])
     floor = np.cov(rows.T, bias=True).trace() / 7
-    for strength in (0.001, 1.0):
-        solved = Metrics(sums).solve(targets, kept, strength)
+    strengths = (0.001, 1.0)
+    for strength, solved in zip(strengths, Metrics(sums).solve(targets, kept, strengths), strict=True):
         for column, own in enumerate(kept):
             covariance = np.cov(rows[own[fold] == 1].T, bias=True) + strength * floor * np.eye(7)
             assert solved[:, column] == approx(np.linalg.solve(covariance, targets[:, column]), rel=1e-9)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +19,9 @@ Array = npt.NDArray[Any]
 Doubles = npt.NDArray[np.float64]
 Rows = Callable[[Indices], Array]
 
-ROWS = 2560  # rows of one product: fewer take more time, more take more memory
+ROWS = 2560  # rows of one product at most: more would not be exact, and take more memory
+FEWEST, ENTRIES = 512, 2560 * 1024  # chosen: fewer rows of wide data, which need memory
+SLAB = 256  # rows of a table that are converted at once; chosen: they stay in the cache
 COLUMNS = 4096  # columns of one product of rows; chosen likewise
 LEADING = 192  # chosen: eigenvectors computed first; they usually explain the share of the variance asked for
 
@@ -42,12 +45,13 @@ def spectrum_from_covariance(
     `enough` says of the leading eigenvalues, and of the sum of all, whether no more of them are needed.
     """
     size = len(order)
+    step = min(ROWS, max(FEWEST, ENTRIES // integers(order[:1]).shape[1]))
 
     def part(low: int) -> tuple[Doubles, Doubles]:
-        rows = integers(order[low : low + ROWS])
+        rows = integers(order[low : low + step])
         return rows.T @ rows, rows.sum(axis=0)
 
-    return spectrum_from_sums(*_sum_integers(part, range(0, size, ROWS), threads), size, enough)
+    return spectrum_from_sums(*_sum_integers(part, range(0, size, step), threads), size, enough)
 
 
 def spectrum_from_sums(
@@ -101,11 +105,21 @@ def _sum_integers(
     part: Callable[[int], tuple[Doubles, Doubles]], starts: range, threads: int
 ) -> tuple[Doubles, Doubles]:
     """The sums of both results of ``part(start)``, which are integers below 2^53: exact, hence the same in any order."""
-    sums: list[npt.NDArray[np.int64]] | None = None
-    for parts in ordered_map(part, starts, threads):
-        whole = [one.astype(np.int64) for one in parts]
-        sums = whole if sums is None else [total + one for total, one in zip(sums, whole, strict=True)]
-    if sums is None or int(np.abs(np.diagonal(sums[0])).max()) >= 2**62:
+    sums: list[npt.NDArray[np.int64]] = []
+    lock = threading.Lock()
+
+    def add(start: int) -> None:  # here, so that no results wait: each is as large as the sum
+        parts = part(start)
+        with lock:
+            if not sums:
+                sums.extend(np.zeros(one.shape, np.int64) for one in parts)
+            for total, one in zip(sums, parts, strict=True):
+                for low in range(0, len(one), SLAB):
+                    total[low : low + SLAB] += one[low : low + SLAB].astype(np.int64)
+
+    for _ in ordered_map(add, starts, threads):
+        pass
+    if not sums or int(np.abs(np.diagonal(sums[0])).max()) >= 2**62:
         raise AssertionError("sums of integers are too large to be exact")
     return sums[0].astype(np.float64), sums[1].astype(np.float64)
 

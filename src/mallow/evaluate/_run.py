@@ -107,7 +107,7 @@ def run_systems(
     verb, names = progress or ("", [])
     outcomes: list[Outcome] = []
     with single_threaded_blas():
-        threads = 1 if alone or not fits_several(pairs) else min(cores(), len(tasks))
+        threads = 1 if alone or not fits_several(pairs) else max(1, min(cores(), len(tasks)))
         own = run_alone if 1 < threads == cores() else run_plainly
         began = time.monotonic()
         with bar(verb, len(tasks) if progress else 0) as show:

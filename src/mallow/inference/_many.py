@@ -205,7 +205,7 @@ class ManyLearner:
         used, chosen = (0, *systems), self._first_rows(_STACK_ROWS)
         place = np.concatenate([np.full(len(chosen[own]), own) for own in used])
         unit = np.concatenate([self._rank[own][chosen[own]] for own in used])
-        integers = [self._grid.integers(self._rows[own].take(chosen[own])).astype(np.int8) for own in used]
+        integers = [_small_integers(self._grid, self._rows[own], chosen[own]) for own in used]
         lengths, cell = (
             np.concatenate([of[own][chosen[own]] for own in used]) for of in (self._sums.lengths, self._cell)
         )
@@ -248,6 +248,15 @@ class _Part:
     is_reference: NDArray[np.bool_]
     weight: Array
     unit: Indices
+
+
+def _small_integers(grid: CoarseGrid, source: RowSource, places: Indices) -> NDArray[np.int8]:
+    """Some rows as integers, in a quarter of their memory. Arrays are read in parts; other sources only once."""
+    step = ROWS if isinstance(source, ArrayRows) else max(len(places), 1)
+    integers = np.empty((len(places), source.width), np.int8)
+    for low in range(0, len(places), step):
+        integers[low : low + step] = grid.integers(source.take(places[low : low + step]))
+    return integers
 
 
 def _group(cells: int, folds: int, seed: int) -> list[Indices]:

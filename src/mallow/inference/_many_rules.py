@@ -114,8 +114,8 @@ def learn_rules(
     apart = [_Means(sums, np.flatnonzero(own).tolist(), systems).of(sums.sums) for own in kept]
     targets = np.stack([of_p - of_q for of_p, of_q in apart], axis=1)
     with single_threaded_blas():
-        for view, strength in enumerate(strengths):
-            linear[view] = metrics.solve(targets, kept, strength).T
+        if strengths:
+            linear[: len(strengths)] = metrics.solve(targets, kept, strengths).swapaxes(1, 2)
         for _ in ordered_map(learn, range(rules), cores()):
             pass
     return Rules(linear, quadratic, length, constant, bins)

@@ -85,32 +85,43 @@ class Metrics:
         root: Array = scipy.linalg.cholesky(table, lower=True, overwrite_a=True, check_finite=False)
         return root
 
-    def solve(self, targets: Array, kept: Array, strength: float) -> Array:
-        """(C + strength · mean variance)⁻¹ of each column of `targets` (d, columns), C of its cells ``kept`` (columns, cells)."""
+    def solve(self, targets: Array, kept: Array, strengths: Sequence[float]) -> Array:
+        """(C + strength · mean variance)⁻¹ of each column of `targets` (d, columns), C of its cells ``kept`` (columns, cells).
+
+        For all strengths at once, (strengths, d, columns): the products of the cells are large, and each step reads them.
+        """
         import scipy.linalg
 
+        width, columns = targets.shape
         sizes = kept @ self._sums.counts.sum(axis=1)  # (columns,)
-        means = (kept @ self._sums.sums.sum(axis=1) / sizes[:, None]).T  # (d, columns)
-        shares = (kept / sizes[:, None]).T  # (cells, columns)
-        root = self.root(strength)
+        means = np.tile((kept @ self._sums.sums.sum(axis=1) / sizes[:, None]).T, len(strengths))
+        shares = np.tile((kept / sizes[:, None]).T, len(strengths))  # (cells, strengths · columns)
+        ridges = self._floor * np.repeat(np.asarray(strengths, np.float64), columns)
+        roots = [self.root(strength) for strength in strengths]
 
         def multiply(values: Array) -> Array:
-            total: Array = strength * self._floor * values - means * np.einsum("ij,ij->j", means, values)
-            scaled = values[None] * shares[:, None]  # (cells, d, columns)
+            total: Array = ridges * values - means * np.einsum("ij,ij->j", means, values)
+            chosen = [np.flatnonzero(share) for share in shares]
+            scaled = [values[:, some] * share[some] for some, share in zip(chosen, shares, strict=True)]
 
             def rows(low: int) -> None:
-                for own, part in zip(self._sums.products, scaled, strict=True):
-                    total[low : low + _PART] += own[low : low + _PART].astype(np.float64) @ part
+                for own, some, part in zip(self._sums.products, chosen, scaled, strict=True):
+                    total[low : low + _PART, some] += own[low : low + _PART].astype(np.float64) @ part
 
-            for _ in ordered_map(rows, range(0, len(total), _PART), cores()):
+            for _ in ordered_map(rows, range(0, width, _PART), cores()):
                 pass
             return total
 
         def precondition(values: Array) -> Array:
-            solved: Array = scipy.linalg.cho_solve((root, True), values, check_finite=False)
-            return solved
+            parts = np.split(values, len(strengths), axis=1)
+            solved = [
+                scipy.linalg.cho_solve((root, True), part, check_finite=False)
+                for root, part in zip(roots, parts, strict=True)
+            ]
+            return np.hstack(solved)
 
-        return _conjugate_gradients(multiply, precondition, targets)
+        solution = _conjugate_gradients(multiply, precondition, np.tile(targets, len(strengths)))
+        return np.stack(np.split(solution, len(strengths), axis=1))
 
 
 def _conjugate_gradients(
