@@ -10,7 +10,7 @@ from mallow import Measure, Samples
 from mallow.estimate import Neighbors, Quantize, Reduce
 from mallow.evaluate import MAUVE_STAR, _estimate_checks
 from mallow.evaluate._estimate_checks import blindness_caveats, check_estimate
-from mallow.evaluate._run import run_repeats, summary_values
+from mallow.evaluate._run import reduction_of, run_repeats, summary_values
 
 AS_THEY_ARE = Measure(Quantize(reduce=Reduce(normalise=False)))
 
@@ -22,7 +22,9 @@ def check(x, y, measure=MAUVE_STAR, mauve=None):
     (masses,) = run_repeats(measure, prepared, 1, 0)
     own = summary_values(measure, [masses])["mauve"][0]
     score = own if mauve is None else mauve
-    caveats = check_estimate(measure, reference, model, prepared=prepared, partition=masses.partition, mauve=score)
+    caveats = check_estimate(
+        measure, reference, model, reduction=reduction_of(prepared), partition=masses.partition, mauve=score
+    )
     return caveats, own
 
 

@@ -26,6 +26,7 @@ from mallow.estimate._kmeans import lloyd
 from mallow.estimate._lattice import Lattice
 from mallow.estimate._logistic import choose_penalty, logistic_regression
 from mallow.estimate._neighbors import Neighbors
+from mallow.estimate._pca import Reduction
 from mallow.estimate._quantisers import LevelSets, Product, RandomCentres, Residual
 from mallow.estimate._quantize import Prepared, Quantize, split_size
 from mallow.estimate._reduce import Reduce
@@ -50,6 +51,7 @@ __all__ = [
     "Quantize",
     "RandomCentres",
     "Reduce",
+    "Reduction",
     "Residual",
     "StreamedQuantization",
     "Survey",

@@ -114,6 +114,11 @@ class Reduction:
         """The power of two in which points and mean are measured."""
         return self.projection.exponent
 
+    def without_points(self) -> Reduction:
+        """The axes and variances alone, which take little memory."""
+        nothing = np.empty(0, np.int64)
+        return replace(self, points=self.points[:0].copy(), pooled=CanonicalOrder(nothing, nothing, nothing, nothing))
+
     def split(self, n: int) -> tuple[Array, Array]:
         """The coordinates of the first n pooled rows, those of x, and of the others, those of y."""
         return self.points[self.pooled.group[:n]], self.points[self.pooled.group[n:]]

@@ -26,6 +26,7 @@ from mallow.evaluate._run import (
     generator_for,
     mean_frontier,
     pair_points,
+    reduction_of,
     run_repeats,
     run_systems,
     summary_values,
@@ -236,9 +237,8 @@ def _all_runs(
 
     def run(reference: Samples, model: Samples) -> Run:
         prepared = measure.estimator.prepare(*pair_points(reference, model))
-        return Run(
-            reference, model, run_repeats(measure, prepared, repeats, seed), prepared, find_units(reference, model)
-        )
+        masses = run_repeats(measure, prepared, repeats, seed)
+        return Run(reference, model, masses, reduction_of(prepared), find_units(reference, model))
 
     places = [(name, pair) for name, parts in generations.items() for pair in parts]
     own_code = not isinstance(measure.estimator, Quantize)
@@ -278,8 +278,7 @@ def _shared_runs(
             masses[i].append(replace(counted, caveats=pooled.caveats))
     runs: dict[str, list[Run]] = {name: [] for name in generations}
     for (name, reference, model), own in zip(places, masses, strict=True):
-        ready = replace(prepared, m=len(model))
-        runs[name].append(Run(reference, model, own, ready, find_units(reference, model)))
+        runs[name].append(Run(reference, model, own, reduction_of(prepared), find_units(reference, model)))
     return runs
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mallow.errors import Caveat
+from mallow.estimate import Reduction
 from mallow.evaluate._caveats import bin_caveats
 from mallow.evaluate._measure import Measure
 from mallow.evaluate._no_answer import ignores_lengths
@@ -34,7 +35,13 @@ _SIGNIFICANT = 0.01  # chosen: a caveat needs more than the usual 5 %
 
 
 def check_estimate(
-    measure: Measure, reference: Samples, model: Samples, *, prepared: Any, partition: Partition | None, mauve: float
+    measure: Measure,
+    reference: Samples,
+    model: Samples,
+    *,
+    reduction: Reduction | None,
+    partition: Partition | None,
+    mauve: float,
 ) -> list[Caveat]:
     """Caveats about one estimate of a score: its bins, its directions, and the lengths of rows that it ignores.
 
@@ -42,8 +49,8 @@ def check_estimate(
     ----------
     reference, model : Samples
         With features.
-    prepared : object
-        What the estimator's `prepare` returned.
+    reduction : Reduction or None
+        The axes that the estimator works on.
     partition : Partition or None
         The bins of one repeat; None for estimators without bins.
     mauve : float
@@ -51,7 +58,7 @@ def check_estimate(
     """
     return [
         *bin_caveats(partition),
-        *_direction_caveats(prepared),
+        *_direction_caveats(reduction),
         *_normalisation_caveats(measure, reference, model, mauve),
     ]
 
@@ -79,9 +86,8 @@ def blindness_caveats(mauve: float, self_score: float, p_value: float, limit: fl
     return [Caveat("blind score", text, values=values)]
 
 
-def _direction_caveats(prepared: Any) -> Iterator[Caveat]:
+def _direction_caveats(reduction: Reduction | None) -> Iterator[Caveat]:
     """A caveat if one or two directions hold nearly all variance that the bins are made from."""
-    reduction = getattr(prepared, "reduction", None)
     if reduction is None or reduction.axes.shape[1] < _LEAST_WIDTH or reduction.variances[0] <= 0:
         return
     width, total = reduction.axes.shape[1], float(reduction.variances.sum()) / reduction.explained

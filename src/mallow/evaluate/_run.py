@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mallow.engine import bar, cores, one_core, ordered_map, single_threaded_blas
+from mallow.engine import bar, cores, one_core, ordered_map, run_now, single_threaded_blas, start
 from mallow.errors import InputError
-from mallow.estimate import as_features, same_width
+from mallow.estimate import Quantize, Reduction, as_features, same_width
 from mallow.evaluate._measure import SUMMARIES, Measure
 from mallow.inference import Units
 from mallow.samples import Samples
@@ -22,10 +25,11 @@ __all__ = [
     "Run",
     "fits_several",
     "generator_for",
+    "is_safe_on_threads",
     "mean_frontier",
     "pair_points",
-    "run_alone",
-    "run_plainly",
+    "parts_of_a_score",
+    "reduction_of",
     "run_repeats",
     "run_systems",
     "summary_values",
@@ -34,6 +38,12 @@ __all__ = [
 _AT_ONCE = 2**26  # chosen: numbers of a reference and a system up to which several tasks run at once
 
 Outcome = TypeVar("Outcome")
+
+
+class Begin(Protocol):
+    """Begins a task; its result may already be there."""
+
+    def __call__(self, task: Callable[[], Outcome], /) -> Future[Outcome]: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,8 +56,8 @@ class Run:
         With features; for several generations, those of one.
     masses : list of Masses
         One per repeat.
-    prepared : object
-        What the estimator's `prepare` returned.
+    reduction : Reduction or None
+        The axes that the estimator works on, without points, if it has any.
     units : Units
         Of the reference and the model.
     seen : pair of Samples or None
@@ -57,7 +67,7 @@ class Run:
     reference: Samples
     model: Samples
     masses: list[Masses]
-    prepared: Any
+    reduction: Reduction | None
     units: Units
     seen: tuple[Samples, Samples] | None = None
 
@@ -74,11 +84,53 @@ def pair_points(reference: Samples, model: Samples) -> tuple[NDArray[Any], NDArr
     return x, y
 
 
-def run_repeats(measure: Measure, prepared: Any, repeats: int, seed: int) -> list[Masses]:
+@dataclass(frozen=True)
+class Parts:
+    """How the parts of a score begin: the library's own work; that of the estimator; one of its repeats."""
+
+    own: Begin
+    estimate: Begin
+    repeat: Begin
+
+
+@contextmanager
+def parts_of_a_score(measure: Measure, pair: tuple[Samples, Samples]) -> Iterator[Parts]:
+    """How the parts of a score share the processors.
+
+    Two processors: each part uses one of them, and whichever is free takes the next. With more, parts run at once, each
+    spreads its work, and repeats follow one another. All run one after the other where there is not memory for several, and
+    so does an estimator that a user brought: it need not be safe on threads.
+    """
+    safe = is_safe_on_threads(measure)
+    if not fits_several([pair]):
+        yield Parts(run_now, run_now, run_now)
+    elif cores() != 2:
+        yield Parts(start, start if safe else run_now, run_now)
+    else:
+        with ThreadPoolExecutor(2) as pool:
+
+            def begin(task: Callable[[], Outcome]) -> Future[Outcome]:
+                return pool.submit(run_alone, task)
+
+            yield Parts(begin, begin, begin) if safe else Parts(begin, _run_here, _run_here)
+
+
+def is_safe_on_threads(measure: Measure) -> bool:
+    return isinstance(measure.estimator, Quantize) and measure.estimator.method is None
+
+
+def _run_here(task: Callable[[], Outcome]) -> Future[Outcome]:
+    """Like `run_now`, on one processor: another task keeps the other busy."""
+    return run_now(partial(run_alone, task))
+
+
+def run_repeats(measure: Measure, prepared: Any, repeats: int, seed: int, *, begin: Begin = run_now) -> list[Masses]:
     """The masses of every repeat. Estimators without randomness run once."""
     estimator = measure.estimator
     count = 1 if getattr(estimator, "deterministic", False) else repeats
-    runs = [estimator.masses(prepared, child) for child in generator_for(seed, "clustering").spawn(count)]
+    children = generator_for(seed, "clustering").spawn(count)
+    tasks = [begin(partial(estimator.masses, prepared, child)) for child in children]
+    runs = [task.result() for task in tasks]
     for masses in runs:
         if not isinstance(masses, Masses):
             raise InputError(
@@ -90,6 +142,12 @@ def run_repeats(measure: Measure, prepared: Any, repeats: int, seed: int) -> lis
 def fits_several(pairs: Iterable[tuple[Samples, Samples]]) -> bool:
     """Whether there is memory for several tasks at once, each on a reference and a system."""
     return max(sum(side.require_features().size for side in pair) for pair in pairs) <= _AT_ONCE
+
+
+def reduction_of(prepared: Any) -> Reduction | None:
+    """The axes of what an estimator's `prepare` returned; the points, which take memory, are not kept."""
+    reduction = getattr(prepared, "reduction", None)
+    return reduction.without_points() if isinstance(reduction, Reduction) else None
 
 
 def run_systems(

@@ -11,7 +11,7 @@ import numpy as np
 
 from mallow._checks import seed_from, whole
 from mallow.embed import AnyEmbedder, embed_all
-from mallow.engine import AnyEngine, cores, run_now, settle, single_threaded_blas, start
+from mallow.engine import AnyEngine, settle, single_threaded_blas
 from mallow.errors import Caveat, InputError, warn_about
 from mallow.evaluate._brief import brief_values
 from mallow.evaluate._caveats import bin_caveats, unique_caveats
@@ -21,11 +21,11 @@ from mallow.evaluate._measure import MAUVE_STAR, SUMMARIES, Measure, measure_for
 from mallow.evaluate._no_answer import refuse_without_answer
 from mallow.evaluate._run import (
     Run,
-    fits_several,
+    is_safe_on_threads,
     mean_frontier,
     pair_points,
-    run_alone,
-    run_plainly,
+    parts_of_a_score,
+    reduction_of,
     run_repeats,
     summary_values,
 )
@@ -293,27 +293,24 @@ def score_embedded(reference: Samples, model: Samples, *, measure: Measure, repe
     x, y = pair_points(reference, model)
     refuse_without_answer(measure, (x, y))
     pair = {"model": (reference, model)}
-    begin = start if fits_several(pair.values()) else run_now
-    # Two processors: evidence keeps one of them busy, the rest the other. With more, each spreads its work.
-    own = run_alone if begin is start and cores() == 2 else run_plainly
-
-    def publish() -> tuple[list[Caveat], Any, list[Masses], dict[str, float]]:
-        itself = partial(self_score, measure, reference, len(y), repeats=repeats, seed=seed)
-        task = None if own is run_alone else begin(itself)
-        caveats = check_samples(pair)["model"]
-        prepared = measure.estimator.prepare(x, y)
-        masses = run_repeats(measure, prepared, repeats, seed)
-        return caveats, prepared, masses, itself() if task is None else task.result()
-
+    itself = partial(self_score, measure, reference, len(y), repeats=repeats, seed=seed)
     with single_threaded_blas():
-        evidence_task = begin(partial(own, partial(hold_out, measure, pair, seed)))
-        caveats, prepared, masses, itself = own(publish)
-        held_out = evidence_task.result()
+        with parts_of_a_score(measure, pair["model"]) as begin:
+            evidence_task = begin.own(partial(hold_out, measure, pair, seed))
+            # An estimator that a user brought, and that is wrong, must say so of the pair, not of the reference alone.
+            self_task = begin.estimate(itself) if is_safe_on_threads(measure) else None
+            check_task = begin.own(partial(check_samples, pair))
+            prepared = begin.estimate(partial(measure.estimator.prepare, x, y)).result()
+            masses = run_repeats(measure, prepared, repeats, seed, begin=begin.repeat)
+            reduction = reduction_of(prepared)
+            del prepared  # it holds points
+            own_score = (self_task or begin.estimate(itself)).result()
+            caveats, held_out = check_task.result()["model"], evidence_task.result()
         evidence, certificate = held_out.evidence["model"], held_out.certificates["model"]
         return build_score(
             measure,
-            Run(reference, model, masses, prepared, held_out.units),
-            itself,
+            Run(reference, model, masses, reduction, held_out.units),
+            own_score,
             seed,
             evidence=evidence,
             certificate=certificate,
@@ -386,7 +383,11 @@ def _doubts(
     high = certificate.estimates["mauve"].high
     return [
         *check_estimate(
-            measure, *(run.seen or (run.reference, run.model)), prepared=run.prepared, partition=partition, mauve=mauve
+            measure,
+            *(run.seen or (run.reference, run.model)),
+            reduction=run.reduction,
+            partition=partition,
+            mauve=mauve,
         ),
         *blindness_caveats(mauve, itself["mauve"], evidence.test.p_value, high),
         *evidence_caveats(evidence),

@@ -171,7 +171,7 @@ def run_sharded(
     summaries = [measure.summarise(one) for one in streamed.itself]
     itself = {name: float(np.mean([one[name] for one in summaries])) for name in SUMMARIES}
     units = units_of_surveys(surveys)
-    return Run(reference.samples, model.samples, streamed.masses, streamed.prepared, units, seen), itself
+    return Run(reference.samples, model.samples, streamed.masses, streamed.prepared.reduction, units, seen), itself
 
 
 def _as_shards(name: str, samples: Samples) -> Shards:

@@ -73,7 +73,7 @@ class StreamedSystems:
                     sets, passes = survey_sets(self.engine, {"": reference, name: model})
                     passes.finish()
                 run, itself = run_sharded(self.engine, measure, sets[""], sets[name], repeats, seed, seen)
-                runs[name].append(Run(reference, model, run.masses, run.prepared, run.units, seen))
+                runs[name].append(Run(reference, model, run.masses, run.reduction, run.units, seen))
                 known[(id(reference), len(model))] = itself
         return runs
 

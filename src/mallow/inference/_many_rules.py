@@ -16,6 +16,8 @@ from mallow.theory import Array
 
 __all__ = ["Rules", "learn_rules"]
 
+_ROOTS = 2**23  # chosen: numbers of the factors that are held at once, 64 MB
+
 
 @dataclass(frozen=True, eq=False)
 class Rules:
@@ -114,8 +116,10 @@ def learn_rules(
     apart = [_Means(sums, np.flatnonzero(own).tolist(), systems).of(sums.sums) for own in kept]
     targets = np.stack([of_p - of_q for of_p, of_q in apart], axis=1)
     with single_threaded_blas():
-        if strengths:
-            linear[: len(strengths)] = metrics.solve(targets, kept, strengths).swapaxes(1, 2)
+        at_once = max(1, _ROOTS // targets.shape[0] ** 2)
+        for low in range(0, len(strengths), at_once):
+            some = slice(low, min(low + at_once, len(strengths)))
+            linear[some] = metrics.solve(targets, kept, strengths[some]).swapaxes(1, 2)
         for _ in ordered_map(learn, range(rules), cores()):
             pass
     return Rules(linear, quadratic, length, constant, bins)
