@@ -25,7 +25,7 @@ import mallow
 from mallow import Measure, score
 from mallow.engine import run_now
 from mallow.estimate import Quantize, _pca, _quantize
-from mallow.evaluate import _held_out, _score
+from mallow.evaluate import _held_out, _run, _score
 from mallow.inference import _evidence, _many, _space, _witness
 
 HERE = Path(__file__).resolve().parent
@@ -106,7 +106,7 @@ def main() -> None:
     n, width = (int(value) for value in sys.argv[1:3]) if len(sys.argv) > 2 else (5000, 1024)
     x, y = features(n, width, 0.0, 1), features(n, width, 0.3, 2)
     measure = Measure(Quantize(bins=n // 10))
-    for module in (_score, _space, _witness, _evidence):  # one after the other: times add up
+    for module in (_run, _space, _witness, _evidence):  # one after the other: times add up
         module.start = run_now
     score(x[:400], y[:400])
     times: dict[str, float] = {}

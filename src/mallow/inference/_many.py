@@ -205,15 +205,22 @@ class ManyLearner:
         used, chosen = (0, *systems), self._first_rows(_STACK_ROWS)
         place = np.concatenate([np.full(len(chosen[own]), own) for own in used])
         unit = np.concatenate([self._rank[own][chosen[own]] for own in used])
-        integers = [_small_integers(self._grid, self._rows[own], chosen[own]) for own in used]
         lengths, cell = (
             np.concatenate([of[own][chosen[own]] for own in used]) for of in (self._sums.lengths, self._cell)
         )
         labels = np.concatenate([self._labels[own][:, chosen[own]] for own in used], axis=1)
         order = np.argsort(unit, kind="stable")
         weight = 0.5 / np.bincount(place)[place] / np.where(place > 0, len(systems), 1)
-        rows = np.concatenate(integers)[order]
-        return _Part(rows, lengths[order], labels[:, order], cell[order], place[order] == 0, weight[order], unit[order])
+        position = np.empty_like(order)  # each row goes to its place at once: no second copy
+        position[order] = np.arange(len(order))
+        integers, low = np.empty((len(order), self._rows[0].width), np.int8), 0
+        for own in used:
+            high = low + len(chosen[own])
+            _put_integers(self._grid, self._rows[own], chosen[own], integers, position[low:high])
+            low = high
+        return _Part(
+            integers, lengths[order], labels[:, order], cell[order], place[order] == 0, weight[order], unit[order]
+        )
 
     def _stack(
         self, grouping: Indices, part: _Part, systems: Sequence[int], counted: tuple[list[Array], Array, Array]
@@ -250,13 +257,14 @@ class _Part:
     unit: Indices
 
 
-def _small_integers(grid: CoarseGrid, source: RowSource, places: Indices) -> NDArray[np.int8]:
-    """Some rows as integers, in a quarter of their memory. Arrays are read in parts; other sources only once."""
+def _put_integers(
+    grid: CoarseGrid, source: RowSource, places: Indices, integers: NDArray[np.int8], position: Indices
+) -> None:
+    """Put some rows, as integers, to their positions. Arrays are read in parts; other sources only once."""
     step = ROWS if isinstance(source, ArrayRows) else max(len(places), 1)
-    integers = np.empty((len(places), source.width), np.int8)
     for low in range(0, len(places), step):
-        integers[low : low + step] = grid.integers(source.take(places[low : low + step]))
-    return integers
+        at = slice(low, low + step)
+        integers[position[at]] = grid.integers(source.take(places[at]))
 
 
 def _group(cells: int, folds: int, seed: int) -> list[Indices]:
