@@ -96,14 +96,15 @@ def versions_in(own: Path) -> dict[str, str]:
 def record_row(page: Path, number: str, versions: str, cells: list[str]) -> None:
     """Put the row of a pair into the table between the marks of a page, in the order of the pairs."""
     text = page.read_text(encoding="utf-8")
-    before, table, after = re.split(r"(?<=<!-- matrix -->\n)|(?=<!-- end of matrix -->)", text)
+    (before, mark, rest), end = text.partition("<!-- matrix -->\n"), "<!-- end of matrix -->"
+    table, _, after = rest.partition(end)
     rows = dict.fromkeys(f"| {each} | {which} |" for each in PYTHONS for which in VERSIONS)
     for line in table.splitlines():
         rows |= {start: line for start in rows if line.startswith(start)}
     rows[f"| {number} | {versions} |"] = f"| {number} | {versions} | {' | '.join(cells)} |"
     head = f"| Python | dependencies | exact versions: Python, {', '.join(SHOWN)} | result | date |"
     table = "\n".join([head, "|---|---|---|---|---|", *filter(None, rows.values())])
-    page.write_text(f"{before}{table}\n{after}", encoding="utf-8")
+    page.write_text(f"{before}{mark}{table}\n{end}{after}", encoding="utf-8")
 
 
 def main() -> None:
@@ -129,13 +130,13 @@ def main() -> None:
                 jobs = ("-n", options.jobs)
                 done = run(own, "-m", "pytest", *QUIET, *jobs, *IGNORED[versions], *options.tests)
                 failed |= done.returncode != 0
+                print(f"Python {number}, {versions}: {last_lines(done)}", flush=True)
+                if done.returncode:
+                    print("\n".join(line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))))
                 if options.record is not None:
                     exact, summary = versions_in(own), re.sub(r" in [\d.]+s.*", "", last_lines(done)).strip("= ")
                     today = datetime.datetime.now(datetime.UTC).date().isoformat()
                     record_row(options.record, number, versions, [", ".join(exact.values()), summary, today])
-                print(f"Python {number}, {versions}: {last_lines(done)}", flush=True)
-                if done.returncode:
-                    print("\n".join(line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))))
             else:
                 failed = True
                 print(f"Python {number}, {versions}: the set-up failed: {trouble}", flush=True)
