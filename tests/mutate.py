@@ -215,9 +215,7 @@ def try_area(
     first = chosen[0].path
     if try_all([trial_of(first, "raise RuntimeError\n", None)], copies[:1]) != ["killed"]:
         raise SystemExit(f"{name}: the tests do not import the copy.")
-    trials = [
-        trial_of(one.path, one.source(trees[one.path]), function_at(trees[one.path], one.line)) for one in chosen
-    ]
+    trials = [trial_of(one.path, one.source(trees[one.path]), function_at(trees[one.path], one.line)) for one in chosen]
     ends = try_all(trials, copies)
     survivors = [one for one, end in zip(chosen, ends, strict=True) if end == "survived"]
     killed, seconds, slow = len(chosen) - len(survivors), time.monotonic() - start, ends.count("too slow")

@@ -64,9 +64,13 @@ def test_what_a_project_says_of_another_command_does_not_matter(mallow, home):
 
 def test_settings_are_read_without_waiting_and_without_end(mallow, refused, home):
     os.mkfifo(home / "pipe.toml")
-    refused("--config pipe.toml score points.npy points.npy", 2, "pipe.toml cannot be read: it is not a file on a disk.")
+    refused(
+        "--config pipe.toml score points.npy points.npy", 2, "pipe.toml cannot be read: it is not a file on a disk."
+    )
     (home / "zero.toml").symlink_to("/dev/zero")
-    refused("--config zero.toml score points.npy points.npy", 2, "zero.toml cannot be read: it is not a file on a disk.")
+    refused(
+        "--config zero.toml score points.npy points.npy", 2, "zero.toml cannot be read: it is not a file on a disk."
+    )
     (home / "large.toml").write_text("#" * 1_000_001)
     refused("--config large.toml score points.npy points.npy", 2, "it has 1.0 MB; at most 1 MB are read.")
     (home / "latin.toml").write_bytes(b'field = "\xe9"')

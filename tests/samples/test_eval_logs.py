@@ -155,7 +155,7 @@ def test_a_damaged_log_is_refused(tmp_path, compression):
     data = path.read_bytes()
     for place in range(40, 140, 9):
         path.write_bytes(data[:place] + bytes(byte ^ 0x5A for byte in data[place : place + 20]) + data[place + 20 :])
-        with pytest.raises(InputError, match="not a readable .eval file|contains no (valid )?samples|log.eval\\[0\\]"):
+        with pytest.raises(InputError, match=r"not a readable .eval file|contains no (valid )?samples|log.eval\[0\]"):
             read(path)
     locked = bytearray(data)
     locked[6] |= 1
