@@ -26,6 +26,7 @@ class Watch:
     def __init__(self, base: Path, modules: list[str]) -> None:
         self.files = {str(base / module): module for module in modules}
         self.tests: dict[str, dict[str, Any]] = {}
+        self.failed: list[str] = []
         self._calls: Calls = set()
         self._fixtures: dict[str, Calls] = {}
         self._known: dict[CodeType, tuple[str, str] | None] = {}
@@ -58,7 +59,12 @@ class Watch:
             sys.settrace(None)
             threading.settrace(None)  # type: ignore[arg-type]
             calls = self._calls.union(*(self._fixtures.get(name, ()) for name in getattr(item, "fixturenames", ())))
-            self.tests[item.nodeid] = {"seconds": time.process_time() - start, "calls": sorted(calls)}
+            if item.nodeid not in self.failed:
+                self.tests[item.nodeid] = {"seconds": time.process_time() - start, "calls": sorted(calls)}
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:  # such as a test of time or memory, which tracing changes
+            self.failed.append(report.nodeid)
 
 
 def function_at(tree: ast.Module, line: int) -> str | None:

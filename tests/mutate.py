@@ -7,7 +7,7 @@
     python tests/mutate.py all --again --record tests/mutations.json      # recorded survivors without a reason, once more
 
 `mutants.py` says what a mutant is. Each is made in a temporary copy of the tree. The tests of the area run once without a
-change, to see which call which function (`mutant_tests.py`); what was seen is kept in .mutate.json, by the content of the test
+change, to see which call which function (`mutant_tests.py`; a test that fails then is named, and not used); what was seen is kept in .mutate.json, by the content of the test
 file. Then the tests that call the changed function run against each mutant, the fastest first and for at most --budget seconds,
 until one fails; a mutant that no test notices survives and is printed. A survivor needs
 a test, or is equivalent: the code does the same with and without the change. Then `mutations.json` gives the reason, which is
@@ -180,9 +180,12 @@ def watch_tests(name: str, modules: list[str], copy: Copy) -> dict[str, dict[str
         watch = Watch(base, [path.relative_to(base).as_posix() for path in base.rglob("*.py")])
         source = copy.path(modules[0]).read_text(encoding="utf-8")
         process = copy.start(Trial(modules[0], source, missing, 7200.0), watch)
-        if os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]):
-            print((copy.folder / "output.txt").read_text())
-            raise SystemExit(f"{name}: the tests fail without any change.")
+        code = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+        output = (copy.folder / "output.txt").read_text()
+        if code:  # they are no witnesses
+            print("\n".join(line for line in output.splitlines() if line.startswith(("FAILED", "ERROR"))))
+        if code not in (0, 1):
+            raise SystemExit(f"{name}: the tests cannot be run: {output[-2000:]}")
         seen = json.loads((copy.folder / "seen.json").read_text(encoding="utf-8"))
         for file in missing:
             tests = {test: value for test, value in seen.items() if test.split("::")[0] == file}

@@ -25,8 +25,8 @@ PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 VERSIONS = ("oldest", "newest")
 SHOWN = ("numpy", "scipy", "scikit-learn", "pyarrow", "onnxruntime", "pillow")
 EXTRAS = "minilm,plot,images,tables,frames,transport,kernels,config"
-TOOLS = ("hatchling", "editables", "hypothesis", "mpmath", "pytest", "pytest-xdist")
-QUIET = ("-q", "-p", "no:cacheprovider")
+TOOLS = ("hatchling", "editables", "hypothesis", "mpmath", "pytest", "pytest-xdist", "safetensors")
+QUIET = ("-q", "-p", "no:cacheprovider", "-W", "ignore::SyntaxWarning")  # packages are compiled when they are imported
 # Old packages use what newer ones, which they bring along, have marked as deprecated.
 IGNORED = {"oldest": ("-W", "ignore::DeprecationWarning"), "newest": ()}
 TESTS = (
@@ -36,6 +36,17 @@ TESTS = (
     "tests/results",
     "tests/report",
     "tests/embed/test_cache.py",
+)
+# A few minutes less: what depends most on the versions of Python and of packages.
+LIGHT = (
+    "tests/theory/test_masses.py",
+    "tests/theory/test_divergence.py",
+    "tests/theory/test_frontier.py",
+    "tests/samples",
+    "tests/results",
+    "tests/embed/test_cache.py",
+    "tests/evaluate/test_drop.py",
+    "tests/cli/test_config.py",
 )
 
 
@@ -70,7 +81,7 @@ def set_up(python: str, versions: str, folder: Path) -> str | None:
     shutil.rmtree(folder, ignore_errors=True)
     own = folder / "bin" / "python"
     steps: list[list[object]] = [[python, "-m", "venv", folder]]
-    pip = [own, "-m", "pip", "--disable-pip-version-check", "-q", "install"]
+    pip = [own, "-m", "pip", "--disable-pip-version-check", "-q", "install", "--no-compile"]
     steps.append([*pip, *TOOLS])
     for step in steps:
         if (done := run(*step)).returncode:
@@ -102,8 +113,8 @@ def record_row(page: Path, number: str, versions: str, cells: list[str]) -> None
     for line in table.splitlines():
         rows |= {start: line for start in rows if line.startswith(start)}
     rows[f"| {number} | {versions} |"] = f"| {number} | {versions} | {' | '.join(cells)} |"
-    head = f"| Python | dependencies | exact versions: Python, {', '.join(SHOWN)} | result | date |"
-    table = "\n".join([head, "|---|---|---|---|---|", *filter(None, rows.values())])
+    head = f"| Python | dependencies | exact versions: Python, {', '.join(SHOWN)} | tests | result | date |"
+    table = "\n".join([head, "|---|---|---|---|---|---|", *filter(None, rows.values())])
     page.write_text(f"{before}{mark}{table}\n{end}{after}", encoding="utf-8")
 
 
@@ -113,9 +124,12 @@ def main() -> None:
     parser.add_argument("--python", choices=PYTHONS, action="append")
     parser.add_argument("--versions", choices=VERSIONS, action="append")
     parser.add_argument("--record", type=Path, help="a page with the marks of the table")
+    parser.add_argument("--light", action="store_true", help="fewer tests: minutes instead of a quarter of an hour")
+    parser.add_argument("--keep", action="store_true", help="use environments that are there already")
     parser.add_argument("--jobs", default="auto", help="processes of pytest")
-    parser.add_argument("tests", nargs="*", default=TESTS)
+    parser.add_argument("tests", nargs="*")
     options = parser.parse_args()
+    tests = options.tests or (LIGHT if options.light else TESTS)
     failed, missing = False, []
     for number in options.python or PYTHONS:
         python = find_python(number)
@@ -124,19 +138,20 @@ def main() -> None:
             continue
         for versions in options.versions or VERSIONS:
             folder = ROOT / ".venv-matrix" / f"{number}-{versions}"
-            trouble = set_up(python, versions, folder)
+            trouble = None if options.keep and folder.exists() else set_up(python, versions, folder)
             if trouble is None:
                 own = folder / "bin" / "python"
                 jobs = ("-n", options.jobs)
-                done = run(own, "-m", "pytest", *QUIET, *jobs, *IGNORED[versions], *options.tests)
+                done = run(own, "-m", "pytest", *QUIET, *jobs, *IGNORED[versions], *tests)
                 failed |= done.returncode != 0
                 print(f"Python {number}, {versions}: {last_lines(done)}", flush=True)
                 if done.returncode:
                     print("\n".join(line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))))
                 if options.record is not None:
                     exact, summary = versions_in(own), re.sub(r" in [\d.]+s.*", "", last_lines(done)).strip("= ")
+                    which = "some" if options.tests else "light" if options.light else "all"
                     today = datetime.datetime.now(datetime.UTC).date().isoformat()
-                    record_row(options.record, number, versions, [", ".join(exact.values()), summary, today])
+                    record_row(options.record, number, versions, [", ".join(exact.values()), which, summary, today])
             else:
                 failed = True
                 print(f"Python {number}, {versions}: the set-up failed: {trouble}", flush=True)

@@ -1,8 +1,10 @@
 """What every result offers, on real results of every kind: text, tables, JSON and back, frames, notebooks, pictures."""
 
 import json
+import types
 import warnings
 from dataclasses import fields, replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -165,6 +167,15 @@ def test_one_changed_value_is_refused_or_harmless(result, data):
         forms = str(read), repr(read), *(read.table(form) for form in FORMS), read._repr_html_(), read.to_json()
         read.to_frame(), read.caveat_lines(), json.dumps(read.brief())
     assert all(forms)
+
+
+def test_aliases_of_types_are_seen_through():
+    """NumPy 2.5 made NDArray an alias by the `type` statement, and no result with an array could be read again."""
+    alias = types.GenericAlias(types.SimpleNamespace(__value__=np.ndarray[tuple[int, ...], np.dtype[Any]]), np.float64)
+    array = np.arange(3.0)
+    assert from_plain(alias, to_plain(array)).tolist() == array.tolist()
+    with pytest.raises(InputError, match="the field `x` must be an object with named fields; got 5"):
+        from_plain(alias, 5, "x")
 
 
 def test_a_system_that_lost_its_rank_is_told():
