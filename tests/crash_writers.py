@@ -16,12 +16,14 @@ import numpy as np
 import mallow
 from crash_database import careless_study_writer, study_writer
 from crash_points import Writer, check_writer, reach
-from mallow import cli, report
+from mallow import Threads, cli, report
 from mallow.embed import Cache, embed_shards
 from mallow.embed._cache import sample_key
+from mallow.engine import Passes
 from mallow.errors import InputError
 from mallow.evaluate import Comparison, sweep
 from mallow.generate import GenerationPlan, NGram, generate_file, prompts_of
+from mallow.human import Vote, Votes, write_votes
 from mallow.samples import Samples, read, write
 
 TEXTS = [f"The {noun} sees the {other}." for noun in ("cat", "dog", "fox") for other in ("sun", "sea")]
@@ -160,6 +162,36 @@ def prepare_report(folder: Path) -> None:
 def run_report(folder: Path) -> None:
     comparison = Comparison.from_json((folder / "comparison.json").read_text())
     report.write(folder / "report.html", comparison)
+
+
+# --- progress of a long work, votes
+
+
+def run_passes(folder: Path) -> None:
+    def add(state, task, result):
+        state["sum"] = state["sum"] + result
+
+    engine = Threads(1, checkpoint=str(folder / "kept"))
+    for name, tasks in (("first", range(4)), ("second", range(7))):
+        Passes(engine, "work").run(name, lambda task: task, tasks, {"sum": np.zeros(3)}, add)
+
+
+def progress(folder: Path) -> dict[str, object]:
+    """What a run that continues would begin with; a file that cannot be read ends the run."""
+    done: dict[str, object] = {}
+    for path in sorted((folder / "kept").rglob("*.npz")) if (folder / "kept").exists() else ():
+        with np.load(path) as arrays:
+            done[path.name] = int(arrays["done"]), arrays["sum"].tolist()
+    return done
+
+
+def votes_of(*names: str) -> Votes:
+    return Votes(
+        tuple(
+            Vote(left=name, right="b", answer=-2, question="q", annotator="c", prompt="p", seconds=30.0)
+            for name in names
+        )
+    )
 
 
 # --- generated texts
@@ -310,6 +342,18 @@ WRITERS = {
         output_shards,
         lambda before, after, seen: seen.items() <= after.items(),
         resumes=True,
+    ),
+    "checkpoint": Writer(
+        lambda folder: None,
+        run_passes,
+        progress,
+        lambda before, after, seen: seen.items() <= after.items(),
+        resumes=True,
+    ),
+    "votes": Writer(
+        lambda folder: write_votes(folder / "votes.jsonl", votes_of("a")),
+        lambda folder: write_votes(folder / "votes.jsonl", votes_of("x", "y")),
+        lambda folder: content(folder / "votes.jsonl"),
     ),
     "report": Writer(prepare_report, run_report, lambda folder: content(folder / "report.html")),
     "generate": Writer(lambda folder: None, run_generate, generated, is_beginning, resumes=True),

@@ -3,6 +3,7 @@
     python tests/fuzz.py --minutes 60                    # all targets in turn
     python tests/fuzz.py --minutes 5 --only csv,npz
     python tests/fuzz.py --minutes 60 --record tests/fuzz.json
+    python tests/fuzz.py --minutes 60 --processor 30     # and until half an hour of processor time is used: on a busy machine
 
 Each target of `fuzz_targets.py` runs in processes of its own, for some seconds of processor time each and every time with another seed, so that
 even a crash of a library written in another language, or a case that never ends, is noticed and counted. hypothesis shrinks
@@ -86,10 +87,17 @@ def run_round(name: str, start: int, seconds: float) -> tuple[dict[str, float], 
     return {}, f"{name}, seed {start}, exit code {done.returncode}:\n" + "\n".join(lines[-200:])
 
 
+def processor_minutes() -> float:
+    """The processor time of all processes so far, their start included."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return (used.ru_utime + used.ru_stime) / 60
+
+
 def main() -> int:
     """Fuzz for the time that was asked for; exit 1 if anything failed."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--minutes", type=float, default=60.0)
+    options.add_argument("--processor", type=float, default=0.0, help="minutes of processor time, at least")
     options.add_argument("--only", default=",".join(TARGETS), help="targets, separated by commas")
     options.add_argument("--seed", type=int, default=None, help="of the first round; a random one if left out")
     options.add_argument("--record", type=Path, help="add what ran to this JSON file")
@@ -106,7 +114,7 @@ def main() -> int:
     totals = {name: {"cases": 0, "seconds": 0.0, "failures": 0} for name in names}
     rounds = 0
     former = json.loads(chosen.record.read_text(encoding="utf-8")) if chosen.record and chosen.record.exists() else {}
-    while time.monotonic() < end:
+    while time.monotonic() < end or processor_minutes() < chosen.processor:
         name = names[rounds % len(names)]
         passed, failure = run_round(name, start + 1000 * rounds, chosen.round)
         for key, value in passed.items():
@@ -119,7 +127,8 @@ def main() -> int:
         rounds += 1
         if chosen.record is not None:
             minutes = round((time.monotonic() - start_time) / 60, 1)
-            run = {"first seed": start, "minutes": minutes, "targets": totals}
+            run = {"first seed": start, "minutes": minutes, "processor minutes": round(processor_minutes(), 1)}
+            run |= {"cases": sum(int(total["cases"]) for total in totals.values()), "targets": totals}
             record = {**former, "runs": [*former.get("runs", ()), run]}
             chosen.record.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     for name, total in totals.items():

@@ -11,6 +11,7 @@ import json
 import os
 import tarfile
 import warnings
+import zipfile
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,13 +19,16 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import click
 import numpy as np
 from hypothesis import strategies as st
 
 import mallow
 from fuzz_http import visit_page, visits
 from fuzz_people import PEOPLE
-from mallow._visible import visible
+from mallow._visible import one_line, visible
+from mallow.cli import cli
+from mallow.cli._config import _defaults, _read
 from mallow.embed import Cache
 from mallow.embed._cache import sample_key
 from mallow.embed._vector_files import read_vectors
@@ -161,8 +165,55 @@ TEXTS = ["One.", 'Two, with "quotes"\nand a line.', "Drei – ünï", "four"]
 def jsonl_seeds() -> list[bytes]:
     rows = [json.dumps({"id": i, "prompt": "p", "text": text, "n": [1, {"a": None}]}) for i, text in enumerate(TEXTS)]
     whole = "\n".join(rows).encode()
+    whole += b"\n" + json.dumps(HARNESS).encode()
     lists = b'{"text": ["a", "b"]}\n{"text": ["c"]}\n'
     return [whole, lists, b'\xef\xbb\xbf{"text": "a"}\r\n\r\n{"text": "b"}', gzip.compress(whole, mtime=0), b""]
+
+
+HARNESS = {"doc_id": 1, "arguments": {"gen_args_0": {"arg_0": "p"}}, "resps": [["a", "b"]], "filter": "none"}
+INSPECT = {"id": 1, "input": "p", "output": {"choices": [{"message": {"content": [{"type": "text", "text": "a"}]}}]}}
+
+
+@lru_cache
+def json_seeds() -> list[bytes]:
+    """Arrays, objects in lines, logs of lm-evaluation-harness and of Inspect."""
+    rows = [{"id": i, "text": text} for i, text in enumerate(TEXTS)]
+    seeds = [rows, [HARNESS, HARNESS | {"filter": "other"}], {"eval": {}, "samples": [INSPECT, INSPECT]}, rows[0]]
+    lines = "\n".join(map(json.dumps, rows)).encode()
+    return [*(json.dumps(seed).encode() for seed in seeds), lines, gzip.compress(lines, mtime=0)]
+
+
+@lru_cache
+def log_seeds() -> list[bytes]:
+    seeds = []
+    for compression in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA):
+        stream = io.BytesIO()
+        with zipfile.ZipFile(stream, "w", compression) as archive:
+            for name in ("samples/1_epoch_1.json", "samples/10_epoch_1.json", "header.json"):
+                archive.writestr(zipfile.ZipInfo(name), json.dumps(INSPECT), compression)
+        seeds.append(stream.getvalue())
+    return seeds
+
+
+@lru_cache
+def tensor_seeds() -> list[bytes]:
+    def safetensors(header: dict[str, Any], data: bytes) -> bytes:
+        text = json.dumps(header).encode()
+        return len(text).to_bytes(8, "little") + text + data
+
+    shape = {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}
+    return [
+        safetensors({"features": shape}, bytes(24)),
+        safetensors({"features": shape, "__metadata__": {}}, bytes(24)),
+    ]
+
+
+@lru_cache
+def settings_seeds() -> list[bytes]:
+    """The first letter says which of the two formats."""
+    toml = b'tembedder = "minilm"\n[compare]\nsystems = {a = "a.npy", b = "b.npy"}\nrepeats = 2\n[score]\nmax = ["depth=3"]\n'
+    yaml = b"yscore:\n  repeats: 1\n  skip-bad: true\ncompare:\n  systems: {a: a.npy}\n  scale: 2.5\nfield: text\n"
+    return [toml, yaml, b't[tool.mallow]\nfield = "x"\n', b"ytool: {mallow: {limit: 3}}\n"]
 
 
 @lru_cache
@@ -306,6 +357,20 @@ def check_samples(samples: Any) -> None:
     assert repr(samples).isprintable()
 
 
+def parse_settings(data: bytes, folder: Path) -> None:
+    """Options from a file: what click is to take as defaults, or wrong usage in one line."""
+    path = folder / ("case.toml" if data[:1] == b"t" else "case.yaml")
+    path.write_bytes(data[1:])
+    try:
+        defaults = _defaults(cli, _read(str(path)), "case")
+    except click.UsageError as error:
+        check_message(InputError(one_line(error.message)))
+        return
+    for values in defaults.values():
+        for value in values.values():
+            assert isinstance(value, str | int | float) or all(isinstance(one, str | int | float) for one in value)
+
+
 def read_image(data: bytes, folder: Path) -> None:
     home = folder / "images"
     home.mkdir(exist_ok=True)
@@ -422,6 +487,10 @@ TARGETS = {
     "npy": Target(mutated(numpy_seeds), read_file(".npy")),
     "npz": Target(mutated(numpy_seeds), read_file(".npz.gz")),
     "parquet": Target(mutated(parquet_seeds), read_file(".parquet")),
+    "json": Target(mutated(json_seeds), read_file(".json")),
+    "logs": Target(mutated(log_seeds), read_file(".eval")),
+    "tensors": Target(mutated(tensor_seeds), read_file(".safetensors")),
+    "settings": Target(mutated(settings_seeds), parse_settings),
     "images": Target(mutated(image_seeds), read_image),
     "archives": Target(mutated(archive_seeds), read_archive),
     "objects": Target(objects(), read_object),

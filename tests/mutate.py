@@ -6,8 +6,10 @@
     python tests/mutate.py _identity --only 76,93                 # all mutants of some lines
     python tests/mutate.py all --again --record tests/mutations.json      # recorded survivors without a reason, once more
 
-`mutants.py` says what a mutant is. Each is made in a temporary copy of the tree. The test files of its package run against the
-copy, those of its module first, until one test fails; a mutant that no test notices survives and is printed. A survivor needs
+`mutants.py` says what a mutant is. Each is made in a temporary copy of the tree. The tests of the area run once without a
+change, to see which call which function (`mutant_tests.py`; a test that fails then is named, and not used); what was seen is kept in .mutate.json, by the content of the test
+file. Then the tests that call the changed function run against each mutant, the fastest first and for at most --budget seconds,
+until one fails; a mutant that no test notices survives and is printed. A survivor needs
 a test, or is equivalent: the code does the same with and without the change. Then `mutations.json` gives the reason, which is
 kept when the file is written again. The exit code is 1 if fewer than 90 % are killed, or a survivor has no reason.
 """
@@ -16,10 +18,12 @@ kept when the file is written again. The exit code is 1 if fewer than 90 % are k
 import argparse
 import ast
 import compileall
+import hashlib
 import importlib
 import importlib.util
 import json
 import os
+import resource
 import shutil
 import signal
 import sys
@@ -33,9 +37,11 @@ from typing import Any
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
+from mutant_tests import Watch, choose_tests, function_at
 from mutants import Mutant, mutants_of, sample
 
 ROOT = Path(__file__).resolve().parent.parent
+SEEN = ROOT / ".mutate.json"
 ENOUGH = 0.9  # of the mutants must be killed
 
 
@@ -45,7 +51,6 @@ class Area:
 
     modules: tuple[str, ...]
     tests: tuple[str, ...]
-    all_files: bool = True  # whether all of them run, or only those of the module: the others take minutes
 
 
 PAPER = ("paper/test_divergences.py", "paper/test_errata.py", "paper/test_frontier.py")
@@ -63,45 +68,12 @@ AREAS = {
     "cache": Area(("embed/_cache*.py", "_files.py"), ("embed/test_cache.py", "test_files.py")),
     "samples": Area(("samples/*.py",), ("samples/test_*.py", "embed/test_decode.py")),
     "theory": Area(("theory/*.py",), ("theory/test_*.py", *PAPER)),
-    "evaluate": Area(("evaluate/*.py",), ("evaluate/test_*.py",), all_files=False),
-    "inference": Area(("inference/*.py",), ("inference/test_*.py",), all_files=False),
-}
-# Where the tests that notice first are not in the file that has the name of the module.
-SCORE, DEFINITIONS = ("test_score",), ("test_definitions",)
-OWN_TESTS = {
-    "_cache_file": ("test_cache",),
-    "_cache_folder": ("test_cache",),
-    "_table": ("test_table", "test_escaping"),
-    "_visible": ("test_escaping",),
-    "_identity": ("test_definitions", "test_exchange", "test_identity"),
-    "_unit_views": ("test_leave_out", "test_witness"),
-    "_feature_views": ("test_witness", "test_evidence"),
-    "_fold_views": ("test_witness", "test_evidence"),
-    "_unit_bins": ("test_jackknife", "test_published"),
-    "_blocks": ("test_definitions", "test_leave_out", "test_witness"),
-    "_partitions": ("test_published", "test_jackknife"),
-    "_pooled": ("test_definitions", "test_evidence", "test_witness"),
-    **dict.fromkeys(("_certificate", "_evidence", "_exchange", "_multiplicity"), DEFINITIONS),
-    **dict.fromkeys(("_units", "_stack", "_folds", "_leave_out", "_sequential", "_slopes", "_space"), DEFINITIONS),
-    **dict.fromkeys(("_caveats", "_run", "_held_out", "_measure", "_permutation_test", "_self_score"), SCORE),
-    **dict.fromkeys(("_signature", "_generations", "_estimate_checks"), SCORE),
-    "_comparison": ("test_compare",),
-    "_drop": ("test_check",),
+    "evaluate": Area(("evaluate/*.py",), ("evaluate/test_*.py",)),
+    "inference": Area(("inference/*.py",), ("inference/test_*.py",)),
 }
 # Imported once; each mutant is tested in a fork, which imports no more than the library itself.
 PRELOADED = ("hypothesis.extra.numpy", "scipy.stats", "scipy.sparse.csgraph", "scipy.optimize", "sklearn.cluster")
 PRELOADED += ("sklearn.linear_model", "jinja2", "PIL.Image", "pyarrow.parquet", "rich.progress", "click")
-
-
-def tests_of(path: str, area: Area) -> list[str]:
-    """The files whose tests must notice a change of a module: its own first, then its examples, then the rest."""
-    name = Path(path).stem
-    names = {f"test_{name.strip('_')}", *OWN_TESTS.get(name, ())}
-    files = [file for pattern in area.tests for file in sorted((ROOT / "tests").glob(pattern))]
-    own = [file for file in files if file.stem in names]
-    rest = [file for file in files if file not in own] if area.all_files else []
-    places = [[file.relative_to(ROOT).as_posix() for file in group] for group in (own, rest)]
-    return [*places[0], f"src/mallow/{path}", *places[1]]
 
 
 class Copy:
@@ -118,24 +90,32 @@ class Copy:
         """The file of a module."""
         return self.folder / "src" / "mallow" / module
 
-    def start(self, module: str, source: str, files: list[str]) -> int:
+    def start(self, trial: "Trial", watch: Watch | None = None) -> int:
         """Begin to test a module whose source is this; the number of the process."""
-        path = self.path(module)
-        path.write_text(source, encoding="utf-8")
+        path = self.path(trial.module)
+        path.write_text(trial.source, encoding="utf-8")
         # Compiled files are known by size and second alone, which a mutant may share with its original.
         Path(importlib.util.cache_from_source(str(path))).unlink(missing_ok=True)
         sys.stdout.flush()
         process = os.fork()
         if process:
             return process
+        code = 1
         try:
             os.setpgid(0, 0)
+            seconds = int(trial.limit)
+            resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
             os.chdir(self.folder)
             sys.path.insert(0, str(self.folder / "src"))
             os.environ["PYTHONPATH"] = str(self.folder / "src")  # for what tests start
             for stream in (1, 2):
                 os.dup2(os.open(self.folder / "output.txt", os.O_WRONLY | os.O_CREAT | os.O_TRUNC), stream)
-            code = int(pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *files]))
+            options = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
+            if watch is None:
+                code = int(pytest.main([*options, "-x", *trial.tests]))
+            else:
+                code = int(pytest.main([*options, *trial.tests], plugins=[watch]))
+                (self.folder / "seen.json").write_text(json.dumps(watch.tests), encoding="utf-8")
             sys.stdout.flush()
         except BaseException:
             code = 1
@@ -145,22 +125,27 @@ class Copy:
 
 @dataclass(frozen=True)
 class Trial:
-    """A source of a module to be tested."""
+    """A source of a module to be tested, by these tests, within so many seconds of processor time."""
 
     module: str
     source: str
-    files: list[str]
+    tests: list[str]
+    limit: float
 
 
-def try_all(trials: list[Trial], copies: list[Copy], limit: float) -> list[bool]:
-    """Whether the tests pass in each trial, as many at a time as there are copies. What takes too long does not pass."""
-    free, running, passed, following = list(copies), {}, {}, iter(enumerate(trials))
+def try_all(trials: list[Trial], copies: list[Copy]) -> list[str]:
+    """What becomes of each trial (survived, killed, too slow), as many at a time as there are copies."""
+    free, running, ends, following = list(copies), {}, {}, iter(enumerate(trials))
     originals = {trial.module: copies[0].path(trial.module).read_text(encoding="utf-8") for trial in trials}
-    while len(passed) < len(trials):
+    while len(ends) < len(trials):
         while free and (todo := next(following, None)):
             own, (number, trial) = free.pop(), todo
-            process = own.start(trial.module, trial.source, trial.files)
-            running[process] = own, number, time.monotonic() + limit
+            if not trial.tests:  # nothing calls it
+                ends[number] = "survived"
+                free.append(own)
+                continue
+            # The limit is on the processor time; a busy machine may take much longer, and a deadlock uses none.
+            running[own.start(trial)] = own, number, time.monotonic() + 20 * trial.limit
         time.sleep(0.05)
         for process, (own, number, end) in list(running.items()):
             ended, status = os.waitpid(process, os.WNOHANG)
@@ -170,13 +155,43 @@ def try_all(trials: list[Trial], copies: list[Copy], limit: float) -> list[bool]
                 os.killpg(process, signal.SIGKILL)
                 os.waitpid(process, 0)
             module = trials[number].module
-            code = os.waitstatus_to_exitcode(status) if ended else 1
-            passed[number] = code == 0
+            code = os.waitstatus_to_exitcode(status) if ended else -signal.SIGKILL
+            slow = code in (-signal.SIGXCPU, -signal.SIGKILL)
+            ends[number] = "survived" if code == 0 else "too slow" if slow else "killed"
             own.path(module).write_text(originals[module], encoding="utf-8")
             Path(importlib.util.cache_from_source(str(own.path(module)))).unlink(missing_ok=True)
             del running[process]
             free.append(own)
-    return [passed[number] for number in range(len(trials))]
+    return [ends[number] for number in range(len(trials))]
+
+
+def watch_tests(name: str, modules: list[str], copy: Copy) -> dict[str, dict[str, Any]]:
+    """Which functions each test of an area calls, and how long it takes; what .mutate.json knows is not run again."""
+    files = [file for pattern in AREAS[name].tests for file in sorted((ROOT / "tests").glob(pattern))]
+    files += [ROOT / "src" / "mallow" / module for module in modules]
+    digests = {
+        file.relative_to(ROOT).as_posix(): hashlib.blake2b(file.read_bytes(), digest_size=8).hexdigest()
+        for file in files
+    }
+    known = json.loads(SEEN.read_text(encoding="utf-8")) if SEEN.exists() else {}
+    missing = [file for file, digest in digests.items() if known.get(file, {}).get("digest") != digest]
+    if missing:
+        base = copy.folder / "src" / "mallow"
+        watch = Watch(base, [path.relative_to(base).as_posix() for path in base.rglob("*.py")])
+        source = copy.path(modules[0]).read_text(encoding="utf-8")
+        process = copy.start(Trial(modules[0], source, missing, 7200.0), watch)
+        code = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+        output = (copy.folder / "output.txt").read_text()
+        if code:  # they are no witnesses
+            print("\n".join(line for line in output.splitlines() if line.startswith(("FAILED", "ERROR"))))
+        if code not in (0, 1):
+            raise SystemExit(f"{name}: the tests cannot be run: {output[-2000:]}")
+        seen = json.loads((copy.folder / "seen.json").read_text(encoding="utf-8"))
+        for file in missing:
+            tests = {test: value for test, value in seen.items() if test.split("::")[0] == file}
+            known[file] = {"digest": digests[file], "tests": tests}
+        SEEN.write_text(json.dumps(known), encoding="utf-8")
+    return {test: value for file in digests for test, value in known[file]["tests"].items()}
 
 
 def try_area(
@@ -194,20 +209,22 @@ def try_area(
         chosen = sample(mutants, options.sample, options.seed)
     if not chosen:
         return [], []
-    files = {module: tests_of(module, AREAS[name]) for module in modules}
-    start, first = time.monotonic(), chosen[0].path
-    every = sorted({file for one in chosen for file in files[one.path]})
-    if not all(try_all([Trial(first, sources[first], every)], copies, 1800.0)):
-        print((copies[-1].folder / "output.txt").read_text())
-        raise SystemExit(f"{name}: the tests fail without any change.")
-    limit = 3 * (time.monotonic() - start) + 20
-    if any(try_all([Trial(first, "raise RuntimeError\n", files[first])], copies, limit)):
+    start, seen = time.monotonic(), watch_tests(name, modules, copies[0])
+
+    def trial_of(module: str, source: str, function: str | None) -> Trial:
+        tests = choose_tests(seen, module, function, options.budget)
+        return Trial(module, source, tests, 3 * sum(seen[test]["seconds"] for test in tests) + 30)
+
+    first = chosen[0].path
+    if try_all([trial_of(first, "raise RuntimeError\n", None)], copies[:1]) != ["killed"]:
         raise SystemExit(f"{name}: the tests do not import the copy.")
-    trials = [Trial(one.path, one.source(trees[one.path]), files[one.path]) for one in chosen]
-    alive = try_all(trials, copies, limit)
-    survivors = [one for one, passed in zip(chosen, alive, strict=True) if passed]
-    killed, seconds = len(chosen) - len(survivors), time.monotonic() - start
-    print(f"{name:10} {len(mutants):5} mutants, {len(chosen):3} tried, {killed:3} killed, {seconds:5.0f} s")
+    trials = [trial_of(one.path, one.source(trees[one.path]), function_at(trees[one.path], one.line)) for one in chosen]
+    ends = try_all(trials, copies)
+    survivors = [one for one, end in zip(chosen, ends, strict=True) if end == "survived"]
+    killed, seconds, slow = len(chosen) - len(survivors), time.monotonic() - start, ends.count("too slow")
+    print(
+        f"{name:10} {len(mutants):5} mutants, {len(chosen):3} tried, {killed:3} killed ({slow} of them too slow), {seconds:5.0f} s"
+    )
     for one in survivors:
         print(f"    {one.path}:{one.line}  {one.kind}: {one.before}  →  {one.after}")
     sys.stdout.flush()
@@ -257,6 +274,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", type=lambda text: [int(line) for line in text.split(",")], help="lines: 76,93")
     parser.add_argument("--again", action="store_true", help="the survivors in --record that have no reason, once more")
+    parser.add_argument("--budget", type=float, default=60.0, help="seconds of tests against one mutant")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--record", type=Path, help="write what was tried, and the survivors, into this file")
     options = parser.parse_args()

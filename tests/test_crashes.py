@@ -19,6 +19,8 @@ WRITERS = (
     "features.npy",
     "embed",
     "embed shards",
+    "checkpoint",
+    "votes",
     "report",
     "generate",
     "generate again",

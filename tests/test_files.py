@@ -4,6 +4,7 @@ import errno
 import gzip
 import json
 import os
+import re
 import stat
 
 import numpy as np
@@ -11,7 +12,10 @@ import pytest
 
 from mallow import _files
 from mallow._files import atomic_file, make_folder, read_text, write_text
+from mallow.embed import WordVectors
 from mallow.errors import InputError
+from mallow.generate import NGram, generate_file, prompts_of
+from mallow.models._gguf import gguf_architecture
 from mallow.samples import Samples, write
 
 
@@ -149,3 +153,29 @@ def test_compressed_texts_up_to_the_limit(tmp_path, monkeypatch):
     path.write_bytes(gzip.compress(b"x" * 1001))
     with pytest.raises(InputError, match=r"a\.txt\.gz: expands to more than 1e-06 GB"):
         read_text(path)
+
+
+SPECIAL = "is a device or a pipe, not a file on a disk. Name a file."
+
+
+def test_pipes_and_devices_are_neither_replaced_nor_waited_for(tmp_path):
+    """Whoever runs as root and writes to /dev/null must still have one afterwards."""
+    pipe, link = tmp_path / "pipe.jsonl", tmp_path / "link.jsonl"
+    os.mkfifo(pipe)
+    link.symlink_to(pipe)
+    ngram = NGram.fit(["a b c", "a c b"], order=2)
+    for path in (pipe, link):
+        for use in (
+            lambda file: write_text(file, "new"),
+            lambda file: write(Samples(texts=["a"]), file),
+            lambda file: generate_file(ngram, prompts_of(["a b c"], ngram, tokens=1), "greedy", file),
+            gguf_architecture,
+            WordVectors,
+        ):
+            with pytest.raises(InputError, match=rf"(pipe|link)\.jsonl: {re.escape(SPECIAL)}"):
+                use(path)
+        assert stat.S_ISFIFO(path.stat().st_mode)
+    with pytest.raises(InputError, match=f"/dev/null: {re.escape(SPECIAL)}"), atomic_file("/dev/null"):
+        pass
+    assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link.jsonl", "pipe.jsonl"]

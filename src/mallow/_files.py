@@ -24,6 +24,7 @@ __all__ = [
     "make_folder",
     "parse_json",
     "read_text",
+    "refuse_special",
     "sync_folder",
     "write_text",
 ]
@@ -59,6 +60,7 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     to is replaced. When the block has ended, file and name are on the disk: a power failure does not undo them.
     """
     target = Path(os.path.realpath(os.path.expanduser(path)))
+    refuse_special(path, target)
     hidden = target.with_name(f".{target.name[:100]}.{secrets.token_hex(4)}.tmp")
     try:
         with hidden.open("xb") as stream:
@@ -69,6 +71,16 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         sync_folder(target.parent)
     finally:
         hidden.unlink(missing_ok=True)
+
+
+def refuse_special(path: str | os.PathLike[str], target: Path | None = None) -> None:
+    """Raise an InputError for a device, a pipe or a socket: whoever reads it waits, and whoever replaces it breaks it."""
+    try:
+        mode = (Path(os.path.expanduser(path)) if target is None else target).stat().st_mode
+    except OSError:  # there is nothing, or nothing that can be reached: whoever opens it will say so
+        return
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        raise InputError(f"{os.fspath(path)}: is a device or a pipe, not a file on a disk. Name a file.")
 
 
 def sync_folder(folder: Path) -> None:

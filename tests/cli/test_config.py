@@ -22,15 +22,62 @@ systems = {first = "near.jsonl", second = "far.jsonl"}
 
 def test_a_project_holds_a_long_command(mallow, home):
     (home / "pyproject.toml").write_text(CONFIG)
-    code, out, err = mallow("compare")
+    code, out, err = mallow("--config pyproject.toml compare")
     assert code == 0
     assert "first is closest to the reference" in out
     assert "repeats=1" in out
     assert "mallow: note: from pyproject.toml: reference, systems, embedder, repeats\n" in err
-    code, out, err = mallow("compare human.jsonl third=far.jsonl --repeats 2 -q")  # what is written on the line wins
+    line = "compare human.jsonl third=far.jsonl --repeats 2 -e letters:letters -q"
+    code, out, err = mallow(line)  # what is written on the line wins
     assert (code, err) == (0, "")
     assert "third was compared with the reference only" in out
     assert "repeats=2" in out
+
+
+@pytest.mark.parametrize(
+    ("settings", "line", "message"),
+    [
+        ('embedder = "letters:letters"', "score human.jsonl far.jsonl", "embedder names a program"),
+        ('estimator = "letters:NUMBER"', "score points.npy points.npy", "estimator names a program"),
+        (
+            'embedder = "net.pt"\nembedder-option = ["run_code=True"]',
+            "score human.jsonl far.jsonl",
+            "embedder-option lets a program run",
+        ),
+        ('out = "taken.json"', "score points.npy points.npy", "out says which files are written, or where to connect"),
+        ('engine = "ray://10.0.0.1:1"', "score points.npy points.npy", "engine says which files are written"),
+    ],
+)
+def test_a_project_that_nobody_named_runs_and_writes_nothing(refused, home, settings, line, message):
+    """Whoever unpacks a folder and works in it has not asked for its programs."""
+    (home / "letters.py").write_text("open('ran', 'w').close()\n" + (home / "letters.py").read_text())
+    (home / "pyproject.toml").write_text(f"[tool.mallow]\n{settings}\n")
+    refused(f"{line} -q", 2, f"pyproject.toml: {message}")
+    assert not (home / "ran").exists()
+    assert not (home / "taken.json").exists()
+
+
+def test_what_a_project_says_of_another_command_does_not_matter(mallow, home):
+    (home / "pyproject.toml").write_text('[tool.mallow.check]\nembedder = "letters:letters"\njunit = "taken.xml"\n')
+    assert mallow("score points.npy points.npy --repeats 1 -q")[0] == 0
+
+
+def test_settings_are_read_without_waiting_and_without_end(mallow, refused, home):
+    os.mkfifo(home / "pipe.toml")
+    refused(
+        "--config pipe.toml score points.npy points.npy", 2, "pipe.toml cannot be read: it is not a file on a disk."
+    )
+    (home / "zero.toml").symlink_to("/dev/zero")
+    refused(
+        "--config zero.toml score points.npy points.npy", 2, "zero.toml cannot be read: it is not a file on a disk."
+    )
+    (home / "large.toml").write_text("#" * 1_000_001)
+    refused("--config large.toml score points.npy points.npy", 2, "it has 1.0 MB; at most 1 MB are read.")
+    (home / "latin.toml").write_bytes(b'field = "\xe9"')
+    refused("--config latin.toml score points.npy points.npy", 2, "latin.toml cannot be read: it is not UTF-8.")
+    for place in ("pipe.toml", "zero.toml", "large.toml", "latin.toml"):  # a project that is none is left alone
+        (home / place).rename(home / "pyproject.toml")
+        assert mallow("score points.npy points.npy --repeats 1 -q")[0] == 0
 
 
 def test_a_yaml_file(mallow, home):
@@ -50,6 +97,15 @@ def test_a_yaml_file(mallow, home):
         ("a.toml", "score = ", "--config: a.toml is not valid: Invalid value"),
         ("a.ini", "", "--config must end in .toml, .yaml or .yml; got 'a.ini'."),
         ("a.yaml", "- 1", "--config: a.yaml must hold names and values; got list."),
+        ("a.yaml", "tool: 5", "--config: a.yaml must hold names and values; got int."),
+        ("a.yaml", "5: 1", "a.yaml: there is no command or option 5."),
+        ("a.yaml", "score: [1]", "a.yaml: score must hold the options of that command; got list."),
+        ("a.yaml", "a: &a [1]\nb: *a", "aliases (*name) are not read: a few lines of them"),
+        ("a.yaml", "repeats: [1, 2]", "a.yaml: repeats must be one value; got list."),
+        ("a.yaml", "repeats: {a: 1}", "a.yaml: repeats must be one value; got dict."),
+        ("a.yaml", "systems: {a: [x]}", "a.yaml: systems must hold texts, numbers, true or false; got list."),
+        ("a.yaml", "systems: [null]", "a.yaml: systems must hold texts, numbers, true or false; got NoneType."),
+        ("a.yaml", "x: " + "[" * 5000, "--config: a.yaml is not valid: maximum recursion depth exceeded"),
     ],
 )
 def test_a_wrong_file_is_told(refused, home, name, text, message):

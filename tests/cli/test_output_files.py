@@ -31,3 +31,11 @@ def test_a_failed_write_leaves_no_picture(tmp_path, full_disk):
     with pytest.raises(InputError, match=r"frontier\.png: cannot be written: No space left on device\.$"):
         save_picture(tmp_path / "frontier.png", lambda ax: ax.plot([0, 1], [1, 0]))
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("option", ["--out", "--plot"])
+def test_a_pipe_is_refused_before_the_work_begins(refused, home, option):
+    name = {"--out": "pipe.json", "--plot": "pipe.png"}[option]
+    os.mkfifo(home / name)
+    (home / "points.npy").write_bytes(b"never read")
+    refused(f"score points.npy points.npy {option} {name}", 1, f"{name}: is a device or a pipe, not a file on a disk.")

@@ -385,3 +385,10 @@ def test_the_last_words_before_a_cut_are_not_trusted():
     part = leading_part(made, text, 3)
     assert made.encode(part).ids == [4, 2, 1]
     assert len(part) < len(text)  # it is shortened all the same
+
+
+def test_a_vocabulary_does_not_expand_without_end(folder, monkeypatch):
+    monkeypatch.setattr("mallow.embed._tokenizer_file._LARGEST", 10_000)
+    (folder / "vocab.txt.gz").write_bytes(gzip.compress(bytes(10_001)))
+    with pytest.raises(InputError, match=r"vocab\.txt\.gz must have at most 0\.01 MB; vocabularies have less"):
+        load_tokenizer(folder / "vocab.txt.gz", 10)

@@ -12,6 +12,7 @@ from mallow.inference import _many_test as many_test
 from mallow.inference._coarse import CoarseGrid, find_coarse_grid
 from mallow.inference._exchange import draw_exchanges
 from mallow.inference._many import ManyLearner
+from mallow.inference._many_rules import Rules
 from mallow.inference._many_sums import Metrics, sum_cells
 from mallow.inference._rows import ArrayRows
 from mallow.inference._witness import Learner
@@ -24,6 +25,28 @@ def learn(*sets, seed=0, kind=ManyLearner, **options):
 
 
 # --- what is learned
+
+
+@pytest.mark.parametrize("views", [(0, 1, 2), (1,), ()])
+def test_rules_add_up_their_parts(views):
+    """A score is linear + quadratic + length + constant + what the bins add, whichever views have a quadratic part."""
+    rng = np.random.default_rng(0)
+    linear, quadratic = rng.normal(size=(2, 3, 2, 4))
+    quadratic[[view for view in range(3) if view not in views]] = 0
+    length, constant = rng.normal(size=(2, 3, 2))
+    tables = tuple(rng.normal(size=(3, 2, bins)) for bins in (3, 5))
+    tables[1][0] = 0
+    rows = rng.integers(-9, 10, (7, 4)).astype(float)
+    lengths, labels = rng.normal(size=7), np.stack([rng.integers(0, 3, 7), rng.integers(0, 5, 7)])
+    expected = np.einsum("vpd,nd->vpn", linear, rows) + np.einsum("vpd,nd->vpn", quadratic, rows**2)
+    expected += length[..., None] * lengths + constant[..., None]
+    for table, own in zip(tables, labels, strict=True):
+        expected += table[:, :, own]
+    rules = Rules(linear, quadratic, length, constant, tables)
+    assert rules.score(rows, lengths, labels) == approx(expected, abs=1e-9)
+    weights = rng.normal(size=(2, 3, 2))
+    mixed = rules.mix(weights).score(rows, lengths, labels)
+    assert mixed[:, 0] == approx(np.einsum("rvp,vpn->rn", weights, expected), abs=1e-9)
 
 
 @pytest.mark.parametrize(("shift", "stretch"), [(0.15, 1.0), (0.0, 1.15)])

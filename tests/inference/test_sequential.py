@@ -256,6 +256,14 @@ def test_more_features_than_rows_lose_no_direction():
     assert np.linalg.norm(moved[1][1] - moved[1][0]) > 0.1
 
 
+@pytest.mark.parametrize(("count", "kept"), [(60, 6), (19, 1), (5, 1)])
+def test_distances_are_taken_along_a_tenth_as_many_axes_as_there_are_rows(count, kept):
+    """Along the last of many axes, the rows that fitted them are much nearer to the centre than any others."""
+    views = fit_views(draw(count, 0, 8))
+    assert views.spread.shape == (2, kept)
+    assert views.values(draw(3, 1, 8))[2].shape == (3, kept)
+
+
 @pytest.mark.parametrize("factor", [2.0**-600, 0.5, 2.0**600])
 def test_units_of_measurement_do_not_matter(factor):
     fitting, rows = draw(100, 0), draw(50, 1)

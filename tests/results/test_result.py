@@ -1,15 +1,18 @@
 """What every result offers, on real results of every kind: text, tables, JSON and back, frames, notebooks, pictures."""
 
 import json
+import types
 import warnings
 from dataclasses import fields, replace
+from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mallow
+from damaged_results import damage
 from human_votes import simulate
 from mallow import human
 from mallow.errors import Caveat, InputError, warn_about
@@ -69,6 +72,8 @@ def make(kind, folder):
         return mallow.score(x, b, repeats=2)
     if kind == "comparison":
         return mallow.compare(x, {"a": a, "b <i>": b}, repeats=2)
+    if kind == "track":
+        return mallow.track(x, {f"step-{i} <i>": points(0.3 * i, i + 1) for i in range(3)}, repeats=1)
     if kind == "check":
         return mallow.check_regression(x, b, mallow.score(x, a, repeats=2))
     if kind == "plan":
@@ -100,6 +105,7 @@ def make(kind, folder):
 KINDS = [
     "score",
     "comparison",
+    "track",
     "check",
     "plan",
     "diagnosis",
@@ -142,6 +148,42 @@ def test_other_data_are_refused(result):
         type(result).from_dict({"kind": f"mallow {result.KIND}"})
     with pytest.raises(InputError, match=f"`text` must be JSON, as {name}.to_json wrote it"):
         type(result).from_json("{")
+
+
+@settings(max_examples=40)
+@given(data=st.data())
+def test_one_changed_value_is_refused_or_harmless(result, data):
+    """A damaged file of any result: one line, or a result that can be shown in every form."""
+    damaged = damage(json.loads(result.to_json()), data.draw)
+    message, read = "", None
+    try:
+        read = type(result).from_dict(damaged)
+    except InputError as error:
+        message = str(error)
+    assert message.isprintable()
+    if read is None:
+        return
+    with np.errstate(all="ignore"):
+        forms = str(read), repr(read), *(read.table(form) for form in FORMS), read._repr_html_(), read.to_json()
+        read.to_frame(), read.caveat_lines(), json.dumps(read.brief())
+    assert all(forms)
+
+
+def test_aliases_of_types_are_seen_through():
+    """NumPy 2.5 made NDArray an alias by the `type` statement, and no result with an array could be read again."""
+    alias = types.GenericAlias(types.SimpleNamespace(__value__=np.ndarray[tuple[int, ...], np.dtype[Any]]), np.float64)
+    array = np.arange(3.0)
+    assert from_plain(alias, to_plain(array)).tolist() == array.tolist()
+    with pytest.raises(InputError, match="the field `x` must be an object with named fields; got 5"):
+        from_plain(alias, 5, "x")
+
+
+def test_a_system_that_lost_its_rank_is_told():
+    """It could be printed, and not made into a data frame."""
+    data = from_votes("rankings").to_dict()
+    del data["rankings"]["q1"]["ranks"]["c"]
+    with pytest.raises(InputError, match=r"its parts do not fit together: there is no 'c'\."):
+        human.Rankings.from_dict(data)
 
 
 def test_no_caveat_reaches_a_terminal_raw(result):

@@ -96,3 +96,13 @@ def test_what_follows_a_prompt_without_a_label_is_not_even_read():
         raise AssertionError
 
     assert read(rows(), limit=1).texts == ("a", "b")
+
+
+def test_a_label_that_json_cannot_hold(refused):
+    endless = []
+    endless.append(endless)
+    refused(
+        [{"text": "a", "id": {(1, 2): 3}}], "list[0]: `id` must be a text, a number, or something that JSON can hold;"
+    )
+    refused([{"text": "a", "prompt": endless}], "`prompt` must be a text, a number, or something that JSON can hold;")
+    assert read([{"text": "a", "id": endless}, "b"], skip_bad=True).texts == ("b",)

@@ -93,3 +93,95 @@ def test_what_is_no_sample_is_refused(tmp_path):
     (tmp_path / "log.json").write_text(json.dumps({"eval": {}, "samples": [{"id": 1}]}))
     with pytest.raises(InputError, match=r"log\.json\[0\]: must be a sample of Inspect, with the fields `input` and"):
         read(tmp_path / "log.json")
+
+
+GOOD = inspect_sample(2, 1, "good")
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        {"choices": {"a": 1}},
+        {"choices": ["a"]},
+        {"choices": [{"message": None}]},
+        {"choices": [{"message": {"content": None}}]},
+        {"choices": [{"message": {"content": [{"type": "text", "text": 5}]}}]},
+        {"choices": []},
+        {"completion": 5},
+        {"completion": ["a"]},
+        "words",
+    ],
+)
+def test_an_answer_of_another_form_is_one_bad_entry(tmp_path, output):
+    bad = GOOD | {"output": output}
+    with zipfile.ZipFile(tmp_path / "log.eval", "w") as archive:
+        for number, one in enumerate((bad, GOOD)):
+            archive.writestr(f"samples/{number}_epoch_1.json", json.dumps(one))
+    (tmp_path / "log.json").write_text(json.dumps({"eval": {}, "samples": [bad, GOOD]}))
+    for name in ("log.eval", "log.json"):
+        samples = read(tmp_path / name, skip_bad=True)
+        assert samples.texts[-1:] == ("good",)
+        if output != {"completion": ["a"]}:  # several answers to one question
+            assert samples.texts == ("good",)
+            with pytest.raises(InputError, match=rf"{name}\[0\]: .*(empty text|must be a string|missing)"):
+                read(tmp_path / name)
+
+
+def write_log(path, *contents, compression=zipfile.ZIP_DEFLATED):
+    with zipfile.ZipFile(path, "w", compression=compression) as archive:
+        for name, content in contents:
+            archive.writestr(name, content if isinstance(content, bytes) else json.dumps(content))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b'{"output": ' + b"[" * 200, "lists and objects must be nested at most 100 deep; allow more"),
+        (b'{"output": ', r"invalid JSON: Expecting value"),
+        (b"\xff{}", "not UTF-8: 'utf-8' codec can't decode byte 0xff"),
+    ],
+)
+def test_a_sample_that_cannot_be_read_is_one_bad_entry(tmp_path, content, message):
+    path = write_log(tmp_path / "log.eval", ("samples/1_epoch_1.json", content), ("samples/2_epoch_1.json", GOOD))
+    with pytest.raises(InputError, match=rf"log.eval\[0\]: {message}"):
+        read(path)
+    assert read(path, skip_bad=True).texts == ("good",)
+
+
+@pytest.mark.parametrize("compression", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_a_damaged_log_is_refused(tmp_path, compression):
+    path = write_log(tmp_path / "log.eval", ("samples/1.json", GOOD), compression=compression)
+    data = path.read_bytes()
+    for place in range(40, 140, 9):
+        path.write_bytes(data[:place] + bytes(byte ^ 0x5A for byte in data[place : place + 20]) + data[place + 20 :])
+        with pytest.raises(InputError, match=r"not a readable .eval file|contains no (valid )?samples|log.eval\[0\]"):
+            read(path)
+    locked = bytearray(data)
+    locked[6] |= 1
+    locked[data.rfind(b"PK\x01\x02") + 8] |= 1
+    path.write_bytes(locked)
+    with pytest.raises(InputError, match="is encrypted"):
+        read(path)
+
+
+def test_names_of_samples_may_have_any_digits(tmp_path):
+    names = [f"samples/{number}_epoch_1.json" for number in ("10", "2", "²", "9" * 5000)]
+    path = write_log(tmp_path / "log.eval", *((name, inspect_sample(name[:20], 1, name[8:12])) for name in names))
+    assert read(path).texts == ("²_ep", "2_ep", "10_e", "9999")
+
+
+def test_json_is_not_nested_without_end(tmp_path):
+    (tmp_path / "log.json").write_text('{"text": "a", "x": ' + "[" * 200 + "]" * 200 + "}")
+    with pytest.raises(InputError, match=r"log.json: lists and objects must be nested at most 100 deep"):
+        read(tmp_path / "log.json")
+    (tmp_path / "log.json").write_text('{"text": "a"}\n{"text": "b", "x": ' + "[" * 200 + "]" * 200 + "}")
+    with pytest.raises(InputError, match=r"log.json\[1\]: lists and objects must be nested at most 100 deep"):
+        read(tmp_path / "log.json")
+
+
+def test_a_large_object_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("mallow.samples._eval_logs._LARGEST", 100)
+    (tmp_path / "log.json").write_text(json.dumps({"text": "a" * 100}))
+    with pytest.raises(InputError, match="is one JSON object is read as a whole, and must have at most 1e-07 GB"):
+        read(tmp_path / "log.json")

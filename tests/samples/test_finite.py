@@ -84,3 +84,12 @@ def test_what_is_not_features_is_refused(features, message):
 def test_rows_of_different_lengths_are_refused():
     with pytest.raises(InputError, match=r"^`features` must have rows of equal length; setting an array element"):
         Samples(features=[[1.0, 2.0], [3.0]])
+
+
+def test_masked_entries_are_refused_not_passed_over():
+    rows = np.ma.masked_array(np.arange(6.0).reshape(3, 2), mask=[[0, 0], [0, 1], [1, 1]])
+    with pytest.raises(InputError, match="features must be complete; 3 entries are masked"):
+        read(rows)
+    whole = read(np.ma.masked_array(np.eye(2), mask=False)).features
+    assert type(whole) is np.ndarray
+    assert whole.tolist() == np.eye(2).tolist()

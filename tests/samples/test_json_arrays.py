@@ -1,5 +1,6 @@
 """JSON arrays are read as they are written, whatever the chunks; fields and places are named."""
 
+import gzip
 import io
 import json
 
@@ -93,3 +94,14 @@ def test_what_is_no_text_is_named_by_its_position(values, message):
     with pytest.raises(InputError, match=message):
         read(values)
     assert read(np.array(["a", "b"])).texts == ("a", "b")
+
+
+@pytest.mark.parametrize("content", [b'[{"text": "a"}]', b'{"text": "a"}'])
+def test_a_damaged_archive_is_told(tmp_path, content):
+    """Also where the damage is at the beginning, which is looked at first."""
+    data = bytearray(gzip.compress(content, mtime=0))
+    path = tmp_path / "a.json.gz"
+    for damaged in (data[:-9], data[:12], bytes([*data[:10], data[10] ^ 0xFF, *data[11:]])):
+        path.write_bytes(damaged)
+        with pytest.raises(InputError, match=r"a\.json\.gz: cannot be read (to the end|as UTF-8)"):
+            read(path)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from mallow import InputError, read
 from mallow.engine import memory_budget
 from mallow.samples import Shards, find_shards
+from mallow.samples._shard_output import read_provenance, read_record
 from shard_files import FORMATS, write_shard, write_shards
 
 ROWS = np.random.default_rng(0).normal(size=(300, 5)).astype(np.float32)
@@ -103,6 +104,28 @@ def test_a_truncated_shard(tmp_path, form):
     refused(folder, f"{name}: ")
     with pytest.raises(InputError, match="Write it again"):
         read(folder)
+
+
+def test_a_shard_that_expands_too_far(tmp_path, monkeypatch):
+    monkeypatch.setattr("mallow.samples._shard_formats.ALWAYS_ALLOWED", 100_000)
+    folder = tmp_path / "rows"
+    folder.mkdir()
+    for number in range(2):
+        np.savez_compressed(folder / f"part-{number}.npz", features=np.zeros((5000, 10)))
+    with pytest.raises(InputError, match=r"part-0\.npz: expands to more than 100 times its size, 0 MB from 0\.00 MB"):
+        read(folder)
+    np.savez(folder / "part-0.npz", features=np.zeros((5000, 10)))
+    np.savez(folder / "part-1.npz", features=np.zeros((5000, 10)))
+    assert len(read(folder)) == 10_000
+
+
+def test_a_damaged_record_counts_as_none(tmp_path):
+    (tmp_path / "deep.json").write_text("[" * 100_000)
+    (tmp_path / "other.json").write_text("[1]")
+    (tmp_path / "a.npz").write_bytes(b"PK\x03\x04" + bytes(40))
+    assert read_record(str(tmp_path / "deep.json")) is None
+    assert read_record(str(tmp_path / "other.json")) is None
+    assert read_provenance(str(tmp_path / "a.npz")) is None
 
 
 def test_a_shard_of_another_width(tmp_path):

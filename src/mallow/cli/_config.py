@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import stat
 import tomllib
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,22 +14,30 @@ import click
 
 from mallow._optional import did_you_mean, optional
 from mallow.cli._printing import show_note
+from mallow.errors import InputError
 
 __all__ = ["config_option", "tell_config"]
 
 _FOUND = "mallow.config"  # the key in click's context
 _PROJECT = "pyproject.toml"
+_LARGEST = 1_000_000  # bytes; chosen: hundreds of times what all options need
+_SIMPLE = (str, int, float)
+_PROGRAMS = ("embedder", "estimator")
+_WRITTEN = ("out", "plot", "junit", "grids", "overwrite", "checkpoint", "engine", "database", "export", "people")
+_WRITTEN += ("host", "url", "github-summary", "repair")
 
 
 def config_option() -> click.Option:
     """--config: defaults for the options of all commands."""
 
     def on_config(ctx: click.Context, _parameter: click.Parameter, path: str | None) -> None:
-        name = path or (_PROJECT if _has_section(_PROJECT) else None)
-        if name is None or not isinstance(ctx.command, click.Group) or ctx.resilient_parsing:
+        if not isinstance(ctx.command, click.Group) or ctx.resilient_parsing:
+            return
+        name, asked = (_PROJECT, False) if path is None else (path, True)
+        if not asked and not _has_section(name):
             return
         ctx.default_map = _defaults(ctx.command, _read(name), name)
-        ctx.meta[_FOUND] = name
+        ctx.meta[_FOUND] = name, asked
 
     help_text = "Options from a file: .toml, .yaml or .yml. [default: the section tool.mallow of pyproject.toml, if there is one]"
     return click.Option(
@@ -36,47 +46,93 @@ def config_option() -> click.Option:
 
 
 def tell_config() -> None:
-    """Say which options came from a file, once the command is known."""
+    """Say which options came from a file, once the command is known.
+
+    A project that merely lies in the working folder must not start programs, nor say which files are written.
+    """
     ctx = click.get_current_context()
+    if _FOUND not in ctx.meta:
+        return
+    name, asked = ctx.meta[_FOUND]
     source = click.core.ParameterSource.DEFAULT_MAP
-    words = [_words(parameter)[0] for parameter in ctx.command.params if parameter.name]
-    names = [parameter.name for parameter in ctx.command.params if parameter.name]
-    used = [word for word, name in zip(words, names, strict=True) if ctx.get_parameter_source(name) is source]
-    if used and _FOUND in ctx.meta:
-        show_note(f"from {ctx.meta[_FOUND]}: {', '.join(used)}")
+    used = {
+        _words(parameter)[0]: ctx.params.get(parameter.name)
+        for parameter in ctx.command.params
+        if parameter.name and ctx.get_parameter_source(parameter.name) is source
+    }
+    for word, value in used.items():
+        if not asked and (reason := _reason_to_ask(word, value)):
+            raise click.UsageError(
+                f"{name}: {word} {reason}, which only you may decide. Pass --{word} on the command line, or say that you "
+                f"trust the file: mallow --config {name} {ctx.command.name}."
+            )
+    if used:
+        show_note(f"from {name}: {', '.join(used)}")
+
+
+def _reason_to_ask(word: str, value: object) -> str | None:
+    """Why an option may not come from a file that nobody named; None if it may."""
+    if word in _WRITTEN:
+        return "says which files are written, or where to connect"
+    if word == "embedder-option" and "run_code" in str(value):
+        return "lets a program run"
+    if word in _PROGRAMS:
+        from mallow.embed import is_import
+
+        return "names a program" if is_import(str(value)) else None
+    return None
 
 
 def _has_section(path: str) -> bool:
+    """Whether a project has settings for us. What cannot be a project, such as a pipe, is left alone."""
     try:
-        return b"[tool.mallow" in Path(path).read_bytes()
-    except OSError:
-        return False
+        with suppress(OSError, InputError):
+            return "[tool.mallow" in _content(path)
+    except UnicodeDecodeError:
+        pass
+    return False
+
+
+def _content(path: str) -> str:
+    """The text of a file of settings; never waits, and never reads without end."""
+    file = Path(os.path.expanduser(path))
+    status = file.stat()
+    if stat.S_ISREG(status.st_mode) and status.st_size > _LARGEST:
+        raise InputError(f"it has {status.st_size / 1e6:.1f} MB; at most {_LARGEST / 1e6:g} MB are read")
+    if not stat.S_ISREG(status.st_mode):
+        raise InputError("it is not a file on a disk")
+    return file.read_text(encoding="utf-8")
 
 
 def _read(path: str) -> Mapping[str, Any]:
     """The settings in a file: all of it, or the section tool.mallow of a project."""
-    file = Path(os.path.expanduser(path))
+    suffix = Path(path).suffix.lower()
+    if suffix not in (".toml", ".yaml", ".yml"):
+        raise click.UsageError(f"--config must end in .toml, .yaml or .yml; got {path!r}.")
     try:
-        text = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        text = _content(path)
+    except (OSError, InputError, UnicodeDecodeError) as error:
+        known = {OSError: getattr(error, "strerror", None), InputError: str(error)}
+        reason = next((reason for kind, reason in known.items() if isinstance(error, kind)), "it is not UTF-8")
         raise click.UsageError(f"--config: {path} cannot be read: {reason}.") from None
     try:
-        if file.suffix.lower() in (".yaml", ".yml"):
-            values = optional("yaml", extra="config").safe_load(text)
-        elif file.suffix.lower() == ".toml":
-            values = tomllib.loads(text)
-        else:
-            raise click.UsageError(f"--config must end in .toml, .yaml or .yml; got {path!r}.")
+        values = tomllib.loads(text) if suffix == ".toml" else _parse_yaml(text)
     except click.UsageError:
         raise
     except Exception as error:  # yaml has errors of its own
         raise click.UsageError(f"--config: {path} is not valid: {' '.join(str(error).split())}") from None
     if isinstance(values, dict) and "tool" in values:
-        values = values["tool"].get("mallow", {})
+        values = values["tool"].get("mallow", {}) if isinstance(values["tool"], dict) else values["tool"]
     if not isinstance(values, dict):
         raise click.UsageError(f"--config: {path} must hold names and values; got {type(values).__name__}.")
     return values
+
+
+def _parse_yaml(text: str) -> Any:
+    yaml = optional("yaml", extra="config")
+    if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(text)):
+        raise ValueError("aliases (*name) are not read: a few lines of them can stand for any number of values")
+    return yaml.safe_load(text)
 
 
 def _defaults(group: click.Group, settings: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -85,14 +141,14 @@ def _defaults(group: click.Group, settings: Mapping[str, Any], name: str) -> dic
     known = {word for command in group.commands.values() for parameter in command.params for word in _words(parameter)}
     for key in common:
         if _word(key) not in known:
-            raise click.UsageError(
-                f"{name}: there is no command or option {key!r}.{did_you_mean(key, [*group.commands, *sorted(known)])}"
-            )
+            hint = did_you_mean(_word(key), [*group.commands, *sorted(known)])
+            raise click.UsageError(f"{name}: there is no command or option {key!r}.{hint}")
     defaults: dict[str, Any] = {}
     for command_name, command in group.commands.items():
         own = settings.get(command_name, {})
         if not isinstance(own, dict):
-            raise click.UsageError(f"{name}: {command_name} must hold the options of that command; got {own!r}.")
+            shown = repr(own) if isinstance(own, _SIMPLE) else type(own).__name__
+            raise click.UsageError(f"{name}: {command_name} must hold the options of that command; got {shown}.")
         by_word = {word: parameter for parameter in command.params for word in _words(parameter)}
         for key in own:
             if _word(key) not in by_word:
@@ -100,7 +156,9 @@ def _defaults(group: click.Group, settings: Mapping[str, Any], name: str) -> dic
                     f"{name}: `mallow {command_name}` has no option {key!r}.{did_you_mean(_word(key), by_word)}"
                 )
         chosen = {_word(key): value for key, value in {**common, **own}.items() if _word(key) in by_word}
-        defaults[command_name] = {str(by_word[word].name): _value(value) for word, value in chosen.items()}
+        defaults[command_name] = {
+            str(by_word[word].name): _value(value, by_word[word], f"{name}: {word}") for word, value in chosen.items()
+        }
     return defaults
 
 
@@ -117,6 +175,15 @@ def _words(parameter: click.Parameter) -> list[str]:
     return [_word(parameter.name)]
 
 
-def _value(value: Any) -> Any:
-    """A table of names and paths as NAME=PATH."""
-    return [f"{key}={entry}" for key, entry in value.items()] if isinstance(value, dict) else value
+def _value(value: Any, parameter: click.Parameter, place: str) -> Any:
+    """A value as click takes it; a table of names and paths becomes NAME=PATH."""
+    several = parameter.nargs != 1 or getattr(parameter, "multiple", False)
+    if isinstance(value, dict | list) and not several:
+        raise click.UsageError(f"{place} must be one value; got {type(value).__name__}.")
+    parts = [*value, *value.values()] if isinstance(value, dict) else value if isinstance(value, list) else [value]
+    for part in parts:
+        if not isinstance(part, _SIMPLE):
+            raise click.UsageError(f"{place} must hold texts, numbers, true or false; got {type(part).__name__}.")
+    if isinstance(value, dict):
+        return [f"{key}={entry}" for key, entry in value.items()]
+    return parts if several else value

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from mallow._files import atomic_file, write_text
+from mallow._files import atomic_file, refuse_special, write_text
 from mallow._optional import optional
 from mallow.cli._terminal import tell
 from mallow.errors import InputError
@@ -30,6 +30,7 @@ def check_output_file(path: str, *suffixes: str) -> Path:
         raise InputError(f"{path}: is a folder, not a file. Name a file in it.")
     if not file.parent.is_dir():
         raise InputError(f"{path}: the folder {file.parent} does not exist. Create it first.")
+    refuse_special(path)
     if not os.access(file if file.exists() else file.parent, os.W_OK):
         raise InputError(f"{path}: cannot be written: permission denied.")
     return file

@@ -80,7 +80,9 @@ def _read_ranking(path: str) -> Ranking | Rankings | JudgedRanking:
         text = read_text(path)
         kind = parse_json(text).get("kind")
     except (OSError, ValueError, AttributeError) as error:
-        raise InputError(f"{path}: is not a ranking: {error}. Save one with: mallow rank VOTES --out {path}") from None
+        raise InputError(
+            f"{path}: is not a ranking: {str(error).rstrip('.')}. Save one with: mallow rank VOTES --out ranking.json"
+        ) from None
     for result in (Ranking, Rankings, JudgedRanking):
         if kind == f"mallow {result.KIND}":
             return result.from_json(text)

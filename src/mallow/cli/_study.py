@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import click
 
+from mallow._files import read_text
 from mallow.cli._commands import result_command
 from mallow.cli._options import bundle, reader_options, rng_option
 from mallow.cli._output_files import check_output_file
@@ -277,8 +277,8 @@ def _read_ranking(path: str) -> dict[str, float]:
     from mallow.human import Ranking
 
     try:
-        return dict(Ranking.from_json(Path(path).expanduser().read_text(encoding="utf-8")).scores)
-    except (OSError, ValueError) as error:
+        return dict(Ranking.from_json(read_text(path)).scores)
+    except InputError as error:
         raise InputError(
             f"{path}: is not a ranking: {error} Save one with: mallow rank votes.jsonl --question NAME --out ranking.json"
         ) from error

@@ -16,6 +16,7 @@ _CHARACTERS_PER_TOKEN = 8  # chosen: more than texts have, so that the first par
 # Words at the end of a part that the cut may change; chosen: it may go through a special token, which is then read as
 # marks and letters.
 _UNCERTAIN_WORDS = 8
+_LARGEST = 100_000_000  # bytes of a vocabulary; chosen: the largest have a few million
 
 
 def find_tokenizer_file(path: Path) -> Path:
@@ -53,9 +54,14 @@ def load_tokenizer(path: Path, max_length: int) -> Any:
 def _load_word_pieces(path: Path) -> Any:
     """BERT's tokenizer with the vocabulary of the file."""
     try:
-        raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
+            raw = stream.read(_LARGEST + 1)
     except (EOFError, OSError, zlib.error) as error:
         raise InputError(f"`tokenizer`: {path} cannot be read: {error}. Is it complete?") from error
+    if len(raw) > _LARGEST:
+        raise InputError(
+            f"`tokenizer`: {path} must have at most {_LARGEST / 1e6:g} MB; vocabularies have less than one."
+        )
     try:
         pieces = raw.decode().removesuffix("\n").split("\n")
     except UnicodeDecodeError:

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mallow._files import digest
+from mallow._files import digest, refuse_special
 from mallow.embed._protocol import Points, Rows, checked_texts, collected
 from mallow.embed._string_kernel import tokenizer_label
 from mallow.embed._vector_files import file_in_folder, read_vectors
@@ -102,6 +102,7 @@ class WordVectors:
     dtype: Literal["float32", "float64"] = "float32"
 
     def __post_init__(self) -> None:
+        refuse_special(self.path)
         if not Path(self.path).exists():
             raise InputError(
                 f"`path` must be a file of word vectors; there is no file at {os.fspath(self.path)!r}. "

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mallow._files import atomic_file, make_folder
+from mallow._files import atomic_file, make_folder, refuse_special
 from mallow.engine._engine import Engine
 from mallow.engine._progress import bar
 from mallow.errors import InputError
@@ -67,6 +67,8 @@ class Passes:
             Changed in place, by `add` alone. It is what a checkpoint holds, with the number of tasks that are in it.
         """
         done = self._load(name, state)
+        if not 0 <= done <= len(tasks):
+            raise InputError(f"{self._folder}: the checkpoint of {name} is damaged. Remove the folder and start again.")
         if done:
             _LOG.warning("%s: continuing from the checkpoint, %d of %d tasks are done", name, done, len(tasks))
         saved = began = time.monotonic()
@@ -123,6 +125,7 @@ class Passes:
         path = None if self._folder is None else self._folder / f"{name}.npz"
         if path is None or not path.exists():
             return 0
+        refuse_special(path)
         try:
             with np.load(path) as arrays:
                 done = int(arrays["done"])

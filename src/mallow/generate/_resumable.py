@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from mallow._files import parse_json, sync_folder, write_text
+from mallow._files import parse_json, read_text, refuse_special, sync_folder, write_text
 from mallow.errors import InputError
 
 __all__ = ["ResumableFile", "check_output_path", "open_resumable"]
@@ -68,6 +68,7 @@ def open_resumable(
     `facts` say how the file is made; `is_expected(i, record)` says whether a record may stand on line i, counted from 0.
     """
     about = path.with_name(path.name + ".meta.json")
+    refuse_special(path)
     try:
         file = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     except OSError as error:
@@ -107,7 +108,7 @@ def _lock(file: int, path: Path) -> None:
 
 def _check_facts(path: Path, about: Path, facts: dict[str, Any]) -> None:
     try:
-        recorded = parse_json(about.read_text(encoding="utf-8"))
+        recorded = parse_json(read_text(about))
         if recorded["kind"] != facts["kind"]:
             raise ValueError
     except (OSError, ValueError, KeyError, TypeError):

@@ -6,6 +6,7 @@ import mmap
 import struct
 from typing import Any
 
+from mallow._files import refuse_special
 from mallow.errors import InputError
 
 __all__ = ["gguf_adds_bos", "gguf_architecture"]
@@ -17,6 +18,7 @@ _STRING = 8
 
 def gguf_architecture(path: str) -> str:
     """The key general.architecture of the header, such as "llama"; refuses a file that is not in GGUF format."""
+    refuse_special(path)
     try:
         with open(path, "rb") as file:
             head = file.read(1 << 16)  # the architecture is among the first keys

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
+from mallow._files import parse_json, read_text
 from mallow.errors import InputError
 
 __all__ = ["code_refusal", "refuse_downloaded_kernels", "refuse_foreign_modules"]
@@ -47,6 +47,6 @@ def refuse_foreign_modules(model: str, folder: Path) -> None:
 def _read(file: Path | None) -> Any:
     """The content of a JSON file; {} if there is none that can be read, which whoever loads the model will notice."""
     try:
-        return {} if file is None else json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+        return {} if file is None else parse_json(read_text(file))
+    except ValueError:
         return {}

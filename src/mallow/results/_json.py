@@ -44,6 +44,8 @@ def from_plain(hint: Any, data: Any, field: str = "") -> Any:
     What does not fit is an InputError that names the field, such as ``scores.small.n[1]``.
     """
     origin, parts = typing.get_origin(hint), typing.get_args(hint)
+    if hasattr(origin, "__value__"):  # a `type` statement, which NDArray is from NumPy 2.5 on
+        origin = typing.get_origin(origin.__value__)
     if origin in (Union, types.UnionType):
         if data is None and type(None) in parts:
             return None

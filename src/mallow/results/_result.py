@@ -61,6 +61,8 @@ class Result:
         try:
             str(self)
             self._also()
+            self._records()
+            self._table()
         except (ArithmeticError, AttributeError, LookupError, StopIteration, TypeError, ValueError) as error:
             reason = f"there is no {error}" if isinstance(error, KeyError) else str(error) or "some are missing"
             raise InputError(f"its parts do not fit together: {reason}.") from error

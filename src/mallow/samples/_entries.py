@@ -188,7 +188,10 @@ def _label(name: str, value: object) -> str | None:
         return None
     if isinstance(value, numbers.Number):
         return str(value)
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    try:
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    except (TypeError, ValueError, RecursionError) as error:  # keys that are no texts, lists that contain themselves
+        raise BadEntryError(f"`{name}` must be a text, a number, or something that JSON can hold; {error}") from None
     if (fault := _unicode_fault(text)) is not None:
         raise BadEntryError(f"`{name}`: {fault}")
     return text

@@ -7,17 +7,20 @@ any option, and the answers that were expected with the field `target`.
 from __future__ import annotations
 
 import json
+import re
 import zipfile
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, BinaryIO
 
 from mallow.errors import InputError
 from mallow.samples._entries import BadEntryError, Row, list_names, message_of
-from mallow.samples._limits import Limits, check_expansion
+from mallow.samples._limits import Limits, check_expansion, depth_fault
 
 __all__ = ["eval_rows", "object_rows", "plain_harness_rows"]
 
 _SHOWN = 8  # names of fields in a message
+_LARGEST = 1_000_000_000  # bytes of a file that is one object; chosen, as for results
 
 
 def plain_harness_rows(rows: Iterable[Row]) -> Iterator[Row]:
@@ -68,18 +71,28 @@ def _first_text(arguments: object) -> str | None:
     return arguments if isinstance(arguments, str) else None
 
 
-def object_rows(stream: BinaryIO, name: str) -> Iterator[Row]:
+def object_rows(stream: BinaryIO, name: str, limits: Limits) -> Iterator[Row]:
     """The samples of a .json file that is one object, an Inspect log; or the lines of one that holds an object per line."""
     try:
-        text = stream.read().decode("utf-8-sig")
-    except (UnicodeDecodeError, EOFError, OSError) as error:
+        data = stream.read(_LARGEST + 1)
+        text = data.decode("utf-8-sig")
+    except (UnicodeDecodeError, EOFError, OSError, zlib.error) as error:
+        if isinstance(error, InputError):
+            raise
         raise InputError(f"{name}: cannot be read as UTF-8: {message_of(error)}. Is the file complete?") from error
+    if len(data) > _LARGEST:
+        raise InputError(
+            f"{name}: a file that is one JSON object is read as a whole, and must have at most {_LARGEST / 1e9:g} GB. "
+            "Write one JSON object per line to a .jsonl file."
+        )
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
         if "Extra data" in str(error):
-            return _lines(text)
+            return _lines(text, limits)
         raise InputError(f"{name}: invalid JSON: {message_of(error)}. Is the file complete?") from error
+    if (fault := depth_fault(text, limits)) is not None:
+        raise InputError(f"{name}: {fault}.")
     if isinstance(value, dict) and isinstance(value.get("samples"), list) and "eval" in value:
         return ((place, _inspect_row(one)) for place, one in enumerate(value["samples"]))
     if isinstance(value, dict) and isinstance(value.get("text"), str):
@@ -92,13 +105,20 @@ def object_rows(stream: BinaryIO, name: str) -> Iterator[Row]:
     )
 
 
-def _lines(text: str) -> Iterator[Row]:
+def _lines(text: str, limits: Limits) -> Iterator[Row]:
     for place, line in enumerate(text.split("\n")):
         if line.strip():
-            try:
-                yield place, json.loads(line)
-            except (ValueError, RecursionError) as error:
-                yield place, BadEntryError(f"invalid JSON in line {place + 1}: {message_of(error)}")
+            yield place, _parse(line, limits, f" in line {place + 1}")
+
+
+def _parse(text: str, limits: Limits, where: str) -> object:
+    """What a JSON text holds, or a BadEntryError."""
+    if (fault := depth_fault(text, limits)) is not None:
+        return BadEntryError(fault)
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        return BadEntryError(f"invalid JSON{where}: {message_of(error)}")
 
 
 def eval_rows(stream: BinaryIO, name: str, limits: Limits) -> Iterator[Row]:
@@ -111,37 +131,55 @@ def eval_rows(stream: BinaryIO, name: str, limits: Limits) -> Iterator[Row]:
             for place, member in enumerate(sorted(members, key=lambda one: _natural(one.filename))):
                 size += member.file_size
                 check_expansion(name, size, stored, limits)
-                yield place, _inspect_row(json.loads(archive.read(member)))
+                yield place, _member_row(archive.read(member), limits)
     except NotImplementedError as error:  # zstandard, which zipfile knows from Python 3.14 on
         raise InputError(
             f"{name}: is compressed in a way that this Python cannot read. Convert it: inspect log convert --to json."
         ) from error
-    except (zipfile.BadZipFile, ValueError, RecursionError, OSError, EOFError) as error:
-        if isinstance(error, InputError):
-            raise
+    except (InputError, MemoryError, GeneratorExit):
+        raise
+    except Exception as error:  # a damaged archive: zipfile, zlib, lzma and bz2 have errors of their own
         raise InputError(f"{name}: not a readable .eval file: {message_of(error)}. Is it complete?") from error
 
 
+def _member_row(data: bytes, limits: Limits) -> object:
+    try:
+        value = _parse(data.decode("utf-8-sig"), limits, "")
+    except UnicodeDecodeError as error:
+        return BadEntryError(f"not UTF-8: {message_of(error)}")
+    return value if isinstance(value, BadEntryError) else _inspect_row(value)
+
+
 def _natural(name: str) -> list[tuple[int, str]]:
-    """Numbers in a name count as numbers: 2 before 10."""
-    digits = "".join(letter if letter.isdigit() else " " for letter in name).split()
-    return [(int(number), "") for number in digits] + [(0, name)]
+    """Numbers in a name count as numbers: 2 before 10. They are compared by length and digits, however long they are."""
+    numbers = [number.lstrip("0") for number in re.findall("[0-9]+", name)]
+    return [(len(number), number) for number in numbers] + [(0, name)]
 
 
 def _inspect_row(sample: object) -> object:
     if not isinstance(sample, dict) or "output" not in sample:
         return BadEntryError("must be a sample of Inspect, with the fields `input` and `output`")
-    output = sample["output"] if isinstance(sample["output"], dict) else {}
-    text = output.get("completion")
-    if not text:
-        choices = output.get("choices") or [{}]
-        text = _content(choices[0].get("message", {}).get("content", ""))
+    output = sample["output"]
+    text = _inner(output, "completion") or _content(_inner(output, "choices", 0, "message", "content"))
     row = {**sample, "text": text, "prompt": sample.get("input")}
     return row if sample.get("id") is not None else {key: value for key, value in row.items() if key != "id"}
+
+
+def _inner(value: object, *path: str | int) -> Any:
+    """What is at a path of names and numbers; "" where there is nothing."""
+    for step in path:
+        if (isinstance(value, dict) and step in value) or (
+            isinstance(value, list) and isinstance(step, int) and step < len(value)
+        ):
+            value = value[step]
+        else:
+            return ""
+    return value
 
 
 def _content(content: object) -> object:
     """The text of a message, whose content may be a list of parts."""
     if not isinstance(content, list):
         return content
-    return "".join(part.get("text", "") for part in content if isinstance(part, dict) and part.get("type") == "text")
+    texts = [_inner(part, "text") for part in content if _inner(part, "type") == "text"]
+    return "".join(texts) if all(isinstance(text, str) for text in texts) else texts

@@ -10,7 +10,7 @@ from typing import BinaryIO
 
 from mallow.errors import InputError
 from mallow.samples._entries import BadEntryError, Options, Row, message_of
-from mallow.samples._limits import nesting_depth
+from mallow.samples._limits import depth_fault
 
 __all__ = ["array_rows", "begins_with"]
 
@@ -19,9 +19,12 @@ _SPACE = " \t\n\r"
 _MARK = b"\xef\xbb\xbf"
 
 
-def begins_with(stream: BinaryIO) -> str:
+def begins_with(stream: BinaryIO, name: str) -> str:
     """The first character of a stream that can `peek` which is not white space, as far as it can be seen; "" for none."""
-    head: bytes = stream.peek(256)[:256]  # type: ignore[attr-defined]
+    try:
+        head: bytes = stream.peek(256)[:256]  # type: ignore[attr-defined]
+    except (EOFError, OSError, zlib.error) as error:
+        raise InputError(f"{name}: cannot be read to the end: {message_of(error)}. Is the file complete?") from error
     return head.removeprefix(_MARK).lstrip()[:1].decode("latin-1")
 
 
@@ -117,9 +120,5 @@ def _next_entry(text: _Buffer, decoder: json.JSONDecoder, place: str, options: O
             )
         text.more(size)
     raw, text.start = text.text[text.start : end], end
-    depth = options.limits.depth
-    if raw.count("[") + raw.count("{") > depth and nesting_depth(raw) > depth:
-        return BadEntryError(
-            f"lists and objects must be nested at most {depth} deep; allow more with limits=Limits(depth=…) (--max depth=…)"
-        )
-    return value
+    fault = depth_fault(raw, options.limits)
+    return value if fault is None else BadEntryError(fault)

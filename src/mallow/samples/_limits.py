@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from mallow._checks import positive, whole
 from mallow.errors import InputError
 
-__all__ = ["ALWAYS_ALLOWED", "DEFAULT_LIMITS", "Limits", "check_expansion", "nesting_depth"]
+__all__ = ["ALWAYS_ALLOWED", "DEFAULT_LIMITS", "Limits", "check_expansion", "depth_fault", "nesting_depth"]
 
 ALWAYS_ALLOWED = 64_000_000
 """Bytes that any compressed file may expand to; chosen: a few seconds of work on any machine."""
@@ -70,6 +70,16 @@ def check_expansion(name: str, size: int, stored: int, limits: Limits) -> None:
             f"{stored / 1e6:,.2f} MB. If you trust the file, allow more with limits=Limits(expansion=…) "
             "(--max expansion=…)."
         )
+
+
+def depth_fault(text: str, limits: Limits) -> str | None:
+    """What is wrong with a JSON text that is nested too deeply; None if it is not."""
+    if text.count("[") + text.count("{") <= limits.depth or nesting_depth(text) <= limits.depth:
+        return None
+    return (
+        f"lists and objects must be nested at most {limits.depth} deep; allow more with limits=Limits(depth=…) "
+        "(--max depth=…)"
+    )
 
 
 def nesting_depth(line: str) -> int:

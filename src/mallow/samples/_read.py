@@ -145,7 +145,7 @@ def _read_standard_input(options: Options) -> Samples:
 
 def _read_stream(stream: BinaryIO, name: str, options: Options) -> Samples:
     """Texts from a stream without a suffix: a JSON array, jsonl if they begin with a brace, otherwise one text per line."""
-    if begins_with(stream) == "[":
+    if begins_with(stream, name) == "[":
         return gather_texts(json_rows("json", stream, name, options), at_index(name), name, options)
     lines = decode_lines(stream, name, options.limits)
     head: list[Row] = []

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from mallow._optional import optional
 from mallow.errors import InputError
+from mallow.samples._limits import ALWAYS_ALLOWED, DEFAULT_LIMITS
 from mallow.samples._shard_files import is_url, open_shard, read_bytes, shard_suffix, stamp_of
 
 __all__ = ["Content", "describe_shard", "read_ids", "read_rows"]
@@ -152,6 +153,13 @@ def _shape(name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[int
 
 def _describe_npz(name: str, field: str | None) -> Content:
     with open_shard(name) as stream, np.load(stream) as arrays:
+        members = arrays.zip.infolist()
+        size, stored = sum(one.file_size for one in members), sum(one.compress_size for one in members)
+        if size > ALWAYS_ALLOWED and size > DEFAULT_LIMITS.expansion * stored:
+            raise InputError(
+                f"{name}: expands to more than {DEFAULT_LIMITS.expansion:g} times its size, {size / 1e6:,.0f} MB from "
+                f"{stored / 1e6:,.2f} MB. If you trust the file, write its array again with np.save, which does not compress."
+            )
         others = [each for each in arrays.files if each not in ("ids", "prompts", "provenance")]
         chosen = field or (others[0] if len(others) == 1 else "features")
         if chosen not in arrays.files:

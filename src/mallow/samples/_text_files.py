@@ -13,7 +13,7 @@ from mallow.errors import InputError
 from mallow.samples._entries import BadEntryError, Options, Row, Skips, message_of
 from mallow.samples._eval_logs import eval_rows, object_rows, plain_harness_rows
 from mallow.samples._json_arrays import array_rows, begins_with
-from mallow.samples._limits import Limits, check_expansion, nesting_depth
+from mallow.samples._limits import Limits, check_expansion, depth_fault
 from mallow.samples._tables import choose_columns
 
 __all__ = ["json_rows", "line_rows", "parquet_rows"]
@@ -30,8 +30,8 @@ def json_rows(form: str, stream: BinaryIO, name: str, options: Options) -> Itera
     """The rows of a .json file (an array, objects in lines, or a log of Inspect) or of an .eval file, numbered from 0."""
     if form == "eval":
         return eval_rows(stream, name, options.limits)
-    if begins_with(stream) == "{":
-        return plain_harness_rows(object_rows(stream, name))
+    if begins_with(stream, name) == "{":
+        return plain_harness_rows(object_rows(stream, name, options.limits))
     return plain_harness_rows(array_rows(stream, name, options))
 
 
@@ -78,11 +78,8 @@ def _json_lines(lines: Iterable[Row], options: Options) -> Iterator[Row]:
 
 
 def _json_object(line: str, limits: Limits) -> object:
-    if line.count("[") + line.count("{") > limits.depth and nesting_depth(line) > limits.depth:
-        return BadEntryError(
-            f"lists and objects must be nested at most {limits.depth} deep; allow more with limits=Limits(depth=…) "
-            "(--max depth=…)"
-        )
+    if (fault := depth_fault(line, limits)) is not None:
+        return BadEntryError(fault)
     try:
         value = json.loads(line.rstrip())  # with its line end, the column of an early end would be in the next line
     except json.JSONDecodeError as error:
