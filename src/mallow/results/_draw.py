@@ -18,11 +18,22 @@ from mallow.theory import Array, Frontier
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Drawable", "axes", "band_outline", "certified_line", "cost_points", "costs", "curve", "exponentiated"]
+__all__ = [
+    "COLOURS",
+    "Drawable",
+    "axes",
+    "band_outline",
+    "certified_line",
+    "cost_points",
+    "costs",
+    "curve",
+    "exponentiated",
+]
 __all__ += ["exponentiated_points", "intervals", "legend", "look", "marks", "power", "rank_map", "ranks", "scores"]
 
-# Colours of Okabe and Ito, which differ for every kind of colour vision; black is kept for everything that is not a system.
-_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
+# Six steps of grey, and apart by at least 20 (CIE 1976) for every kind of colour vision, as tests/test_colours.py measures;
+# at least 3 : 1 against white. Black is kept for everything that is not a system.
+COLOURS = ("#5625a1", "#fc6010", "#1b3a07", "#1f5a8e", "#b46780", "#7c6930")
 _DASHES: tuple[str | tuple[int, tuple[float, ...]], ...] = ("-", (0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)))
 _DASHES += ((0, (9, 3)),)
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
@@ -101,7 +112,7 @@ def axes(ax: Axes | None) -> Axes:
 def look(place: int) -> dict[str, Any]:
     """Colour, dash and marker of the system at a place; the first 30 differ in colour or dash."""
     return {
-        "color": _COLOURS[place % len(_COLOURS)],
+        "color": COLOURS[place % len(COLOURS)],
         "linestyle": _DASHES[place % len(_DASHES)],
         "marker": _MARKERS[place % len(_MARKERS)],
     }
