@@ -1,5 +1,6 @@
 """How values appear on the page."""
 
+from mallow.report import _filters as filters
 from mallow.report._filters import format_number, group_letters, shorten_text
 
 
