@@ -57,7 +57,7 @@ def demo(folder: str | os.PathLike[str], *, rng: int = 0) -> Iterator[str]:
     report.write(page, comparison, diagnoses=diagnoses, title="Can an n-gram model pass for Python's documentation?")
     if find_spec("matplotlib"):
         with atomic_file(home / "frontiers.png") as stream:
-            report.frontier_figure(comparison).savefig(stream, format="png", dpi=110)
+            report.frontier_figure(comparison).savefig(stream, format="png", dpi=200)
     yield f"Texts: {COUNT} passages of {WORDS} words per system, embedded by {embedder}\n"
     yield f"{textwrap.fill(comparison.verdict, _COLUMNS)}\n\n{comparison.table()}\n"
     yield textwrap.fill(_EXPLANATION, _COLUMNS)

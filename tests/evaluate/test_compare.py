@@ -374,8 +374,9 @@ def test_the_picture_names_every_system(found):
     assert {label.get_text() for label in ax.get_yticklabels()} == set(SYSTEMS)
     assert {text.get_text() for text in ax.get_legend().get_texts()} == {
         "published score",
-        "95 % of other draws",
-        "certified, with its 95 % confidence limit",
+        "95 % of other draws of this size",
+        "certified value",
+        "where the true value may be (95 % confidence)",
         "self-score",
     }
     matplotlib.pyplot.close(ax.figure)

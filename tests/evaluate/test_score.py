@@ -486,7 +486,7 @@ def test_a_picture_has_the_curve_and_its_labels(near):
     matplotlib.use("Agg")
     ax = near.plot(label="model")
     shown = [each.get_text() for each in ax.get_legend().get_texts()]
-    assert shown == ["model", f"certified: {near.certified['mauve'].value:.3f}"]
+    assert shown == ["model", "all clusterings", f"certified: {near.certified['mauve'].value:.3f}"]
     assert "misses" in ax.get_xlabel()
     solid, dashed = ax.lines
     assert (solid.get_linestyle(), dashed.get_linestyle()) == ("-", "--")
@@ -494,7 +494,8 @@ def test_a_picture_has_the_curve_and_its_labels(near):
         assert np.trapezoid(line.get_ydata(), line.get_xdata()) == approx(value, abs=0.01)
     without = replace(near, certified={}, certified_frontier=None).plot()
     assert len(without.lines) == 1  # what is missing is not drawn
-    assert [each.get_text() for each in without.get_legend().get_texts()] == [f"published: {near.mauve:.3f}"]
+    shown = [each.get_text() for each in without.get_legend().get_texts()]
+    assert shown == [f"published: {near.mauve:.3f}", "all clusterings"]
     matplotlib.pyplot.close(without.figure)
     x, y = ax.lines[0].get_data()
     assert (x[0], y[0], x[-1], y[-1]) == (0, 1, 1, 0)

@@ -1,5 +1,6 @@
 """How values appear on the page."""
 
+from mallow.report import _filters as filters
 from mallow.report._filters import format_number, group_letters, shorten_text
 
 
@@ -15,3 +16,17 @@ def test_numbers_have_three_decimals_and_a_real_minus():
 def test_long_texts_are_shortened():
     assert shorten_text("x" * 600) == "x" * 600
     assert shorten_text("x" * 700) == "x" * 600 + " … (100 more characters)"
+
+
+def test_small_numbers_are_powers_of_ten_and_names_stay():
+    assert filters.typeset("p < 1e-6; 2.3e-05") == "p\u00a0<\u00a010⁻⁶; 2.3·10⁻⁵"
+    assert filters.typeset("lr_3e-4 and run1e-5x") == "lr_3e-4 and run1e-5x"
+
+
+def test_terms_are_marked_as_whole_words_and_everything_is_escaped():
+    marked = filters.mark_terms("A <b> cat, concat; a  CAT & co", ["cat", "a cat", "<b>"])
+    assert marked == "A &lt;b&gt; <mark>cat</mark>, concat; <mark>a  CAT</mark> &amp; co".replace(
+        "&lt;b&gt;", "<mark>&lt;b&gt;</mark>"
+    )
+    assert filters.mark_terms("<i>", []) == "&lt;i&gt;"
+    assert filters.mark_terms("<i>", ["", " "]) == "&lt;i&gt;"

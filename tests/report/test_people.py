@@ -25,11 +25,13 @@ def rankings():
 def test_metrics_and_people_stand_side_by_side(compared, rankings):
     page = html(compared, ranking=rankings)
     section = page[page.index('id="people"') : page.index('id="frontiers"')]
-    assert section.count('<th scope="row"><bdi>') == 4  # people's own text too, which has no score
+    assert (
+        section.count("<th scope=row role=rowheader") == 4 + 2 * 2
+    )  # people's own text too, which has no score; and metrics
     assert "&lt;i&gt;sense&lt;/i&gt;" in section
     assert "<i>sense" not in page
     assert section.count('class="square"') == 2
-    assert section.count("<td><bdi>human-like</bdi></td>") == 2  # published and certified
+    assert section.count('data-label="Question"><bdi class="short">human-like</bdi>') == 2  # published and certified
     one = rankings.rankings["human-like"]
     low, high = one.interval["near"]
     assert f"{low:+.1f} to {high:+.1f}".replace("-", "−") in section

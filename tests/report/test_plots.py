@@ -22,7 +22,7 @@ FIGURES = [frontier_figure, score_figure, rank_figure]
 
 def texts(figure):
     figure.savefig(io.BytesIO())  # text is laid out, and formulas are read, only when drawn
-    found = []
+    found = [each.get_text() for legend in figure.legends for each in legend.get_texts()]
     for ax in figure.axes:
         found += [ax.get_title(), ax.get_xlabel(), ax.get_ylabel()]
         found += [each.get_text() for each in (*ax.get_xticklabels(), *ax.get_yticklabels())]
@@ -67,11 +67,40 @@ def test_frontiers_are_drawn_in_both_coordinates(compared):
             assert line.get_ydata().max() <= top
 
 
-def test_the_legends_have_published_and_certified_values(compared):
-    raw, _, certified = frontier_figure(compared).axes
-    for ax, value in ((raw, lambda one: one.mauve), (certified, lambda one: one.certified["mauve"].value)):
-        shown = [each.get_text() for each in ax.get_legend().get_texts()]
-        assert shown == [f"{name}: {value(one):.3f}" for name, one in compared.scores.items()]
+def test_the_legend_has_published_and_certified_values(compared):
+    [legend] = frontier_figure(compared).legends
+    assert [each.get_text() for each in legend.get_texts()] == [
+        f"{name}: published {one.mauve:.3f}, certified {one.certified['mauve'].value:.3f}"
+        for name, one in compared.scores.items()
+    ]
+
+
+@pytest.mark.parametrize("make", FIGURES)
+def test_every_figure_fits_a_page_and_nothing_is_cut(compared, make):
+    figure = make(compared)
+    width, height = figure.get_size_inches()
+    assert width <= 7.0
+    assert height <= 9.0
+    figure.savefig(io.BytesIO())
+    box = figure.get_tightbbox()  # of all that is drawn, in inches
+    assert box.x0 >= -0.01
+    assert box.x1 <= width + 0.01
+    assert box.y0 >= -0.01
+    assert box.y1 <= height + 0.01
+
+
+def test_plots_of_results_fit_their_figure(compared, diagnosed):
+    from matplotlib import pyplot
+
+    long = {f"a rather long name of system {name}": one for name, one in compared.scores.items()}
+    for result in (compared, compared.scores["near"], diagnosed["far <b>"], replace(compared, scores=long)):
+        figure = result.plot().figure
+        figure.savefig(io.BytesIO())
+        box, (width, height) = figure.get_tightbbox(), figure.get_size_inches()
+        assert (width, height) == draw.SIZE
+        assert -0.01 <= box.x0 < box.x1 <= width + 0.01
+        assert -0.01 <= box.y0 < box.y1 <= height + 0.01
+        pyplot.close(figure)
 
 
 def test_without_certificates_there_is_no_panel_for_them(compared):
@@ -97,16 +126,14 @@ def test_names_are_shown_as_they_are(compared):
         shown = [each.replace(r"\$", "$") for each in texts(make(given))]
         for name in ("$x^{$", "_hidden", "two lines"):
             assert any(name in each for each in shown), (make, name)
-    ax = frontier_figure(given).axes[0]
-    assert len(ax.get_legend().get_texts()) == 3
+    assert len(frontier_figure(given).legends[0].get_texts()) == 3
 
 
 def test_many_systems_have_their_legend_outside(compared):
     many = {f"system {i}": compared.scores["near"] for i in range(9)}
     figure = frontier_figure(many)
     figure.savefig(io.BytesIO())  # text is laid out, and formulas are read, only when drawn
-    ax = figure.axes[0]
-    assert ax.get_legend().get_window_extent().x0 >= ax.get_window_extent().x1 - 1
+    assert figure.legends[0].get_window_extent().y1 <= min(ax.get_window_extent().y0 for ax in figure.axes)
 
 
 def test_rank_ranges(compared):
@@ -123,22 +150,25 @@ def test_rank_ranges(compared):
 
 def test_scores_with_their_own_intervals_and_what_is_certified(compared):
     ax = score_figure(compared).axes[0]
-    limits = [container.lines for container in ax.containers]
     for place, one in enumerate(list(compared.scores.values())[::-1]):
-        here = [tuple(line.get_xdata()) for line in ax.lines if set(line.get_ydata()) == {place}]
-        assert (one.mauve,) in here
-        assert (one.self_score["mauve"],) in here
-        assert tuple(one.interval["mauve"]) in here  # around the score that is drawn
-        point, _, (reach,) = limits[place]
-        assert point.get_xdata().tolist() == [one.certified["mauve"].value]
-        [[[low, _], [high, _]]] = reach.get_segments()
-        assert (low, high) == (approx(one.certified["mauve"].value), approx(one.certified["mauve"].high))
+        above, below = (
+            [tuple(line.get_xdata()) for line in ax.lines if set(line.get_ydata()) == {place + side}]
+            for side in (0.17, -0.17)
+        )
+        assert (one.mauve,) in below
+        assert (one.self_score["mauve"],) in below
+        assert tuple(one.interval["mauve"]) in below  # around the score that is drawn
+        assert above == [
+            (0.0, one.certified["mauve"].high),
+            (one.certified["mauve"].value,),
+        ]  # apart from what is published
     shown = [each.get_text() for each in ax.get_legend().get_texts()]
     assert sorted(shown) == [
-        "95 % of other draws",
-        "certified, with its 95 % confidence limit",
+        "95 % of other draws of this size",
+        "certified value",
         "published score",
         "self-score",
+        "where the true value may be (95 % confidence)",
     ]
 
 

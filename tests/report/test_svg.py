@@ -96,13 +96,24 @@ def test_names_beside_the_curves_keep_their_order_and_their_distance(wanted):
 
 
 def test_the_picture_of_all_systems_has_every_curve(compared):
-    for certified in (False, True):
-        curves = svg.name_curves(compared.scores, certified=certified)
-        assert {curve.name for curve in curves} == set(compared.scores)
-        for curve in curves:
+    sure, published = svg.pictures(compared.scores)
+    assert (sure.id, published.id) == ("certified-curves", "published-curves")
+    for certified, picture in ((True, sure), (False, published)):
+        assert {curve.name for curve in picture.curves} == set(compared.scores)
+        for curve in picture.curves:
             score = compared.scores[curve.name]
             square = svg.exponentiated_square(score)
             assert curve.line == (square.certified if certified else square.line)
             assert curve.value == (score.certified["mauve"].value if certified else score.mauve)
     bare = {name: replace(score, certified_frontier=None) for name, score in compared.scores.items()}
-    assert svg.name_curves(bare, certified=True) == ()
+    [only] = svg.pictures(bare)
+    assert only.id == "published-curves"
+    assert len(only.curves) == 3
+
+
+def test_of_one_system_both_curves_are_in_one_picture(compared):
+    score = compared.scores["far <b>"]
+    [picture] = svg.pictures({"far": score})
+    assert {curve.name for curve in picture.curves} == {"certified", "published"}
+    [bare] = svg.pictures({"far": replace(score, certified_frontier=None)})
+    assert [curve.name for curve in bare.curves] == ["published"]

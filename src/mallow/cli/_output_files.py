@@ -61,7 +61,9 @@ def save_pending() -> None:
 
 def save_picture(path: Path, draw: Callable[[Any], object]) -> None:
     """Write the picture that `draw` makes on the axes that it is called with, and say so."""
-    figure = optional("matplotlib.figure", extra="plot").Figure(layout="constrained")
+    from mallow.results import draw as drawing
+
+    figure = optional("matplotlib.figure", extra="plot").Figure(figsize=drawing.SIZE, layout="constrained")
     draw(figure.subplots())
     try:
         with atomic_file(path) as stream:

@@ -226,7 +226,7 @@ class Score(Result):
         below the dashed one, up to the noise of sampling.
         """
         ax = draw.axes(ax)
-        draw.exponentiated(ax, self, label=label or f"published: {self.mauve:.3f}")
+        draw.exponentiated(ax, self, label=label or f"published: {self.mauve:.3f}", band="all clusterings")
         draw.certified_line(ax, self)
         draw.legend(ax)
         return ax

@@ -128,7 +128,7 @@ class Diagnosis(Result):
             )
         ax.set_yticks(range(len(self.regions)), [_label(region) for region in self.regions])
         ax.invert_yaxis()  # the first region on top
-        ax.set_xlabel("share of the gap (pale: not significant at the 5 % level)")
+        ax.set_xlabel("share of the gap (pale: not significant at the 5 % level)", loc="right")
         ax.spines[["top", "right"]].set_visible(False)
         if self.regions:
             draw.legend(ax, above=True)

@@ -18,9 +18,10 @@ from mallow.evaluate import Comparison
 from mallow.report import _filters as filters
 from mallow.report import _sentences as sentences
 from mallow.report import _svg as svg
+from mallow.report import _tables as tables
 from mallow.report._comparison import Scored, as_comparison, collect_caveats
 from mallow.report._people import AnyRanking, compare_with_people, ranking_caveats
-from mallow.results import at_least, at_most, merge_caveats, p_number
+from mallow.results import merge_caveats, p_number
 
 if TYPE_CHECKING:
     import jinja2
@@ -31,7 +32,6 @@ __all__ = ["html", "write"]
 
 # Characters that HTML or UTF-8 cannot carry; a sample may hold any.
 _UNSHOWABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
-_TITLES = {"mauve": "MAUVE", "frontier_integral": "Frontier integral", "midpoint": "Mid-point"}
 
 
 def html(
@@ -83,12 +83,11 @@ def html(
             policy=policy,
             style=Markup(style),  # our own file
             script=Markup(script),  # our own file
-            diagnoses=diagnoses or {},
             people=None if ranking is None else compare_with_people(shown, ranking),
             caveats=_tagged_caveats(
                 (*collect_caveats(shown, diagnoses), *ranking_caveats(ranking)), list(shown.scores)
             ),
-            **_context(shown),
+            **_context(shown, diagnoses or {}),
         )
     )
     return _UNSHOWABLE.sub("\ufffd", page)
@@ -131,57 +130,43 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {
-        "at_least": at_least,
-        "at_most": at_most,
+        "marked": filters.mark_terms,
         "number": filters.format_number,
-        "p_value": p_number,
+        "p_value": lambda value: filters.typeset(p_number(value)),
         "shortened": filters.shorten_text,
         "thumbnail": filters.thumbnail,
+        "typeset": filters.typeset,
     }
     return environment
 
 
-def _context(comparison: Comparison) -> dict[str, Any]:
-    """What the template shows of a comparison."""
+def _context(comparison: Comparison, diagnoses: Mapping[str, Diagnosis]) -> dict[str, Any]:
+    """What the template shows of a comparison and of its diagnoses."""
     scores = comparison.scores
     axis, strips = svg.score_strips(scores)
     return {
         "comparison": comparison,
+        "diagnoses": diagnoses,
+        "verdict": sentences.verdict(comparison),
+        "reason": sentences.reason_sentence(comparison),
         "gap_sentence": sentences.gap_sentence(comparison),
+        "material": sentences.material(comparison),
         "signatures": sentences.systems_by_signature(scores),
         "bibtex": sentences.bibtex(comparison.signature.version),
-        "summaries": _TITLES,
-        "letters": _letters_by_system(comparison),
+        "ranking_table": tables.ranking_table(comparison),
+        "difference_table": tables.difference_table(comparison),
+        "summary_table": tables.summary_table(scores),
         "axis": axis,
         "strips": strips,
-        "overviews": [
-            (caption, curves)
-            for caption, curves in (
-                (
-                    "Certified: the true curve lies below, up to the noise of sampling",
-                    svg.name_curves(scores, certified=True),
-                ),
-                (
-                    "Published: the area below is MAUVE as in papers; it can miss a gap",
-                    svg.name_curves(scores, certified=False),
-                ),
-            )
-            if len(curves) > 1
-        ],
+        "pictures": svg.pictures(scores),
         "squares": {name: (svg.exponentiated_square(score), svg.cost_square(score)) for name, score in scores.items()},
+        "regions": {name: sentences.regions_in_words(one) for name, one in diagnoses.items()},
+        "telling": {name: sentences.telling_words(one) for name, one in diagnoses.items()},
         "bins": sorted({score.signature.bins for score in scores.values() if score.signature.bins is not None}),
         "repeats": sorted({len(score.values["mauve"]) for score in scores.values()}),
         "permutations": sorted({one.evidence.test.permutations for one in scores.values() if one.evidence is not None}),
         "sizes": sorted({score.n for score in scores.values()}),
         "scales": sorted({score.scale for score in scores.values()}),
-    }
-
-
-def _letters_by_system(comparison: Comparison) -> dict[str, tuple[str, ...]]:
-    """System → the letters of its groups: systems that share a letter cannot be told apart."""
-    return {
-        name: tuple(filters.group_letters(place) for place, group in enumerate(comparison.groups) if name in group)
-        for name in comparison.scores
     }
 
 

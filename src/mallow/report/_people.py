@@ -8,12 +8,15 @@ from dataclasses import dataclass
 from mallow.errors import Caveat, EstimateWarning, InputError
 from mallow.evaluate import Comparison
 from mallow.human import Correlation, Correlations, JudgedRanking, Ranking, Rankings, correlate
+from mallow.report._filters import format_number
 from mallow.report._svg import Scale
+from mallow.report._tables import Cell, Column, Table, rank_cell
 
 __all__ = ["AnyRanking", "People", "Scatter", "compare_with_people", "ranking_caveats"]
 
 AnyRanking = Ranking | Rankings | JudgedRanking
 
+_PEOPLE = "people"  # the question where none has a name
 _FEWEST = 3  # systems for a correlation
 _LINE = 13.0  # the height of a line of names in the drawing
 
@@ -53,6 +56,8 @@ class People:
         Why there are no correlations; "" where there are.
     scatters : tuple of Scatter
         One per question.
+    table, agreement : Table
+        The scores of both sides, and how far they agree.
     """
 
     rankings: dict[str, Ranking]
@@ -60,6 +65,8 @@ class People:
     correlations: tuple[Correlation, ...]
     note: str
     scatters: tuple[Scatter, ...]
+    table: Table
+    agreement: Table
 
 
 def compare_with_people(comparison: Comparison, ranking: AnyRanking) -> People:
@@ -72,15 +79,72 @@ def compare_with_people(comparison: Comparison, ranking: AnyRanking) -> People:
             f"`ranking` must be of the systems compared ({', '.join(comparison.scores)}); people voted on {', '.join(voted)}."
         )
     systems = (*comparison.scores, *(name for name in voted if name not in comparison.scores))
+
+    def people(
+        correlations: tuple[Correlation, ...] = (), note: str = "", scatters: tuple[Scatter, ...] = ()
+    ) -> People:
+        tables = _score_table(rankings, systems, comparison), _agreement_table(correlations)
+        return People(rankings, systems, correlations, note, scatters, *tables)
+
     if len(common) < _FEWEST:
-        return People(rankings, systems, (), f"With fewer than {_FEWEST} common systems there is no correlation.", ())
+        return people(note=f"With fewer than {_FEWEST} common systems there is no correlation.")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", EstimateWarning)  # the page says it in its own words
         try:
             table = correlate(comparison, Rankings(rankings))
         except InputError:  # all values are equal
-            return People(rankings, systems, (), "All scores are equal: there is no correlation.", ())
-    return People(rankings, systems, table.correlations, "", tuple(_scatter(table, name) for name in rankings))
+            return people(note="All scores are equal: there is no correlation.")
+    return people(table.correlations, scatters=tuple(_scatter(table, name) for name in rankings))
+
+
+def _score_table(rankings: dict[str, Ranking], systems: tuple[str, ...], comparison: Comparison) -> Table:
+    """What people and metrics say of each system."""
+    columns = [Column("System", numeric=False)]
+    for question in rankings:
+        said = "People" if question == _PEOPLE else f"People: {question}"
+        columns += [Column("Score", group=said), Column("95 % interval of it", group=said)]
+        columns += [Column("Rank by people", numeric=False, group=said)]
+    columns += [Column("Certified MAUVE", group="Metrics"), Column("Published MAUVE", group="Metrics")]
+    nothing = Cell("–", float("-inf"))
+    rows = []
+    for name in systems:
+        row = [Cell(name)]
+        for one in rankings.values():
+            if name not in one.scores:
+                row += [nothing, nothing, Cell("–", float("inf"))]
+                continue
+            low, high = one.interval[name]
+            row += [_signed(one.scores[name], "{:+.1f}"), _signed(low, "{:+.1f} to {:+.1f}", high)]
+            row += [rank_cell(one.ranks[name])]
+        score = comparison.scores.get(name)
+        certified = score.certified.get("mauve") if score else None
+        row += [Cell(format_number(certified.value), certified.value) if certified else nothing]
+        row += [Cell(format_number(score.mauve), score.mauve) if score else nothing]
+        rows.append(tuple(row))
+    return Table("What people say, and what metrics say", tuple(columns), tuple(rows))
+
+
+def _agreement_table(correlations: tuple[Correlation, ...]) -> Table:
+    """How far the metrics agree with people."""
+    titles = ("Spearman correlation", "95 % interval of it", "Worst case", "Systems")
+    columns = (Column("Metric", numeric=False), Column("Question", numeric=False), *map(Column, titles))
+    rows = tuple(
+        (
+            Cell(one.metric),
+            Cell(one.criterion),
+            _signed(one.spearman.value, "{:.2f}"),
+            _signed(one.spearman.low, "{:.2f} to {:.2f}", one.spearman.high),
+            _signed(one.worst_case, "{:.2f}"),
+            Cell(f"{len(one.systems)}", len(one.systems)),
+        )
+        for one in correlations
+    )
+    return Table("How far the metrics agree with people", columns, rows)
+
+
+def _signed(value: float, form: str, *more: float) -> Cell:
+    """Numbers with real minus signs, sorted by the first."""
+    return Cell(form.format(value, *more).replace("-", "\u2212"), value)
 
 
 def ranking_caveats(ranking: AnyRanking | None) -> tuple[Caveat, ...]:
@@ -95,7 +159,7 @@ def _by_question(ranking: AnyRanking) -> dict[str, Ranking]:
         ranking = ranking.ranking
     if not isinstance(ranking, Ranking):
         raise InputError(f"`ranking` must be a Ranking, Rankings or JudgedRanking; got {type(ranking).__name__}.")
-    return {ranking.question or "people": ranking}
+    return {ranking.question or _PEOPLE: ranking}
 
 
 def _scatter(table: Correlations, question: str) -> Scatter:
@@ -111,7 +175,8 @@ def _scatter(table: Correlations, question: str) -> Scatter:
         (name, 2 * x(a), 200 - 2 * y(b), 2 * x(left), 2 * x(right), 200 - 2 * y(b - db), 200 - 2 * y(b + db), height)
         for (name, a, _, b, db), left, right, height in zip(rows, low, high, heights, strict=True)
     )
-    return Scatter(f"{metric} against people: {question}", x, y, points)
+    title = f"{metric[:1].upper()}{metric[1:]} against people" + ("" if question == _PEOPLE else f": {question}")
+    return Scatter(title, x, y, points)
 
 
 def _label_heights(heights: list[float]) -> list[float]:

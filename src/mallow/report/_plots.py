@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from mallow._optional import optional
@@ -30,22 +31,25 @@ def frontier_figure(comparison: Scored) -> Figure:
     """
     shown = as_comparison(comparison)
     certified = all(score.certified_frontier is not None for score in shown.scores.values())
-    figure = _figure((2.15 if certified else 1.5) * _WIDTH, 5.2)
-    left, middle, *more = figure.subplots(1, 3 if certified else 2)
+    columns = 1 if len(shown.scores) == 1 else 2
     shade = 0.15 if len(shown.scores) == 1 else 0.06  # the areas overlap
-    for place, (name, score) in enumerate(shown.scores.items()):
-        label = f"{name}: {score.mauve:.3f}"
-        draw.costs(left, score, label=label, place=place)
-        draw.exponentiated(middle, score, label=label, place=place, shade=shade)
+    with _small_text():
+        figure = _figure(_WIDTH, 2.9 + 0.17 * -(-len(shown.scores) // columns))
+        left, middle, *more = figure.subplots(1, 3 if certified else 2)
+        for place, (name, score) in enumerate(shown.scores.items()):
+            label = f"{name}: published {score.mauve:.3f}"
+            label += f", certified {score.certified['mauve'].value:.3f}" if certified else ""
+            draw.costs(left, score, label=label, place=place)
+            draw.exponentiated(middle, score, label=label, place=place, shade=shade)
+            for right in more:
+                draw.exponentiated(right, score, label=label, place=place, shade=shade, certified=True)
+        left.set_title("Published, in costs")
+        middle.set_title("Published: the area is MAUVE")
         for right in more:
-            label = f"{name}: {score.certified['mauve'].value:.3f}"
-            draw.exponentiated(right, score, label=label, place=place, shade=shade, certified=True)
-    left.set_title("Published frontier")
-    middle.set_title("Exponentiated: its area is the published MAUVE")
-    draw.legend(left)  # there is room away from the axes, towards which the curves bend
-    for right in more:
-        right.set_title("Certified: the true area is no larger")
-        draw.legend(right)
+            right.set_title("Certified: at most this area")
+        left.set_box_aspect(1)
+        handles, labels = left.get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=columns, handlelength=3.2, edgecolor="none")
     return figure
 
 
@@ -57,8 +61,9 @@ def score_figure(comparison: Scored) -> Figure:
     comparison : Comparison, Score, or mapping name → Score
     """
     shown = as_comparison(comparison)
-    figure = _figure(_WIDTH, 1.8 + 0.35 * len(shown.scores))
-    draw.scores(figure.subplots(), shown.scores)
+    with _small_text():
+        figure = _figure(_WIDTH, 1.3 + 0.4 * len(shown.scores))
+        draw.scores(figure.subplots(), shown.scores)
     return figure
 
 
@@ -75,9 +80,19 @@ def rank_figure(comparison: Comparison) -> Figure:
         raise InputError(
             "`comparison` must have ranks; it has none. Compare all pairs: mallow.compare with baseline=None."
         )
-    figure = _figure(_WIDTH, 1.2 + 0.35 * len(shown.ranks))
-    draw.ranks(figure.subplots(), shown.ranks)
+    with _small_text():
+        figure = _figure(_WIDTH, 0.8 + 0.28 * len(shown.ranks))
+        draw.ranks(figure.subplots(), shown.ranks)
     return figure
+
+
+def _small_text() -> AbstractContextManager[None]:
+    """Text of the size of a caption, on a figure as wide as a page."""
+    optional("matplotlib.figure", extra="plot")
+    context: AbstractContextManager[None] = optional("matplotlib", extra="plot").rc_context(
+        {"font.size": 8.0, "axes.titlesize": 8.5, "lines.linewidth": 1.3}
+    )
+    return context
 
 
 def _figure(width: float, height: float) -> Figure:

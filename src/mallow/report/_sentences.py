@@ -1,10 +1,18 @@
-"""The sentences of the page: its title, the verdict, and what to cite."""
+"""The sentences of the page: its title, the verdict with its reason, what was compared, and what to cite."""
 
 from __future__ import annotations
 
-from mallow.evaluate import Comparison, Score
+import re
+from collections.abc import Sequence
 
-__all__ = ["bibtex", "default_title", "gap_sentence", "systems_by_signature"]
+from mallow.evaluate import Comparison, Difference, Score
+from mallow.explain import Diagnosis, Region
+from mallow.reasons import verdict_text
+from mallow.report._filters import format_number
+from mallow.results import join_names, p_text
+
+__all__ = ["bibtex", "default_title", "gap_sentence", "material", "reason_sentence", "regions_in_words"]
+__all__ += ["systems_by_signature", "telling_words", "verdict"]
 
 _AUTHORS = (
     "Pillutla, Krishna and Liu, Lang and Thickstun, John and Welleck, Sean and Swayamdipta, Swabha and "
@@ -18,12 +26,82 @@ def default_title(comparison: Comparison) -> str:
     return f"{names[0]} against the reference" if len(names) == 1 else f"{len(names)} systems against the reference"
 
 
+def verdict(comparison: Comparison) -> str:
+    """Who is closest to the reference and who is last; of a single system, whether there is a gap."""
+    [*scores] = comparison.scores.values()
+    return scores[0].verdict if len(scores) == 1 else comparison.verdict
+
+
+def reason_sentence(comparison: Comparison) -> str:
+    """The difference that the verdict rests on: between the first system and the next; "" where none was tested."""
+    one = _deciding(comparison)
+    if one is None:
+        return ""
+    value, (low, high) = one.difference["mauve"], one.interval["mauve"]
+    return (
+        f"The reason: the certified MAUVE of {one.first} is {format_number(abs(value), 4)} "
+        f"{'above' if value >= 0 else 'below'} that of {one.second} (95 % interval of the difference: "
+        f"{format_number(low, 4)} to {format_number(high, 4)}; {p_text(one.adjusted['mauve'])} after correction)."
+    )
+
+
+def _deciding(comparison: Comparison) -> Difference | None:
+    """The pair of the first system and the first one after it that it was compared with."""
+    first = next(iter(comparison.scores))
+    return next((one for one in comparison.ordered_differences() if first in one.systems), None)
+
+
 def gap_sentence(comparison: Comparison) -> str:
     """What is certain about the gap of the system that comes first; "" where the verdict has said it."""
     if len(comparison.scores) == 1:
         return ""
     name, score = next(iter(comparison.scores.items()))
-    return f"{name} against the reference: {score.verdict[:1].lower()}{score.verdict[1:]}"
+    most = score.certified["mauve"].high if score.certified else 1.0
+    text = verdict_text(score.p_value, most, score.n)
+    return f"How close is {name} to the reference? {text}"
+
+
+def material(comparison: Comparison) -> str:
+    """What was compared, in a line: how many samples, seen by which embedder."""
+    of_reference = sorted({score.n[0] for score in comparison.scores.values()})
+    of_systems = sorted({score.n[1] for score in comparison.scores.values()})
+    system = "the system" if len(comparison.scores) == 1 else "each system"
+    return (
+        f"{_extent(of_reference)} samples of the reference, {_extent(of_systems)} of {system}, "
+        f"as {_short_embedder(comparison.signature.embedder)} sees them."
+    )
+
+
+def _short_embedder(embedder: str) -> str:
+    """The embedder without its options; Methods names them all."""
+    short = embedder.split(",")[0].split("@")[0]
+    return f"{short})" if "(" in short and not short.endswith(")") else short
+
+
+def _extent(numbers: Sequence[int]) -> str:
+    least, most = numbers[0], numbers[-1]
+    return f"{least:,}" if least == most else f"{least:,} to {most:,}"
+
+
+def regions_in_words(diagnosis: Diagnosis) -> str:
+    """What a system misses and invents beyond chance, in the words of its clusters."""
+    parts = []
+    for verb, regions in (("misses", diagnosis.missed), ("invents", diagnosis.invented)):
+        beyond = [region for region in regions if region.significant]
+        if beyond:
+            names = dict.fromkeys(_region_name(region) for region in beyond)
+            parts.append(f"{verb} {join_names(list(names)[:3])}")
+    return "; ".join(parts) or "no cluster beyond chance"
+
+
+def _region_name(region: Region) -> str:
+    return f"“{region.terms[0]}”" if region.terms else f"cluster {region.bin}"
+
+
+def telling_words(diagnosis: Diagnosis) -> tuple[str, ...]:
+    """The words that the reasons of a diagnosis name; they are marked in its samples."""
+    found = (re.findall("“(.+?)”", reason.text) for reason in diagnosis.reasons if reason.kind == "words")
+    return tuple(dict.fromkeys(word for words in found for word in words))
 
 
 def systems_by_signature(scores: dict[str, Score]) -> dict[str, tuple[str, ...]]:

@@ -9,17 +9,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from mallow.evaluate import Score
-from mallow.results import draw
+from mallow.results import at_most, draw
 from mallow.theory import Array, Frontier
 
 __all__ = [
     "NamedCurve",
+    "Picture",
     "Scale",
     "Square",
     "Strip",
     "cost_square",
     "exponentiated_square",
-    "name_curves",
+    "pictures",
     "score_strips",
 ]
 
@@ -167,35 +168,90 @@ def cost_square(score: Score) -> Square:
 class NamedCurve:
     """One system in the picture of all: its curve, the point with λ = ½, and the height of its name beside the square.
 
-    `place` is that among all systems, so that colour and dash are the same in every picture.
+    `place` is that among all systems, so that colour and dash are the same in every picture; `says` is what is known of the
+    area under the curve.
     """
 
     place: int
     name: str
     value: float
+    says: str
     line: str
     middle: tuple[float, float]
     label: float
 
 
-def name_curves(scores: Mapping[str, Score], *, certified: bool) -> tuple[NamedCurve, ...]:
-    """The exponentiated curves of all systems, certified or published, with names in the order of the curves.
+@dataclass(frozen=True)
+class Picture:
+    """A large picture of curves: its id on the page, a word for it, what it shows, and the curves."""
 
-    Systems without a certified curve are left out of the certified ones.
-    """
+    id: str
+    short: str
+    caption: str
+    curves: tuple[NamedCurve, ...]
+
+
+def pictures(scores: Mapping[str, Score]) -> tuple[Picture, ...]:
+    """The certified curves of all systems and, apart from them, the published ones; of one system, both in one picture."""
+    if len(scores) == 1:
+        [score] = scores.values()
+        both = [(0, "published", _published(score))]
+        if score.certified_frontier is not None:
+            both.append((1, "certified", _certified(score, score.certified_frontier)))
+        caption = "Certified: the true curve lies below, up to the noise of sampling. Published: as in papers."
+        return (Picture("frontier", "Both", caption if len(both) > 1 else "Published, as in papers", _name(both)),)
+    systems = list(enumerate(scores.items()))
+    sure = [
+        (place, name, _certified(score, score.certified_frontier))
+        for place, (name, score) in systems
+        if score.certified_frontier is not None
+    ]
+    published = [(place, name, _published(score)) for place, (name, score) in systems]
+    found = (
+        Picture(
+            "certified-curves",
+            "What is certain",
+            "Certified: the true curve lies below, up to the noise of sampling",
+            _name(sure),
+        ),
+        Picture(
+            "published-curves",
+            "As in papers",
+            "Published: the area below is MAUVE as in papers; it can miss a gap",
+            _name(published),
+        ),
+    )
+    return tuple(one for one in found if one.curves)
+
+
+_Curve = tuple[Frontier, float, float, str]  # with the scale, the area, and what is known of it
+
+
+def _certified(score: Score, frontier: Frontier) -> _Curve:
+    one = score.certified["mauve"]
+    says = f"certified MAUVE {one.value:.3f}; with 95 % confidence at most {at_most(one.high, 3)}"
+    return frontier, score.scale, one.value, says
+
+
+def _published(score: Score) -> _Curve:
+    says = f"published MAUVE {score.mauve:.3f}"
+    if "mauve" in score.interval:
+        low, high = score.interval["mauve"]
+        says += f"; 95 % of other draws from {low:.3f} to {high:.3f}"
+    return score.frontier, score.scale, score.mauve, says
+
+
+def _name(curves: list[tuple[int, str, _Curve]]) -> tuple[NamedCurve, ...]:
+    """The exponentiated curves with names beside the square, in the order of the curves."""
     axis = Scale(0.0, 1.0, (0.0, 0.5, 1.0))
-    curves = []
-    for place, (name, score) in enumerate(scores.items()):
-        frontier = score.certified_frontier if certified else score.frontier
-        if frontier is None:
-            continue
-        line = _path(axis, *draw.exponentiated_points(frontier, score.scale))
-        middle = _point(axis, *(math.exp(-score.scale * cost) for cost in _halfway(frontier)))
-        value = score.certified["mauve"].value if certified else score.mauve
-        curves.append((place, name, value, line, middle))
-    curves.sort(key=lambda curve: curve[-1][1] - curve[-1][0])
-    heights = spread_labels([middle[1] for *_, middle in curves])
-    return tuple(NamedCurve(*curve, label=height) for curve, height in zip(curves, heights, strict=True))
+    drawn = []
+    for place, name, (frontier, scale, value, says) in curves:
+        line = _path(axis, *draw.exponentiated_points(frontier, scale))
+        middle = _point(axis, *(math.exp(-scale * cost) for cost in _halfway(frontier)))
+        drawn.append((place, name, value, says, line, middle))
+    drawn.sort(key=lambda curve: curve[-1][1] - curve[-1][0])
+    heights = spread_labels([middle[1] for *_, middle in drawn])
+    return tuple(NamedCurve(*curve, label=height) for curve, height in zip(drawn, heights, strict=True))
 
 
 def spread_labels(wanted: list[float], *, gap: float = 15.0, low: float = 4.0, high: float = _SIDE) -> list[float]:

@@ -7,121 +7,88 @@ protocol `Drawable`, since this module lies below them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mallow._optional import optional
+from mallow.results._draw_points import Drawable, band_outline, cost_points, exponentiated_points
 from mallow.results._estimate import Estimate
-from mallow.theory import Array, Frontier
+from mallow.theory import Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Drawable", "axes", "band_outline", "certified_line", "cost_points", "costs", "curve", "exponentiated"]
-__all__ += ["exponentiated_points", "intervals", "legend", "look", "marks", "power", "rank_map", "ranks", "scores"]
+__all__ = ["COLOURS", "SIZE", "Drawable", "axes", "band_outline", "certified_line", "cost_points", "costs", "curve"]
+__all__ += [
+    "exponentiated",
+    "exponentiated_points",
+    "intervals",
+    "legend",
+    "look",
+    "marks",
+    "power",
+    "rank_map",
+    "ranks",
+]
+__all__ += ["scores"]
 
-# Colours of Okabe and Ito, which differ for every kind of colour vision; black is kept for everything that is not a system.
-_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
+# Six steps of grey, and apart by at least 20 (CIE 1976) for every kind of colour vision, as tests/test_colours.py measures;
+# at least 3 : 1 against white. Black is kept for everything that is not a system.
+COLOURS = ("#5625a1", "#fc6010", "#1b3a07", "#1f5a8e", "#b46780", "#7c6930")
 _DASHES: tuple[str | tuple[int, tuple[float, ...]], ...] = ("-", (0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)))
 _DASHES += ((0, (9, 3)),)
+_PALE = "#cdbde3"  # the first colour, for bars
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-_ENDS = 0.01  # raw costs are drawn for λ from here to 1 − this: nearer to the ends they may grow without bound
 _MANY = 6
-
-
-class Drawable(Protocol):
-    """What is drawn of a score."""
-
-    @property
-    def mauve(self) -> float:
-        """Area summary."""
-
-    @property
-    def interval(self) -> dict[str, tuple[float, float]]:
-        """Where each summary of another draw would be; empty where that is not known."""
-
-    @property
-    def certified(self) -> dict[str, Estimate]:
-        """What each summary is at most or at least; empty where nothing was certified."""
-
-    @property
-    def self_score(self) -> dict[str, float]:
-        """What the reference scores against itself."""
-
-    @property
-    def frontier(self) -> Frontier:
-        """Mean curve."""
-
-    @property
-    def certified_frontier(self) -> Frontier | None:
-        """The certified curve."""
-
-    @property
-    def band(self) -> tuple[Frontier, Frontier] | None:
-        """Least and greatest costs over the repeats."""
-
-    @property
-    def scale(self) -> float:
-        """The constant c."""
-
-
-# --- points of the curves, for every kind of drawing
-
-
-def exponentiated_points(frontier: Frontier, scale: float) -> tuple[Array, Array]:
-    """exp(−c·cost) of both costs, from (0, 1) to (1, 0)."""
-    x = np.concatenate([[0.0], np.exp(-scale * frontier.p_to_mix), [1.0]])
-    y = np.concatenate([[1.0], np.exp(-scale * frontier.q_to_mix), [0.0]])
-    return x, y
-
-
-def cost_points(frontier: Frontier) -> tuple[Array, Array]:
-    """Both costs, for λ from 0.01 to 0.99."""
-    inner = (frontier.lam >= _ENDS) & (frontier.lam <= 1.0 - _ENDS)
-    return frontier.p_to_mix[inner], frontier.q_to_mix[inner]
-
-
-def band_outline(first: tuple[Array, Array], second: tuple[Array, Array]) -> tuple[Array, Array]:
-    """The outline of the area between two curves: along the first, and back along the second."""
-    return np.concatenate([first[0], second[0][::-1]]), np.concatenate([first[1], second[1][::-1]])
-
-
-# --- on axes
+SIZE = (
+    5.5,
+    3.9,
+)  # inches; chosen: the text width of a paper with one column, where the usual 10 points are its own size
 
 
 def axes(ax: Axes | None) -> Axes:
     """The axes given, or new ones."""
     if ax is not None:
         return ax
-    new: Axes = optional("matplotlib.pyplot", extra="plot").subplots(layout="constrained")[1]
+    new: Axes = optional("matplotlib.pyplot", extra="plot").subplots(figsize=SIZE, layout="constrained")[1]
     return new
 
 
 def look(place: int) -> dict[str, Any]:
     """Colour, dash and marker of the system at a place; the first 30 differ in colour or dash."""
     return {
-        "color": _COLOURS[place % len(_COLOURS)],
+        "color": COLOURS[place % len(COLOURS)],
         "linestyle": _DASHES[place % len(_DASHES)],
         "marker": _MARKERS[place % len(_MARKERS)],
     }
 
 
 def exponentiated(
-    ax: Axes, score: Drawable, *, label: str, place: int = 0, shade: float = 0.15, certified: bool = False
+    ax: Axes,
+    score: Drawable,
+    *,
+    label: str,
+    place: int = 0,
+    shade: float = 0.15,
+    certified: bool = False,
+    band: str = "",
 ) -> None:
-    """The exponentiated frontier, the area below it shaded, with the band over the repeats; or the certified one."""
-    frontier, band = (score.certified_frontier, None) if certified else (score.frontier, score.band)
+    """The exponentiated frontier, the area below it shaded, with the band over the repeats; or the certified one.
+
+    `band` is the name of the band in the legend; "" for none.
+    """
+    frontier, edges = (score.certified_frontier, None) if certified else (score.frontier, score.band)
     if frontier is None:
         return
     x, y = exponentiated_points(frontier, score.scale)
     _line(ax, x, y, label, place)
     ax.fill_between(x, y, alpha=shade, color=look(place)["color"], linewidth=0)
-    if band is not None:
-        low, high = (exponentiated_points(edge, score.scale) for edge in band)
-        _band(ax, low, high, place)
-    ax.set_xlabel(rf"$\exp(-{score.scale:g}\,D(P\|R_\lambda))$: low where the model misses")
-    ax.set_ylabel(rf"$\exp(-{score.scale:g}\,D(Q\|R_\lambda))$: low where the model invents")
+    if edges is not None:
+        low, high = (exponentiated_points(edge, score.scale) for edge in edges)
+        _band(ax, low, high, place, band)
+    ax.set_xlabel("low where the model misses\n" rf"$\exp(-{score.scale:g}\,D(P\|R_\lambda))$")
+    ax.set_ylabel("low where the model invents\n" rf"$\exp(-{score.scale:g}\,D(Q\|R_\lambda))$")
     ax.set(xlim=(0.0, 1.02), ylim=(0.0, 1.02))
     ax.set_aspect("equal")
     _open_frame(ax)
@@ -141,28 +108,40 @@ def costs(ax: Axes, score: Drawable, *, label: str, place: int = 0) -> None:
     _line(ax, x, y, label, place)
     if score.band is not None:
         low, high = (cost_points(edge) for edge in score.band)
-        _band(ax, low, high, place)
-    ax.set_xlabel(r"type II cost $D(P\|R_\lambda)$: what the model misses")
-    ax.set_ylabel(r"type I cost $D(Q\|R_\lambda)$: what the model invents")
+        _band(ax, low, high, place, "")
+    ax.set_xlabel("what the model misses\n" r"type II cost $D(P\|R_\lambda)$")
+    ax.set_ylabel("what the model invents\n" r"type I cost $D(Q\|R_\lambda)$")
     ax.autoscale()  # a second curve may be larger
     ax.set(xlim=(0.0, ax.get_xlim()[1]), ylim=(0.0, ax.get_ylim()[1]))
     _open_frame(ax)
 
 
 def scores(ax: Axes, systems: Mapping[str, Drawable]) -> None:
-    """The published scores in rows, each with the interval of other draws, what is certified, and the self-score."""
+    """One row per system with two lanes: above, what is certified, and where the true area may be; below, the published score.
+
+    The published score has the interval of other draws and the self-score beside it.
+    """
     names = list(systems)[::-1]  # the first on top
+    wide: dict[str, Any] = {"linewidth": 6, "solid_capstyle": "butt"}
     for place, one in enumerate(systems[name] for name in names):
-        if "mauve" in one.interval:
-            style: dict[str, Any] = {"color": "0.75", "linewidth": 10, "solid_capstyle": "butt"}
-            ax.plot(one.interval["mauve"], [place, place], label="95 % of other draws", **style)
-        itself = one.self_score["mauve"]
-        ax.plot(itself, place, "k|", markersize=14, markeredgewidth=1.5, label="self-score")
-        ax.plot(one.mauve, place, "ko", markersize=4, label="published score")
+        above, below = place + 0.17, place - 0.17
         if "mauve" in one.certified:
-            _certified_points(ax, [one.certified["mauve"]], [place], upright=False)
+            sure = one.certified["mauve"]
+            may = "where the true value may be (95 % confidence)"
+            ax.plot([0.0, sure.high], [above, above], color=_PALE, label=may, **wide)
+            style: dict[str, Any] = {"color": COLOURS[0], "markerfacecolor": "white", "markersize": 5, "linestyle": ""}
+            ax.plot(sure.value, above, marker="D", label="certified value", **style)
+        if "mauve" in one.interval:
+            ax.plot(
+                one.interval["mauve"], [below, below], color="0.7", label="95 % of other draws of this size", **wide
+            )
+        ax.plot(one.self_score["mauve"], below, "k|", markersize=9, markeredgewidth=1.5, label="self-score")
+        ax.plot(one.mauve, below, "ko", markersize=4, label="published score")
     _name_rows(ax, names)
-    ax.set_xlabel("MAUVE (1 = indistinguishable from the reference)")
+    for edge in range(1, len(names)):
+        ax.axhspan(edge - 0.5, edge - 0.5, color="0.92", linewidth=0.8, zorder=0)
+    ax.set_xlim(left=0.0)
+    ax.set_xlabel("MAUVE (1 = indistinguishable from the reference)", loc="right")  # below long names too
     legend(ax, above=True)
 
 
@@ -183,7 +162,7 @@ def curve(
     certified = [(value, one.certified["mauve"]) for value, one in zip(values, inside, strict=True) if one.certified]
     if certified:
         places, estimates = zip(*certified, strict=True)
-        _certified_points(ax, estimates, places, upright=True)
+        _certified_points(ax, estimates, places)
     low, high = _shown_range(inside, ends)
     for place, (name, one) in enumerate(outside.items(), start=1):
         style = {key: value for key, value in look(place).items() if key != "marker"}
@@ -193,7 +172,7 @@ def curve(
     if max(values) > 20 * min(values) > 0:
         ax.set_xscale("log")
     ax.set_xlabel(_axis_title(family))
-    ax.set_ylabel("MAUVE (1 = indistinguishable from the reference)")
+    ax.set_ylabel("MAUVE\n(1 = indistinguishable from the reference)")
     ax.set_ylim(low, high)
     _open_frame(ax)
     legend(ax)
@@ -225,16 +204,12 @@ def marks(ax: Axes, places: Sequence[float], label: str) -> None:
     legend(ax)
 
 
-def _certified_points(ax: Axes, estimates: Sequence[Estimate], places: Sequence[float], *, upright: bool) -> None:
+def _certified_points(ax: Axes, estimates: Sequence[Estimate], places: Sequence[float]) -> None:
     """What is certified, open diamonds, each with a line up to what the area is at most with 95 % confidence."""
     values = [one.value for one in estimates]
     reach = np.array([[0.0] * len(values), [one.high - one.value for one in estimates]])
     style: dict[str, Any] = {"fmt": "D", "color": "k", "markerfacecolor": "white", "markersize": 6, "capsize": 3}
-    label = "certified, with its 95 % confidence limit"
-    if upright:
-        ax.errorbar(places, values, yerr=reach, label=label, **style)
-    else:
-        ax.errorbar(values, places, xerr=reach, label=label, **style)
+    ax.errorbar(places, values, yerr=reach, label="certified, with its 95 % confidence limit", **style)
 
 
 def ranks(ax: Axes, ranges: Mapping[str, tuple[int, int]]) -> None:
@@ -246,7 +221,7 @@ def ranks(ax: Axes, ranges: Mapping[str, tuple[int, int]]) -> None:
     step = -(-len(ranges) // 12)
     ax.set_xticks(range(1, len(ranges) + 1, step))
     ax.set_xlim(0.5, len(ranges) + 0.5)
-    ax.set_xlabel("ranks that the significant differences allow (1 = closest to the reference)")
+    ax.set_xlabel("ranks that the significant differences allow (1 = closest to the reference)", loc="right")
 
 
 def intervals(ax: Axes, rows: Mapping[str, tuple[float, float, float]], label: str) -> None:
@@ -257,7 +232,7 @@ def intervals(ax: Axes, rows: Mapping[str, tuple[float, float, float]], label: s
         ax.plot(value, place, "ko", markersize=5)
     ax.axvline(0.0, color="0.6", linewidth=1)
     _name_rows(ax, names)
-    ax.set_xlabel(label)
+    ax.set_xlabel(label, loc="right")
 
 
 def power(
@@ -297,7 +272,9 @@ def legend(ax: Axes, *, above: bool = False) -> None:
     handles, labels = ax.get_legend_handles_labels()
     once = dict(zip(labels, handles, strict=True))
     if above:
-        place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "ncols": 2, "columnspacing": 1.2}
+        # From the right edge to the left, where the names of the rows leave room above them.
+        place: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0), "ncols": 2, "columnspacing": 1.0}
+        place |= {"fontsize": "small", "borderaxespad": 0.2}
     elif len(once) > _MANY:
         place = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
     else:
@@ -324,8 +301,8 @@ def _line(ax: Axes, x: Array, y: Array, label: str, place: int) -> None:
     ax.plot(x, y, label=_plain(label), markersize=5, markevery=marks, **look(place))
 
 
-def _band(ax: Axes, low: tuple[Array, Array], high: tuple[Array, Array], place: int) -> None:
-    ax.fill(*band_outline(low, high), color=look(place)["color"], alpha=0.3, linewidth=0)
+def _band(ax: Axes, low: tuple[Array, Array], high: tuple[Array, Array], place: int, name: str) -> None:
+    ax.fill(*band_outline(low, high), color=look(place)["color"], alpha=0.3, linewidth=0, label=name or None)
 
 
 def _open_frame(ax: Axes) -> None:

@@ -1,9 +1,8 @@
-
 "use strict";
 
 // Tables sort by a click on, or Enter in, a heading; the buttons exist only where this script runs.
 for (const table of document.querySelectorAll("table.sortable")) {
-  const headings = [...table.tHead.rows[0].cells];
+  const headings = [...table.tHead.rows[table.tHead.rows.length - 1].cells];
   headings.forEach((heading, column) => {
     const button = document.createElement("button");
     button.type = "button";
@@ -16,8 +15,9 @@ for (const table of document.querySelectorAll("table.sortable")) {
       const key = (row) => row.cells[column].dataset.value ?? row.cells[column].textContent.trim();
       const order = (a, b) => {
         const [first, second] = [key(a), key(b)];
-        const numeric = Number(first) - Number(second);
-        return Number.isNaN(numeric) ? first.localeCompare(second) : numeric;
+        if (first === second) return 0;
+        const [one, other] = [first, second].map((each) => Number(each.replace("inf", "Infinity")));
+        return Number.isNaN(one - other) ? first.localeCompare(second) : one - other;
       };
       const rows = [...table.tBodies[0].rows].sort((a, b) => (down ? order(b, a) : order(a, b)));
       table.tBodies[0].append(...rows);
@@ -25,13 +25,19 @@ for (const table of document.querySelectorAll("table.sortable")) {
   });
 }
 
-// On a narrow screen rows become lists, in which every value needs its heading.
-for (const table of document.querySelectorAll("table")) {
-  const names = [...table.tHead.rows[0].cells].map((heading) => heading.textContent.trim());
-  for (const row of table.tBodies[0].rows) {
-    [...row.cells].forEach((cell, column) => { cell.dataset.label = names[column]; });
+// The numbers of the curve under the pointer, or of the one that has the focus; a screen reader has them from the curve itself.
+for (const figure of document.querySelectorAll("figure.big")) {
+  const readout = figure.querySelector(".readout");
+  const curves = [...figure.querySelectorAll(".curve")];
+  const none = "Point at a curve, or press Tab, for its numbers.";
+  readout.hidden = false;
+  readout.textContent = none;
+  for (const curve of curves) {
+    for (const begin of ["pointerenter", "focus"]) curve.addEventListener(begin, () => { readout.textContent = curve.dataset.says; });
+    for (const end of ["pointerleave", "blur"]) curve.addEventListener(end, () => {
+      readout.textContent = figure.querySelector(".curve:focus")?.dataset.says ?? none;
+    });
   }
-  table.classList.add("labelled");
 }
 
 // Texts to copy: to the clipboard, or selected where the browser does not allow that.
@@ -60,6 +66,7 @@ if (toggle) {
     toggle.textContent = systems.every((each) => each.open) ? "Collapse all" : "Expand all";
   };
   toggle.hidden = false;
+  name();
   toggle.addEventListener("click", () => {
     const open = !systems.every((each) => each.open);
     systems.forEach((each) => { each.open = open; });
@@ -68,10 +75,10 @@ if (toggle) {
   systems.forEach((each) => each.addEventListener("toggle", name));
 }
 
-// Paper cannot be unfolded: all but clusters of chance is printed, and folded again afterwards.
+// Paper cannot be unfolded: all but clusters of chance and further examples is printed, and folded again afterwards.
 let folded = [];
 addEventListener("beforeprint", () => {
-  folded = [...document.querySelectorAll("details:not([open]):not(.chance)")];
+  folded = [...document.querySelectorAll("details:not([open]):not(.chance):not(.more)")];
   folded.forEach((each) => { each.open = true; });
 });
 addEventListener("afterprint", () => folded.forEach((each) => { each.open = false; }));
