@@ -5,11 +5,13 @@ function from a list of samples to such an array is an embedder too. The string 
 `points` returns their features.
 
     texts     LanguageModel · SentenceModel · OnnxText, minilm · WordVectors, glove · NGramKernel, SubsequenceKernel
-    images    VisionModel · TorchScript, inception · OnnxImages
+    images    EfficientNet, efficientnet · VisionModel · TorchScript, inception · OnnxImages
 """
 
 from mallow.embed._cache import Cache, default_cache
+from mallow.embed._efficientnet import EfficientNet, efficientnet
 from mallow.embed._embed import embed_all, embed_samples, embedder_name, read_all, resolve_embedder
+from mallow.embed._fid_preprocess import FidPreprocess
 from mallow.embed._language_model import LanguageModel
 from mallow.embed._names import find_embedder, import_object, is_import
 from mallow.embed._ngram_kernel import NGramKernel
@@ -27,7 +29,9 @@ from mallow.embed._word_vectors import WordVectors, glove
 __all__ = [
     "AnyEmbedder",
     "Cache",
+    "EfficientNet",
     "Embedder",
+    "FidPreprocess",
     "JointEmbedder",
     "LanguageModel",
     "NGramKernel",
@@ -41,6 +45,7 @@ __all__ = [
     "VisionModel",
     "WordVectors",
     "default_cache",
+    "efficientnet",
     "embed_all",
     "embed_samples",
     "embed_shards",

