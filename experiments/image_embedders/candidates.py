@@ -81,7 +81,7 @@ def _classic(pixels: np.ndarray) -> np.ndarray:
 
 def random_convolutions(images: list[np.ndarray]) -> np.ndarray:
     """No training: three layers of random 3×3 filters, each rectified and halved in size; averages of all of them."""
-    preprocess, rng = Preprocess(size=(64, 64), scale=(-1, 1)), np.random.default_rng(0)
+    preprocess, rng = Preprocess(size=(32, 32), scale=(-1, 1)), np.random.default_rng(0)
     filters = [rng.normal(0, np.sqrt(2 / (9 * m)), (n, m * 9)) for m, n in ((3, 32), (32, 64), (64, 128))]
     rows = []
     for image in images:
@@ -102,8 +102,8 @@ CANDIDATES: dict[str, Callable[[], Callable[[list[np.ndarray]], np.ndarray]]] = 
     "thin ResNet-50 (open_nsfw)": open_nsfw,
     "PP-LCNet (page orientation)": pp_lcnet,
     "classic histograms": lambda: classic,
-    "random convolutions": lambda: random_convolutions,
     "Inception-v3": lambda: inception(device="cpu"),
+    "random convolutions": lambda: random_convolutions,
 }
 NEEDS = {  # what must be installed beyond the core, in MB on disk
     "EfficientNet-Lite0, all levels": "onnxruntime",
