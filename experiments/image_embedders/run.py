@@ -57,7 +57,9 @@ def study(name: str, kinds: dict[str, dict[str, list[np.ndarray]]]) -> dict[str,
                 return rows
 
             if name.endswith("last level"):  # the last 1,280 columns of all levels, which run before it
-                features[each] = digits.kept(f"images: {name.replace('last level', 'all levels')}", timed, images)[:, -1280:]
+                features[each] = digits.kept(f"images: {name.replace('last level', 'all levels')}", timed, images)[
+                    :, -1280:
+                ]
             else:
                 features[each] = digits.kept(f"images: {name}", timed, images)
         result[kind] = measure(features)

@@ -65,7 +65,9 @@ def test_embedders_are_not_mixed(points):
 
 def test_what_is_not_there(points, tmp_path):
     save_statistics(Moments.of(points[0]), "digits")
-    with pytest.raises(InputError, match="there are no statistics 'digit'; those that are saved: digits. Did you mean digits"):
+    with pytest.raises(
+        InputError, match="there are no statistics 'digit'; those that are saved: digits. Did you mean digits"
+    ):
         load_statistics("digit")
     assert find_statistics("../data/statistics/digits") is None
     np.savez(tmp_path / "features.npz", features=points[0])
@@ -83,5 +85,7 @@ def test_names_stay_in_the_folder(points):
         save_statistics(moments, "../up")
     with pytest.raises(InputError, match="must consist of letters, digits, dots and hyphens; got '.hidden'"):
         save_statistics(moments, ".hidden")
-    with pytest.raises(InputError, match="far: `reference` and `model` must have features of the same width; got 5 and 2"):
+    with pytest.raises(
+        InputError, match="far: `reference` and `model` must have features of the same width; got 5 and 2"
+    ):
         table(replace(moments, embedder="x"), {"far": np.zeros((4, 2))})

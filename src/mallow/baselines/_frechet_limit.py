@@ -15,7 +15,12 @@ __all__ = ["frechet_limit", "frechet_limit_with_caveats"]
 
 
 def frechet_limit(
-    reference: Any, model: Any, *, sizes: int = 15, smallest: int | None = None, rng: int | np.random.Generator | None = 0
+    reference: Any,
+    model: Any,
+    *,
+    sizes: int = 15,
+    smallest: int | None = None,
+    rng: int | np.random.Generator | None = 0,
 ) -> float:
     """The Fréchet distance at which the sample size has no influence any more: FD∞ (Chong and Forsyth 2020).
 
@@ -50,7 +55,12 @@ def frechet_limit(
 
 
 def frechet_limit_with_caveats(
-    reference: Any, model: Any, *, sizes: int = 15, smallest: int | None = None, rng: int | np.random.Generator | None = 0
+    reference: Any,
+    model: Any,
+    *,
+    sizes: int = 15,
+    smallest: int | None = None,
+    rng: int | np.random.Generator | None = 0,
 ) -> tuple[float, tuple[Caveat, ...]]:
     """`frechet_limit`, with a caveat instead of a warning."""
     whole("sizes", sizes, least=2)

@@ -59,7 +59,9 @@ def load_statistics(name: str) -> Moments:
             n = int(arrays["n"]) if "n" in arrays else mean.size + 1
             embedder = str(arrays["embedder"]) if "embedder" in arrays else None
     except (KeyError, ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
-        raise InputError(f"{path}: must be a .npz file with the arrays mu and sigma: {str(error).rstrip('.')}.") from error
+        raise InputError(
+            f"{path}: must be a .npz file with the arrays mu and sigma: {str(error).rstrip('.')}."
+        ) from error
     return Moments(n, mean, covariance * (n - 1), embedder)
 
 

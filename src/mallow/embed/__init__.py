@@ -1,4 +1,4 @@
-"""Samples become points: language models, light encoders, word vectors, string kernels and image networks.
+"""Samples become points: language models, light encoders, word vectors, string kernels, image networks and spectra.
 
 Every embedder is a value that holds options, not weights; it is called with samples and returns an array (n, d). A plain
 function from a list of samples to such an array is an embedder too. The string kernels embed all texts together instead:
@@ -6,6 +6,7 @@ function from a list of samples to such an array is an embedder too. The string 
 
     texts     LanguageModel · SentenceModel · OnnxText, minilm · WordVectors, glove · NGramKernel, SubsequenceKernel
     images    EfficientNet, efficientnet · VisionModel · TorchScript, inception · OnnxImages
+    audio     MelStatistics
 """
 
 from mallow.embed._cache import Cache, default_cache
@@ -13,6 +14,7 @@ from mallow.embed._efficientnet import EfficientNet, efficientnet
 from mallow.embed._embed import embed_all, embed_samples, embedder_name, read_all, resolve_embedder
 from mallow.embed._fid_preprocess import FidPreprocess
 from mallow.embed._language_model import LanguageModel
+from mallow.embed._mel import MelStatistics
 from mallow.embed._names import find_embedder, import_object, is_import
 from mallow.embed._ngram_kernel import NGramKernel
 from mallow.embed._onnx_images import OnnxImages
@@ -34,6 +36,7 @@ __all__ = [
     "FidPreprocess",
     "JointEmbedder",
     "LanguageModel",
+    "MelStatistics",
     "NGramKernel",
     "OnnxImages",
     "OnnxText",

@@ -18,7 +18,7 @@ from mallow.errors import InputError
 
 __all__ = ["DEFAULT", "find_embedder", "import_object", "is_import"]
 
-DEFAULT = {"text": "minilm", "image": "efficientnet"}
+DEFAULT = {"text": "minilm", "image": "efficientnet", "audio": "mel"}
 """The default embedder for each kind of sample; docs/choosing.md has the evidence."""
 
 # Name → kind of sample, and the function or class. The modules are imported only when they are needed.
@@ -28,6 +28,7 @@ _NAMES = {
     "ngram": ("text", "mallow.embed._ngram_kernel:NGramKernel"),
     "subsequence": ("text", "mallow.embed._subsequence_kernel:SubsequenceKernel"),
     "efficientnet": ("image", "mallow.embed._efficientnet:efficientnet"),
+    "mel": ("audio", "mallow.embed._mel:MelStatistics"),
     "inception": ("image", "mallow.embed._torchscript:inception"),
 }
 _TRANSFORMERS = {
@@ -59,20 +60,21 @@ def find_embedder(spec: str | None, *, kind: str, options: Mapping[str, Any] | N
     ----------
     spec : str or None
         - None: the default for this kind of sample;
-        - ``minilm``, ``glove``, ``ngram``, ``subsequence`` (texts), ``efficientnet``, ``inception`` (images);
+        - ``minilm``, ``glove``, ``ngram``, ``subsequence`` (texts), ``efficientnet``, ``inception`` (images), ``mel``
+          (recordings);
         - ``package.module:object``: a function, an embedder, or a class that makes one without arguments;
         - ``sentence:NAME``: a model of sentence-transformers;
         - a name that an installed package offers: the entry points of the group ``mallow.embedders``;
         - a path: a folder with a transformers model, or a .gguf, .onnx, .pt (TorchScript) or GloVe/word2vec text file.
           For the file of an image network, the fields of `mallow.embed.Preprocess` are options too;
         - any other word: a transformers model of that name on the hub; ``NAME@REVISION`` selects a revision.
-    kind : "text" or "image"
+    kind : "text", "image" or "audio"
         The kind of samples to embed.
     options : mapping or None
         New values for fields of the embedder, such as ``{"pooling": "mean", "max_length": 512}``.
     """
     if kind not in DEFAULT:
-        raise InputError("Features need no embedder. Leave it out, or pass texts or images.")
+        raise InputError("Features need no embedder. Leave it out, or pass texts, images or recordings.")
     embedder = _resolve(DEFAULT[kind] if spec is None else spec, kind, dict(options or {}))
     _refuse_other_kind(getattr(embedder, "kind", kind), kind, spec)
     return embedder
@@ -135,6 +137,8 @@ def _resolve(spec: str, kind: str, options: dict[str, Any]) -> AnyEmbedder:
         hint := did_you_mean(spec.lower(), [*_NAMES, *plugin_names("embedders")], cutoff=_LIKENESS)
     ):
         raise InputError(f"`embedder`: there is no embedder {spec!r}.{hint}")
+    if kind not in _TRANSFORMERS:
+        raise _no_model_of(kind, spec)
     model, revised = _split_revision(spec, options)
     return _replace_fields(_load(_TRANSFORMERS[kind])(model), revised, spec)
 
@@ -150,6 +154,8 @@ def _make(maker: Callable[..., Any], options: dict[str, Any], spec: str) -> AnyE
 def _resolve_path(path: Path, kind: str, options: dict[str, Any], spec: str) -> AnyEmbedder:
     if not path.exists():
         raise InputError(f"`embedder`: there is no file {path}.")
+    if kind not in _TRANSFORMERS:
+        raise _no_model_of(kind, spec)
     if path.is_dir():
         return _replace_fields(_load(_TRANSFORMERS[kind])(str(path)), options, spec)
     makers = _SUFFIXES[kind]
@@ -166,6 +172,14 @@ def _resolve_path(path: Path, kind: str, options: dict[str, Any], spec: str) -> 
     _refuse_unknown(options, fields, spec)
     embedder: AnyEmbedder = make(str(path), **options)
     return embedder
+
+
+def _no_model_of(kind: str, spec: str) -> InputError:
+    names = ", ".join(name for name, (known, _) in _NAMES.items() if known == kind)
+    return InputError(
+        f"`embedder` must be {names} or package.module:object for {kind} samples; got {spec!r}. A function from a list of "
+        "paths to an array (n, d) embeds anything."
+    )
 
 
 def _refuse_other_kind(other: str, kind: str, spec: str | None) -> None:
@@ -187,9 +201,7 @@ def _load(maker: str) -> Callable[..., Any]:
     return getattr(importlib.import_module(module), name)  # type: ignore[no-any-return]
 
 
-def _replace_fields(
-    embedder: Any, options: Mapping[str, Any], spec: str, *, known: Sequence[str] = ()
-) -> AnyEmbedder:
+def _replace_fields(embedder: Any, options: Mapping[str, Any], spec: str, *, known: Sequence[str] = ()) -> AnyEmbedder:
     if not options:
         return embedder  # type: ignore[no-any-return]
     is_value = dataclasses.is_dataclass(embedder) and not isinstance(embedder, type)

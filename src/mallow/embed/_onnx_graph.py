@@ -46,9 +46,7 @@ class Graph:
         self._body += _field(1, ports + b"".join(_field(5, _attribute(*each)) for each in attributes.items()))
         return name
 
-    def convolve(
-        self, images: str, weights: NDArray[Any], bias: NDArray[Any], *, stride: int, groups: int = 1
-    ) -> str:
+    def convolve(self, images: str, weights: NDArray[Any], bias: NDArray[Any], *, stride: int, groups: int = 1) -> str:
         """A convolution that pads as TensorFlow does ("SAME"): more at the bottom and on the right where it is odd."""
         inputs = (images, self.constant(weights), self.constant(bias))
         return self.step("Conv", *inputs, strides=[stride, stride], group=groups, auto_pad="SAME_UPPER")

@@ -63,7 +63,9 @@ def _reason(error: Exception) -> str:
 
 def _eight_bits(array: NDArray[Any]) -> NDArray[Any]:
     if array.dtype != np.uint8:
-        raise _UnfitError(f"published tools take 8-bit images; got an array of dtype {array.dtype}. Pass uint8 or a file")
+        raise _UnfitError(
+            f"published tools take 8-bit images; got an array of dtype {array.dtype}. Pass uint8 or a file"
+        )
     return array[:, :, 0] if array.ndim == 3 and array.shape[2] == 1 else array
 
 
