@@ -61,7 +61,7 @@ def write_weights(script: str, path: Path) -> Path:
     extractor = network.FeatureExtractorInceptionV3
     skeleton = types.new_class("Skeleton", (extractor,), {}, lambda body: body.update(load_state_dict=lambda *_: None))
     torch.save({}, path)
-    names = {name: value for name, value in skeleton("names", ["2048"], str(path)).state_dict().items()}
+    names = dict(skeleton("names", ["2048"], str(path)).state_dict())
     own = [name.removesuffix(".conv.weight") for name in names if name.endswith(".conv.weight")]
     theirs = [name.removesuffix(".weight") for name in weights if name.endswith(".weight")]
     for ours, each in zip(own, theirs, strict=True):

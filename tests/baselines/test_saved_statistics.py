@@ -27,7 +27,7 @@ def test_a_name_replaces_the_samples(points, tmp_path):
     assert path == find_statistics("set-1.0") == tmp_path / "data" / "statistics" / "set-1.0.npz"
     saved = load_statistics("set-1.0")
     assert saved.n == 80
-    with pytest.warns(EstimateWarning, match="do not tell which network made them"):
+    with pytest.warns(EstimateWarning, match=r"do not tell which network made them"):
         result = table(saved, systems)
     assert [row.name for row in result.rows] == ["Fréchet distance", "FD∞"]
     for name, y in systems.items():
@@ -57,7 +57,7 @@ def test_embedders_are_not_mixed(points):
 
     moments = replace(Moments.of(reference), embedder="another")
     save_statistics(moments, "named")
-    with pytest.raises(InputError, match="the reference by another; near by .*own"):
+    with pytest.raises(InputError, match=r"the reference by another; near by .*own"):
         table(load_statistics("named"), {"near": list(systems["near"])}, embedder=own)
     same = replace(moments, embedder=own.__qualname__)
     assert table(same, {"near": list(systems["near"])}, embedder=own).caveats == ()
@@ -66,7 +66,7 @@ def test_embedders_are_not_mixed(points):
 def test_what_is_not_there(points, tmp_path):
     save_statistics(Moments.of(points[0]), "digits")
     with pytest.raises(
-        InputError, match="there are no statistics 'digit'; those that are saved: digits. Did you mean digits"
+        InputError, match=r"there are no statistics 'digit'; those that are saved: digits. Did you mean digits"
     ):
         load_statistics("digit")
     assert find_statistics("../data/statistics/digits") is None
@@ -83,9 +83,9 @@ def test_names_stay_in_the_folder(points):
     moments = Moments.of(points[0])
     with pytest.raises(InputError, match=r"must go to a file that ends in .npz, or have a plain name; got '../up'"):
         save_statistics(moments, "../up")
-    with pytest.raises(InputError, match="must consist of letters, digits, dots and hyphens; got '.hidden'"):
+    with pytest.raises(InputError, match=r"must consist of letters, digits, dots and hyphens; got '.hidden'"):
         save_statistics(moments, ".hidden")
     with pytest.raises(
-        InputError, match="far: `reference` and `model` must have features of the same width; got 5 and 2"
+        InputError, match=r"far: `reference` and `model` must have features of the same width; got 5 and 2"
     ):
         table(replace(moments, embedder="x"), {"far": np.zeros((4, 2))})

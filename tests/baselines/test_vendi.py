@@ -27,5 +27,5 @@ def test_copies_do_not_count():
 
 
 def test_a_row_of_zeros_has_no_direction():
-    with pytest.raises(InputError, match="`points` must not contain rows of zeros, .*; row 1 is one"):
+    with pytest.raises(InputError, match=r"`points` must not contain rows of zeros, .*; row 1 is one"):
         vendi_score([[1.0, 0.0], [0.0, 0.0]])

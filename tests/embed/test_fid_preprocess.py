@@ -5,9 +5,9 @@ import warnings
 
 import numpy as np
 import pytest
-from fid_tools import torch_fidelity, write_weights
 from pytest import approx
 
+from fid_tools import torch_fidelity, write_weights
 from mallow.baselines import frechet_distance
 from mallow.embed import FidPreprocess, Preprocess, inception
 from mallow.errors import InputError

@@ -4,10 +4,10 @@ import warnings
 
 import numpy as np
 import pytest
-from audio_files import RATE, tone, write_wave
 from pytest import approx
 
 import mallow
+from audio_files import RATE, tone, write_wave
 from mallow.embed import MelStatistics, embed_samples, find_embedder
 from mallow.embed._mel import mel_filters, mono
 from mallow.embed._protocol import StreamingEmbedder
@@ -95,24 +95,24 @@ def test_the_cache_knows_recordings(tmp_path):
 
 
 def test_what_is_refused(tmp_path):
-    with pytest.raises(InputError, match="`bands` must be an integer of at least 1; got 0"):
+    with pytest.raises(InputError, match=r"`bands` must be an integer of at least 1; got 0"):
         MelStatistics(bands=0)
-    with pytest.raises(InputError, match="`samples` must be a list of recordings; got a single path"):
+    with pytest.raises(InputError, match=r"`samples` must be a list of recordings; got a single path"):
         MelStatistics()("a.wav")
     with pytest.raises(InputError, match=r"gone\.wav: no such file \(sample 0\)"):
         MelStatistics()(["gone.wav"])
-    with pytest.raises(InputError, match="must be recordings: paths, or pairs .*; sample 0 is of type int"):
+    with pytest.raises(InputError, match=r"must be recordings: paths, or pairs .*; sample 0 is of type int"):
         MelStatistics()([3])
     with pytest.raises(
         InputError, match=r"recording 0: the values must be floating point .*; got shape \(4,\) and dtype int"
     ):
         MelStatistics()([(np.zeros(4, int), 8000)])
     with pytest.raises(
-        InputError, match="`embedder` must be mel or package.module:object for audio samples; got 'gpt2'"
+        InputError, match=r"`embedder` must be mel or package.module:object for audio samples; got 'gpt2'"
     ):
         find_embedder("gpt2", kind="audio")
-    with pytest.raises(InputError, match="must embed audio samples; minilm embeds text samples. Use for example mel"):
+    with pytest.raises(InputError, match=r"must embed audio samples; minilm embeds text samples. Use for example mel"):
         find_embedder("minilm", kind="audio")
     path = write_wave(tmp_path / "a.wav", tone(500))
-    with pytest.raises(InputError, match="`embedder` must be mel or package.module:object for audio samples"):
+    with pytest.raises(InputError, match=r"`embedder` must be mel or package.module:object for audio samples"):
         find_embedder(str(path), kind="audio")

@@ -46,15 +46,15 @@ def test_nothing_in_the_file_runs(capsys):
 
 @pytest.mark.parametrize("cut", [0, 5, 40, 200, -3])
 def test_a_file_that_is_cut_short_is_refused(cut, saved):
-    with pytest.raises(InputError, match="file: must be a state dict as torch.save wrote it before version 1.6"):
+    with pytest.raises(InputError, match=r"file: must be a state dict as torch.save wrote it before version 1.6"):
         read_torch_weights(saved[0][:cut] if cut else b"", name="file")
 
 
 def test_other_files_are_refused(saved):
-    with pytest.raises(InputError, match="it does not begin as one"):
+    with pytest.raises(InputError, match=r"it does not begin as one"):
         read_torch_weights(pickle.dumps(3), name="file")
     content = bytearray(saved[0])
     place = content.index(struct.pack("<q", 24))  # the number of values of the first tensor
     content[place : place + 8] = struct.pack("<q", 23)
-    with pytest.raises(InputError, match="it is cut short"):
+    with pytest.raises(InputError, match=r"it is cut short"):
         read_torch_weights(bytes(content), name="file")

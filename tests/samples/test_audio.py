@@ -5,10 +5,10 @@ import sys
 
 import numpy as np
 import pytest
-from audio_files import RATE, tone, write_wave
 from pytest import approx
 
 import mallow
+from audio_files import RATE, tone, write_wave
 from mallow.errors import InputError
 from mallow.samples import decode_audio, read_audio_header
 

@@ -71,7 +71,8 @@ def frechet_limit_with_caveats(
     if least >= most:
         raise InputError(f"`smallest` must be less than the size of the smaller sample, {most}; got {least}.")
     counts = np.unique(np.linspace(least, most, sizes).astype(int))
-    generator, distances, caveats = as_generator(rng), [], ()
+    generator, distances = as_generator(rng), []
+    caveats: tuple[Caveat, ...] = ()
     for count in counts:
         part = y[generator.choice(len(y), count, replace=False)]
         real = x if isinstance(x, Moments) else x[generator.choice(len(x), count, replace=False)]

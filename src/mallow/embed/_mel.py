@@ -138,7 +138,7 @@ def mono(recording: Recording, rate: int) -> NDArray[np.float64]:
     from scipy.signal import resample_poly
 
     values, own = recording
-    mixed = values.astype(np.float64).mean(axis=1)
+    mixed: NDArray[np.float64] = values.astype(np.float64).mean(axis=1)
     if own == rate:
         return mixed
     common = np.gcd(own, rate)
@@ -156,7 +156,8 @@ def power_spectra(values: NDArray[np.float64], length: int, hop: int, *, centred
     values = np.pad(values, (0, max(0, length - len(values))))
     window = 0.5 - 0.5 * np.cos(2 * np.pi * np.arange(length) / length)
     frames = np.lib.stride_tricks.sliding_window_view(values, length)[::hop]
-    return np.abs(np.fft.rfft(frames * window, axis=1)) ** 2 / (1.0 if centred else length**2 / 16)
+    power: NDArray[np.float64] = np.abs(np.fft.rfft(frames * window, axis=1)) ** 2
+    return power / (1.0 if centred else length**2 / 16)
 
 
 @cache

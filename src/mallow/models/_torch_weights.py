@@ -24,7 +24,7 @@ _DTYPES = {"FloatStorage": "<f4", "LongStorage": "<i8"}
 class _Storage(NamedTuple):
     dtype: str
     key: str
-    count: int
+    size: int
 
 
 class _Tensor(NamedTuple):
@@ -65,7 +65,7 @@ def _read_storage(stream: io.BytesIO, storage: _Storage) -> NDArray[Any]:
     (count,) = struct.unpack("<q", stream.read(8))
     dtype = np.dtype(storage.dtype)
     data = stream.read(count * dtype.itemsize)
-    if count != storage.count or len(data) != count * dtype.itemsize:
+    if count != storage.size or len(data) != count * dtype.itemsize:
         raise ValueError("it is cut short")
     return np.frombuffer(data, dtype)
 

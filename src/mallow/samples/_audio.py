@@ -116,11 +116,11 @@ def _decode_wave(path: str | os.PathLike[str]) -> tuple[NDArray[np.float32], int
     if code == _FLOAT:
         values = np.frombuffer(data, f"<f{bits // 8}").astype(np.float32)
     elif bits == 8:  # the only unsigned ones
-        values = (np.frombuffer(data, np.uint8).astype(np.float32) - 128) / 128
+        values = (np.frombuffer(data, np.uint8).astype(np.float32) - np.float32(128)) / np.float32(128)
     elif bits == 24:
         padded = np.zeros((len(data) // 3, 4), np.uint8)
         padded[:, 1:] = np.frombuffer(data, np.uint8).reshape(-1, 3)
-        values = padded.view("<i4")[:, 0].astype(np.float32) / 2**31
+        values = padded.view("<i4")[:, 0].astype(np.float32) / np.float32(2**31)
     else:
         values = np.frombuffer(data, f"<i{bits // 8}").astype(np.float32) / np.float32(2.0 ** (bits - 1))
     return values.reshape(-1, header.channels), header.rate
