@@ -109,7 +109,9 @@ CANDIDATES: dict[str, Callable[[], Callable[[list[np.ndarray]], np.ndarray]]] = 
     "Inception-v3": lambda: inception(device="cpu"),
     "random convolutions": lambda: random_convolutions,
 }
-NEEDS = {  # what must be installed beyond the core, in MB on disk
+SLOW = {"Inception-v3"}
+"""Tried on the weak flaws, and on fewer sets of digits."""
+NEEDS = {  # what must be installed beyond the core
     "EfficientNet-Lite0, all levels": "onnxruntime",
     "EfficientNet-Lite0, last level": "onnxruntime",
     "thin ResNet-50 (open_nsfw)": "onnxruntime",

@@ -15,7 +15,22 @@ import data as digits
 
 N = 160
 SIDE = 128
-PHOTOGRAPHS = ["astronaut.png", "brick.png", "camera.png", "chelsea.png", "coffee.png", "coins.png", "grass.png", "gravel.png", "hubble_deep_field.jpg", "ihc.png", "moon.png", "motorcycle_left.png", "retina.jpg", "rocket.jpg"]
+PHOTOGRAPHS = [
+    "astronaut.png",
+    "brick.png",
+    "camera.png",
+    "chelsea.png",
+    "coffee.png",
+    "coins.png",
+    "grass.png",
+    "gravel.png",
+    "hubble_deep_field.jpg",
+    "ihc.png",
+    "moon.png",
+    "motorcycle_left.png",
+    "retina.jpg",
+    "rocket.jpg",
+]
 
 
 def photographs() -> list[Image.Image]:
