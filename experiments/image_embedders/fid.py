@@ -20,12 +20,14 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parents[1] / "tests"), str(HERE.parent / "digits")]
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "digits"))
 import data as digits
-from fid_tools import torch_fidelity, write_weights
 
+from fid_tools import torch_fidelity, write_weights
 from mallow.embed import inception
+
+HERE = Path(__file__).resolve().parent
 
 
 def write_digits(folder: Path, count: int) -> tuple[Path, Path]:

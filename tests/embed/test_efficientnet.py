@@ -72,3 +72,22 @@ def test_only_the_known_weights_are_read(tmp_path, embedder, pictures):
         efficientnet("gone.pth")
     with pytest.raises(InputError, match=r"`levels` must be one of .*; got 'some'"):
         efficientnet(levels="some")
+
+
+def test_two_folders_are_scored_at_once(embedder, pictures, tmp_path):
+    import warnings
+
+    from PIL import Image, ImageFilter
+
+    import mallow
+
+    for folder, blurred in (("real", False), ("model", True)):
+        (tmp_path / folder).mkdir()
+        for place, picture in enumerate(pictures[folder == "model" :: 2]):
+            image = Image.fromarray(picture).resize((64, 64))
+            image = image.filter(ImageFilter.GaussianBlur(2)) if blurred else image
+            image.save(tmp_path / folder / f"{place}.png")
+    with warnings.catch_warnings(action="ignore"):  # few samples
+        score = mallow.score(tmp_path / "real", tmp_path / "model", repeats=1)
+    assert "EfficientNet(lite0@57934424" in str(score.signature)
+    assert score.p_value < 0.05
