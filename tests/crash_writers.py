@@ -17,6 +17,7 @@ import mallow
 from crash_database import careless_study_writer, study_writer
 from crash_points import Writer, check_writer, reach
 from mallow import Threads, cli, report
+from mallow.baselines import Moments, load_statistics, save_statistics
 from mallow.embed import Cache, embed_shards
 from mallow.embed._cache import sample_key
 from mallow.engine import Passes
@@ -117,6 +118,10 @@ def old_features(name: str):
 
 def new_features(name: str):
     return lambda folder: write(Samples(features=np.arange(5000.0).reshape(1000, 5)), folder / name)
+
+
+def write_statistics(folder: Path, width: int) -> None:
+    save_statistics(Moments.of(np.arange(2.0 * width).reshape(2, width)), str(folder / "deep" / "real.npz"))
 
 
 def prepare_embed(folder: Path) -> None:
@@ -335,6 +340,11 @@ WRITERS = {
     "samples.csv.gz": writer_of_samples("samples.csv.gz"),
     "features.npz": writer_of_features("features.npz"),
     "features.npy": writer_of_features("features.npy"),
+    "statistics": Writer(
+        lambda folder: write_statistics(folder, 3),
+        lambda folder: write_statistics(folder, 40),
+        lambda folder: load_statistics(str(folder / "deep" / "real.npz")).mean.tolist(),
+    ),
     "embed": Writer(prepare_embed, run_embed, lambda folder: samples_of(folder / "out.npz")),
     "embed shards": Writer(
         prepare_shards,

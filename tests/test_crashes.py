@@ -17,6 +17,7 @@ WRITERS = (
     "samples.parquet",
     "features.npz",
     "features.npy",
+    "statistics",
     "embed",
     "embed shards",
     "checkpoint",

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import difflib
 import importlib
-from collections.abc import Iterable
+import importlib.util
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from mallow.errors import InputError
 
-__all__ = ["did_you_mean", "optional"]
+__all__ = ["did_you_mean", "optional", "require_all"]
 
 
 def optional(module: str, *, extra: str) -> Any:
@@ -20,6 +21,16 @@ def optional(module: str, *, extra: str) -> Any:
         raise InputError(
             f"{module.partition('.')[0]} is needed for this and is not installed: pip install 'mallow[{extra}]'"
         ) from error
+
+
+def require_all(packages: Mapping[str, str], *, purpose: str, extra: str) -> None:
+    """Raise an InputError that names all missing packages at once; `packages` is module → package on PyPI."""
+    missing = [package for module, package in packages.items() if importlib.util.find_spec(module) is None]
+    if missing:
+        *others, last = missing
+        listed = f"{', '.join(others)} and {last}" if others else last
+        verb = "are" if others else "is"
+        raise InputError(f"{purpose} needs {listed}, which {verb} not installed: pip install 'mallow[{extra}]'")
 
 
 def did_you_mean(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str:

@@ -56,3 +56,36 @@ def test_what_models_say_about_texts(mallow):
     assert 0 <= found["summaries"]["mauve"] <= 1
     code, _, err = mallow(f"{command} --decoder beam:4")
     assert (code, "--decoder must be greedy or made of rules" in err) == (1, True)
+
+
+def test_statistics_replace_the_reference(mallow, tmp_path, monkeypatch):
+    monkeypatch.setattr("platformdirs.user_data_dir", lambda *_, **__: str(tmp_path / "data"))
+    code, out, err = mallow(f"{COMMAND} --format json --save-statistics human-1")
+    assert (code, "mallow: statistics written to" in err) == (0, True)
+    whole = json.loads(out)["values"]
+    command = "baselines human-1 near.jsonl far.jsonl -e letters:letters"
+    kept = json.loads(mallow(f"{command} --format json -q")[1])
+    assert [row["name"] for row in kept["rows"]] == ["Fréchet distance", "FD∞"]
+    for system in ("near", "far"):
+        ours, theirs = (values[system]["Fréchet distance"] for values in (kept["values"], whole))
+        assert abs(ours - theirs) < 1e-6 * theirs
+    code, _, err = mallow(f"{command} --save-statistics again")
+    assert (code, "--save-statistics needs samples; human-1 holds statistics already." in err) == (2, True)
+    code, _, err = mallow("baselines gone near.jsonl")
+    assert (code, "gone: no such file" in err) == (1, True)
+
+
+def test_only_inception_can_match_a_tool(mallow):
+    code, _, err = mallow(f"{COMMAND} --match torch-fidelity")
+    assert (code, "--match is for the FID of published tools: add --embedder inception." in err) == (2, True)
+    code, _, err = mallow("baselines human.jsonl near.jsonl --embedder inception --match clean-fid")
+    assert (code, "inception embeds image samples" in err) == (1, True)
+
+
+def test_further_measures_are_behind_all(mallow):
+    found = json.loads(mallow(f"{COMMAND} --all --limit 60 --format json -q")[1])
+    names = [row["name"] for row in found["rows"]]
+    assert {"FD∞", "Gaussian kernel distance", "sliced transport", "Vendi score"} <= set(names)
+    ideals = {row["name"]: row["ideal"] for row in found["rows"]}
+    assert ideals["Vendi score"] > 1
+    assert found["values"]["far"]["sliced transport"] > found["values"]["near"]["sliced transport"]

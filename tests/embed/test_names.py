@@ -73,7 +73,12 @@ def test_anything_that_can_be_imported(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("spec", "kind", "options", "message"),
     [
-        ("minilm", "image", {}, r"must embed image samples; minilm embeds text samples\. Use for example inception\.$"),
+        (
+            "minilm",
+            "image",
+            {},
+            r"must embed image samples; minilm embeds text samples\. Use for example efficientnet, inception\.$",
+        ),
         (
             "inception",
             "text",
@@ -99,7 +104,7 @@ def test_anything_that_can_be_imported(tmp_path, monkeypatch):
         ("json:nothing", "text", {}, "module 'json' has no attribute 'nothing'"),
         ("math:pi", "text", {}, "must be callable; math:pi is a float"),
         ("math:sqrt", "text", {"a": 1}, "math:sqrt has no option 'a'; it has: none"),
-        (None, "features", {}, r"^Features need no embedder\. Leave it out, or pass texts or images\.$"),
+        (None, "features", {}, r"^Features need no embedder\. Leave it out, or pass texts, images or recordings\.$"),
     ],
 )
 def test_what_cannot_be_found_is_refused(spec, kind, options, message):

@@ -83,7 +83,7 @@ def test_texts_and_images_may_come_with_features():
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({}, "`Samples` needs one of `texts`, `images` and `features`; got none of them."),
+        ({}, "`Samples` needs one of `texts`, `images`, `audio` and `features`; got none of them."),
         ({"texts": ["a"], "images": ["a.png"]}, "`Samples` takes `texts` or `images`, not both. Make one set of each."),
         ({"texts": []}, "`Samples` must contain at least one sample; got none."),
         ({"images": []}, "`Samples` must contain at least one sample; got none."),

@@ -4,6 +4,9 @@
 
     text_statistics(texts)                            Zipf coefficient, repetition, distinct-4, diversity, self-BLEU
     frechet_distance(x, y), kernel_distance(x, y)     of features; also precision_recall, discriminator_accuracy
+    frechet_limit(x, y), gaussian_kernel_distance     FD∞, which does not depend on the sample size; CMMD
+    vendi_score(x)                                    how many different samples there are, in effect
+    save_statistics(moments, name), load_statistics   the mean and covariance of a reference, as FID tools keep them
     tuned_discriminator_accuracy(reference, model, …) of texts: a language model, fine-tuned to tell them apart
     perplexity_gap(scorer, reference, model)          difference in perplexity under a scoring model
     language_modelling(model, texts, rules)           how likely human text is under a model and its decoder
@@ -36,6 +39,8 @@ from mallow.baselines._build_table import table
 from mallow.baselines._discriminator import discriminator_accuracy
 from mallow.baselines._diversity import distinct, diversity, zipf_coefficient
 from mallow.baselines._frechet import Moments, frechet_distance
+from mallow.baselines._frechet_limit import frechet_limit
+from mallow.baselines._gaussian_distance import gaussian_kernel_distance
 from mallow.baselines._kernel_distance import KernelDistances, kernel_distance, kernel_distances
 from mallow.baselines._language_modelling import LanguageModelling, language_modelling
 from mallow.baselines._likelihoods import Likelihoods, likelihoods
@@ -43,10 +48,12 @@ from mallow.baselines._ngram_mauve import ngram_mauve
 from mallow.baselines._perplexity import perplexity, perplexity_gap, text_perplexities
 from mallow.baselines._precision_recall import PrecisionRecall, precision_recall
 from mallow.baselines._repetition import repetition, text_repetitions
+from mallow.baselines._saved_statistics import find_statistics, load_statistics, save_statistics
 from mallow.baselines._self_bleu import self_bleu, text_self_bleus
 from mallow.baselines._statistics import TextStatistics, gap, text_statistics
 from mallow.baselines._table import Row, Table
 from mallow.baselines._tuned_discriminator import TunedDiscriminator, tuned_discriminator_accuracy
+from mallow.baselines._vendi import vendi_score
 
 __all__ = [
     "KernelDistances",
@@ -61,17 +68,22 @@ __all__ = [
     "discriminator_accuracy",
     "distinct",
     "diversity",
+    "find_statistics",
     "frechet_distance",
+    "frechet_limit",
     "gap",
+    "gaussian_kernel_distance",
     "kernel_distance",
     "kernel_distances",
     "language_modelling",
     "likelihoods",
+    "load_statistics",
     "ngram_mauve",
     "perplexity",
     "perplexity_gap",
     "precision_recall",
     "repetition",
+    "save_statistics",
     "self_bleu",
     "table",
     "text_perplexities",
@@ -79,5 +91,6 @@ __all__ = [
     "text_self_bleus",
     "text_statistics",
     "tuned_discriminator_accuracy",
+    "vendi_score",
     "zipf_coefficient",
 ]

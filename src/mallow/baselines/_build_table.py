@@ -13,16 +13,20 @@ import numpy as np
 from mallow._checks import seed_from, whole
 from mallow._plugins import find_plugin, plugin_names
 from mallow.baselines._corpus import Tokenize
+from mallow.baselines._frechet import Moments
 from mallow.baselines._groups import (
     IDEALS,
     Outcome,
+    measure_diversity,
     measure_features,
     measure_frontiers,
+    measure_more_features,
     measure_ngrams,
     measure_texts,
     measure_transport,
     measure_transport_of_reference,
 )
+from mallow.baselines._moments_table import moments_table
 from mallow.baselines._noise import accuracy_noise, main_measures, sampling_noise, score_noise
 from mallow.baselines._points import Features
 from mallow.baselines._table import Row, Table
@@ -36,6 +40,7 @@ from mallow.theory import Masses
 
 __all__ = ["table"]
 
+_ROW_GROUPS = {"5-grams": "text", "more features": "features"}
 _NO_TRANSPORT = Caveat("left out", "transport is left out: it needs POT. Run: pip install 'mallow[transport]'")
 
 
@@ -60,8 +65,9 @@ def table(
 
     Parameters
     ----------
-    reference : list of texts, path to a file or folder, table, `Samples`, or array (n, d)
-        The real data.
+    reference : list of texts, path to a file or folder, table, `Samples`, array (n, d), or Moments
+        The real data. With its `Moments` alone, such as `load_statistics` returns, the table has two rows: the Fréchet
+        distance and FD∞.
     systems : mapping name → the same
         The samples of each system, all of the same kind as the reference, at least two each.
     embedder : Embedder, callable, name or None
@@ -93,6 +99,8 @@ def table(
         raise InputError("`systems` must name at least one system; got none. Pass {'name': samples}.")
     if "" in systems:
         raise InputError("`systems` must have names; one name is empty.")
+    if isinstance(reference, Moments):
+        return moments_table(reference, systems, embedder, seed)
     sets = embed_all({"": reference, **systems}, embedder)
     has_transport = find_spec("ot") is not None or rows == "main"
     main = main_measures(sets[""].kind)
@@ -104,7 +112,7 @@ def table(
 
     tasks = _list_tasks(sets, tokenize, scorer, seed, runs, transport=has_transport)
     if rows == "main":
-        tasks = [task for task in tasks if task.group not in ("transport", "5-grams", "plugins")]
+        tasks = [task for task in tasks if task.group in ("text", "features", "frontier")]
     measured, values, caveats = _run(tasks, None if rows != "main" else (*main, "perplexity"))
     ideals = {row.name: row.ideal for row in measured}
     noise = {} if rows == "all" else _find_noise(sets, main, ideals, values, tokenize, seed, runs)
@@ -169,6 +177,8 @@ def _list_tasks(
         tasks += [_Task(name, "text", partial(measure_texts, own, tokenize, scorer)) for name, own in texts.items()]
         tasks += [_Task(name, "5-grams", partial(measure_ngrams, texts[""], texts[name])) for name in systems]
     tasks += [_Task(name, "features", partial(measure_features, x, points[name], seed)) for name in systems]
+    tasks.append(_Task("", "more features", partial(measure_diversity, x)))
+    tasks += [_Task(name, "more features", partial(measure_more_features, x, points[name], seed)) for name in systems]
     for plugin in plugin_names("metrics"):
         metric = find_plugin("metrics", plugin)
         tasks += [_Task(name, "plugins", partial(_measure_plugin, plugin, metric, x, points[name])) for name in systems]
@@ -213,7 +223,7 @@ def _run(
             if task.system:
                 chosen = {name: value for name, value in measured.items() if wanted is None or name in wanted}
                 values[task.system] |= chosen
-                groups |= dict.fromkeys(chosen, "text" if task.group == "5-grams" else task.group)
+                groups |= dict.fromkeys(chosen, _ROW_GROUPS.get(task.group, task.group))
             else:
                 ideals |= measured
     return tuple(Row(name, group, ideals[name]) for name, group in groups.items()), values, caveats

@@ -27,6 +27,8 @@ class Moments:
     mean : float64 array (d,)
     scatter : float64 array (d, d)
         Σ (x − mean)(x − mean)ᵀ over the sample.
+    embedder : str or None
+        What made the features, if it is known: distances between features of two embedders are refused.
 
     Examples
     --------
@@ -39,6 +41,7 @@ class Moments:
     n: int
     mean: Doubles
     scatter: Doubles
+    embedder: str | None = None
 
     def __post_init__(self) -> None:
         whole("n", self.n, least=1)
@@ -63,7 +66,8 @@ class Moments:
             )
         n, shift = self.n + other.n, other.mean - self.mean
         scatter = self.scatter + other.scatter + (self.n * other.n / n) * np.outer(shift, shift)
-        return Moments(n, self.mean + (other.n / n) * shift, scatter)
+        embedder = self.embedder if self.embedder == other.embedder else None
+        return Moments(n, self.mean + (other.n / n) * shift, scatter, embedder)
 
     @property
     def covariance(self) -> Doubles:

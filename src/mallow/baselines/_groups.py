@@ -8,13 +8,16 @@ import numpy as np
 
 from mallow.baselines._corpus import Tokenize
 from mallow.baselines._discriminator import discriminator_accuracy
-from mallow.baselines._frechet import frechet_with_caveats
+from mallow.baselines._frechet import Moments, frechet_with_caveats
+from mallow.baselines._frechet_limit import frechet_limit_with_caveats
+from mallow.baselines._gaussian_distance import gaussian_kernel_distance
 from mallow.baselines._kernel_distance import kernel_distance
 from mallow.baselines._ngram_mauve import ngram_mauve
 from mallow.baselines._perplexity import perplexity
 from mallow.baselines._points import Features
 from mallow.baselines._precision_recall import precision_recall
 from mallow.baselines._statistics import count_statistics
+from mallow.baselines._vendi import vendi_score
 from mallow.errors import Caveat, InputError
 from mallow.evaluate import MAUVE_STAR, Measure, summary_values
 from mallow.generate import NextToken
@@ -34,6 +37,7 @@ from mallow.theory import (
 from mallow.theory.transport import (
     compute_barycentric_frontier,
     compute_linear_frontier,
+    sliced_cost,
     solve_entropic,
     solve_quantized,
     solve_transport,
@@ -41,7 +45,7 @@ from mallow.theory.transport import (
 
 __all__ = ["IDEALS", "Outcome", "Runs"]
 __all__ += ["measure_features", "measure_frontiers", "measure_ngrams", "measure_texts", "measure_transport"]
-__all__ += ["measure_transport_of_reference"]
+__all__ += ["measure_diversity", "measure_limit", "measure_more_features", "measure_transport_of_reference"]
 
 Outcome = tuple[dict[str, float], list[Caveat]]
 """Values by name of the measure, and caveats about them."""
@@ -56,12 +60,16 @@ _DIVERGENCES: dict[str, Divergence] = {
     "JS": JS,
     "Le Cam": LE_CAM,
 }
+_SIZES = 6  # sample sizes for FD∞ in a table; chosen: the published 15 take longer than everything else together
 _SUMMARY_TITLES = {"mauve": "MAUVE*", "frontier_integral": "FI", "midpoint": "Mid"}
 
 IDEALS = {
     "5-gram MAUVE": 1.0,
     "Fréchet distance": 0.0,
     "kernel distance": 0.0,
+    "FD∞": 0.0,
+    "Gaussian kernel distance": 0.0,
+    "sliced transport": 0.0,
     "precision": 1.0,
     "recall": 1.0,
     "density": 1.0,
@@ -116,6 +124,34 @@ def measure_features(x: Features, y: Features, seed: int) -> Outcome:
         "discriminator": discriminator_accuracy(x, y, rng=seed),
     }
     return values, list(caveats)
+
+
+def measure_more_features(x: Features, y: Features, seed: int) -> Outcome:
+    """Further metrics of two samples of features."""
+    limit, caveats = measure_limit(x, y, seed)
+    values = {
+        "Gaussian kernel distance": gaussian_kernel_distance(x, y),
+        "sliced transport": sliced_cost(x, y, rng=seed),
+    }
+    diversity, doubts = measure_diversity(y) if x.any(axis=1).all() else ({}, [])
+    return limit | values | diversity, [*caveats, *doubts]
+
+
+def measure_limit(x: Features | Moments, y: Features, seed: int) -> Outcome:
+    """FD∞; left out where there are too few samples to vary their number."""
+    try:
+        limit, caveats = frechet_limit_with_caveats(x, y, sizes=_SIZES, rng=seed)
+        return {"FD∞": limit}, list(caveats)
+    except InputError:
+        return {}, [Caveat("left out", f"FD∞ is left out: {len(y)} samples are too few to vary their number")]
+
+
+def measure_diversity(points: Features) -> Outcome:
+    """How many different samples there are, in effect; left out if a sample has no direction."""
+    try:
+        return {"Vendi score": vendi_score(points)}, []
+    except InputError as error:
+        return {}, [Caveat("left out", f"the Vendi score is left out: {error}")]
 
 
 def measure_transport_of_reference(x: Features) -> Outcome:

@@ -119,6 +119,7 @@ class EmbedderChoice:
 
     name: str | None
     options: tuple[str, ...]
+    match: str | None = None
 
     def __call__(self, kind: str) -> AnyEmbedder | None:
         """The embedder for samples of this kind; None for features."""
@@ -138,6 +139,10 @@ class EmbedderChoice:
 
     def _fields(self) -> dict[str, Any]:
         fields: dict[str, Any] = {}
+        if self.match is not None:
+            if self.name != "inception":
+                raise click.UsageError("--match is for the FID of published tools: add --embedder inception.")
+            fields["match"] = self.match
         for option in self.options:
             key, equals, value = option.partition("=")
             if not equals:

@@ -87,9 +87,9 @@ _embedder_options = bundle(
             "-e",
             "embedder_name",
             metavar="NAME",
-            help="minilm, glove, ngram, subsequence, inception, sentence:NAME, a transformers model (NAME or NAME@REVISION), "
+            help="minilm, glove, ngram, subsequence, efficientnet, inception, mel, sentence:NAME, a transformers model (NAME or NAME@REVISION), "
             "the folder or file of a model (.gguf, .onnx, .pt, GloVe text), or package.module:object."
-            "  [default: minilm for texts, inception for images]",
+            "  [default: minilm for texts, efficientnet for images, mel for recordings]",
         ),
         "embedder_fields": click.option(
             "--embedder-option",
@@ -98,6 +98,11 @@ _embedder_options = bundle(
             multiple=True,
             metavar="KEY=VALUE",
             help="An option of the embedder, such as pooling=mean or max_length=512. May be repeated.",
+        ),
+        "match": click.option(
+            "--match",
+            type=click.Choice(["torch-fidelity", "pytorch-fid", "clean-fid"]),
+            help="With --embedder inception: resize images as this tool does, so that the Fréchet distance is its FID.",
         ),
     },
     EmbedderChoice,

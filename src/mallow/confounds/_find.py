@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from mallow.confounds._audio import audio_caveats
 from mallow.confounds._features import feature_caveats
 from mallow.confounds._images import image_caveats
 from mallow.confounds._texts import text_caveats
@@ -17,7 +18,7 @@ from mallow.errors import Caveat, InputError
 
 __all__ = ["find_confounds"]
 
-_CHECKS = {"text": text_caveats, "image": image_caveats, "features": feature_caveats}
+_CHECKS = {"text": text_caveats, "image": image_caveats, "audio": audio_caveats, "features": feature_caveats}
 
 
 def find_confounds(reference: object, systems: Mapping[str, object]) -> tuple[Caveat, ...]:
@@ -25,8 +26,8 @@ def find_confounds(reference: object, systems: Mapping[str, object]) -> tuple[Ca
 
     Texts: length in words and characters, truncation, duplicates, copies of reference texts, texts of white space only,
     prompts that were kept on one side only, white space around texts, capital letters, characters that occur on one
-    side only, tokenizer markers. Images: duplicates and copies, file formats, sizes, modes, JPEG quality. Features:
-    duplicates, copies, norms. Samples that were embedded are checked as what they are: texts with features as texts.
+    side only, tokenizer markers. Images: duplicates and copies, file formats, sizes, modes, JPEG quality. Recordings:
+    duplicates and copies, formats, rates, channels, durations. Features: duplicates, copies, norms. Samples that were embedded are checked as what they are: texts with features as texts.
 
     A difference is reported if it is larger than what another draw of samples would explain (4 standard errors; samples
     with the same id or prompt count as one) and large enough to matter: 10 % in length, 10 percentage points in a share,
@@ -48,8 +49,8 @@ def find_confounds(reference: object, systems: Mapping[str, object]) -> tuple[Ca
     tuple of Caveat
         Those of the reference first (``system="reference"``), then those of each system; empty if nothing was found.
         `kind` is, for texts, "length", "truncation", "prompt", "space", "case", "characters", "leftovers" or "empty";
-        for images, "format", "size", "mode", "compression" or "unchecked"; for features, "norm"; for all, "duplicates",
-        "shared" or "skipped". `values` holds the numbers of the message; names that end in ``reference`` are those of
+        for images, "format", "size", "mode", "compression" or "unchecked"; for recordings, "format", "rate", "channels" or
+        "duration"; for features, "norm"; for all, "duplicates", "shared" or "skipped". `values` holds the numbers of the message; names that end in ``reference`` are those of
         the reference.
 
     Notes

@@ -1,16 +1,20 @@
-"""Samples become points: language models, light encoders, word vectors, string kernels and image networks.
+"""Samples become points: language models, light encoders, word vectors, string kernels, image networks and spectra.
 
 Every embedder is a value that holds options, not weights; it is called with samples and returns an array (n, d). A plain
 function from a list of samples to such an array is an embedder too. The string kernels embed all texts together instead:
 `points` returns their features.
 
     texts     LanguageModel · SentenceModel · OnnxText, minilm · WordVectors, glove · NGramKernel, SubsequenceKernel
-    images    VisionModel · TorchScript, inception · OnnxImages
+    images    EfficientNet, efficientnet · VisionModel · TorchScript, inception · OnnxImages
+    audio     MelStatistics
 """
 
 from mallow.embed._cache import Cache, default_cache
+from mallow.embed._efficientnet import EfficientNet, efficientnet
 from mallow.embed._embed import embed_all, embed_samples, embedder_name, read_all, resolve_embedder
+from mallow.embed._fid_preprocess import FidPreprocess
 from mallow.embed._language_model import LanguageModel
+from mallow.embed._mel import MelStatistics
 from mallow.embed._names import find_embedder, import_object, is_import
 from mallow.embed._ngram_kernel import NGramKernel
 from mallow.embed._onnx_images import OnnxImages
@@ -27,9 +31,12 @@ from mallow.embed._word_vectors import WordVectors, glove
 __all__ = [
     "AnyEmbedder",
     "Cache",
+    "EfficientNet",
     "Embedder",
+    "FidPreprocess",
     "JointEmbedder",
     "LanguageModel",
+    "MelStatistics",
     "NGramKernel",
     "OnnxImages",
     "OnnxText",
@@ -41,6 +48,7 @@ __all__ = [
     "VisionModel",
     "WordVectors",
     "default_cache",
+    "efficientnet",
     "embed_all",
     "embed_samples",
     "embed_shards",

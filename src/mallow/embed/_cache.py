@@ -264,7 +264,7 @@ def default_cache() -> Cache | None:
 
 
 def sample_key(sample: str | os.PathLike[str]) -> bytes:
-    """A hash of a text, or of the content of an image file."""
+    """A hash of a text, or of the content of a file: an image or a recording."""
     if isinstance(sample, str):
         return hashlib.blake2b(sample.encode("utf-8", "surrogatepass"), digest_size=KEY_BYTES, person=b"text").digest()
     try:

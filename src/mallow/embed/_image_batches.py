@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from mallow._checks import whole
 from mallow._optional import optional
+from mallow.embed._fid_preprocess import FidPreprocess
 from mallow.embed._preprocess import Image, Preprocess
 from mallow.embed._protocol import Points, Rows, collected
 from mallow.engine import cores, ordered_map
@@ -47,7 +48,7 @@ class LoadedNetwork(NamedTuple):
     """A network in memory, with what it needs to be run on images."""
 
     run: Network
-    preprocess: Preprocess
+    preprocess: Preprocess | FidPreprocess
     limit: int  # images in the largest batch
 
 
@@ -80,7 +81,7 @@ def checked_file(path: str | os.PathLike[str], preprocess: object) -> str:
     """The path of a network that comes as a file, if the file exists and `preprocess` is a `Preprocess`."""
     if not Path(path).is_file():
         raise InputError(f"`path` must be a file; there is no file {os.fspath(path)}. Check the path.")
-    if not isinstance(preprocess, Preprocess):
+    if not isinstance(preprocess, Preprocess | FidPreprocess):
         raise InputError(f"`preprocess` must be a Preprocess(size=…, …); got {preprocess!r}.")
     return os.fspath(path)
 
@@ -124,7 +125,9 @@ def _shortened(value: object) -> str:
     return text if len(text) <= 60 else text[:57] + "…" + text[-1]
 
 
-def image_rows(samples: Sequence[Any], preprocess: Preprocess, network: Network, *, limit: int) -> Iterator[Rows]:
+def image_rows(
+    samples: Sequence[Any], preprocess: Preprocess | FidPreprocess, network: Network, *, limit: int
+) -> Iterator[Rows]:
     """Places and features of all images, in order; images are decoded on threads while the network runs.
 
     At most two batches of `limit` images are in memory. `samples` are as `checked_images` returns them.

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+import inspect
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from mallow.errors import InputError
 
 __all__ = ["DEFAULT", "find_embedder", "import_object", "is_import"]
 
-DEFAULT = {"text": "minilm", "image": "inception"}
+DEFAULT = {"text": "minilm", "image": "efficientnet", "audio": "mel"}
 """The default embedder for each kind of sample; docs/choosing.md has the evidence."""
 
 # Name → kind of sample, and the function or class. The modules are imported only when they are needed.
@@ -26,6 +27,8 @@ _NAMES = {
     "glove": ("text", "mallow.embed._word_vectors:glove"),
     "ngram": ("text", "mallow.embed._ngram_kernel:NGramKernel"),
     "subsequence": ("text", "mallow.embed._subsequence_kernel:SubsequenceKernel"),
+    "efficientnet": ("image", "mallow.embed._efficientnet:efficientnet"),
+    "mel": ("audio", "mallow.embed._mel:MelStatistics"),
     "inception": ("image", "mallow.embed._torchscript:inception"),
 }
 _TRANSFORMERS = {
@@ -57,20 +60,21 @@ def find_embedder(spec: str | None, *, kind: str, options: Mapping[str, Any] | N
     ----------
     spec : str or None
         - None: the default for this kind of sample;
-        - ``minilm``, ``glove``, ``ngram``, ``subsequence`` (texts), ``inception`` (images);
+        - ``minilm``, ``glove``, ``ngram``, ``subsequence`` (texts), ``efficientnet``, ``inception`` (images), ``mel``
+          (recordings);
         - ``package.module:object``: a function, an embedder, or a class that makes one without arguments;
         - ``sentence:NAME``: a model of sentence-transformers;
         - a name that an installed package offers: the entry points of the group ``mallow.embedders``;
         - a path: a folder with a transformers model, or a .gguf, .onnx, .pt (TorchScript) or GloVe/word2vec text file.
           For the file of an image network, the fields of `mallow.embed.Preprocess` are options too;
         - any other word: a transformers model of that name on the hub; ``NAME@REVISION`` selects a revision.
-    kind : "text" or "image"
+    kind : "text", "image" or "audio"
         The kind of samples to embed.
     options : mapping or None
         New values for fields of the embedder, such as ``{"pooling": "mean", "max_length": 512}``.
     """
     if kind not in DEFAULT:
-        raise InputError("Features need no embedder. Leave it out, or pass texts or images.")
+        raise InputError("Features need no embedder. Leave it out, or pass texts, images or recordings.")
     embedder = _resolve(DEFAULT[kind] if spec is None else spec, kind, dict(options or {}))
     _refuse_other_kind(getattr(embedder, "kind", kind), kind, spec)
     return embedder
@@ -114,7 +118,7 @@ def _resolve(spec: str, kind: str, options: dict[str, Any]) -> AnyEmbedder:
     if spec in _NAMES:
         other, maker = _NAMES[spec]
         _refuse_other_kind(other, kind, spec)
-        return _replace_fields(_load(maker)(), options, spec)
+        return _make(_load(maker), options, spec)
     if spec.startswith("sentence:"):
         model, revised = _split_revision(spec.removeprefix("sentence:"), options)
         return _replace_fields(_load("mallow.embed._sentence_model:SentenceModel")(model), revised, spec)
@@ -133,13 +137,25 @@ def _resolve(spec: str, kind: str, options: dict[str, Any]) -> AnyEmbedder:
         hint := did_you_mean(spec.lower(), [*_NAMES, *plugin_names("embedders")], cutoff=_LIKENESS)
     ):
         raise InputError(f"`embedder`: there is no embedder {spec!r}.{hint}")
+    if kind not in _TRANSFORMERS:
+        raise _no_model_of(kind, spec)
     model, revised = _split_revision(spec, options)
     return _replace_fields(_load(_TRANSFORMERS[kind])(model), revised, spec)
+
+
+def _make(maker: Callable[..., Any], options: dict[str, Any], spec: str) -> AnyEmbedder:
+    """What a function or class makes; its own parameters are options, and so are the fields of what it makes."""
+    own = [name for name, known in inspect.signature(maker).parameters.items() if known.kind is known.KEYWORD_ONLY]
+    made = maker(**{name: value for name, value in options.items() if name in own})
+    others = {name: value for name, value in options.items() if name not in own}
+    return _replace_fields(made, others, spec, known=own)
 
 
 def _resolve_path(path: Path, kind: str, options: dict[str, Any], spec: str) -> AnyEmbedder:
     if not path.exists():
         raise InputError(f"`embedder`: there is no file {path}.")
+    if kind not in _TRANSFORMERS:
+        raise _no_model_of(kind, spec)
     if path.is_dir():
         return _replace_fields(_load(_TRANSFORMERS[kind])(str(path)), options, spec)
     makers = _SUFFIXES[kind]
@@ -156,6 +172,14 @@ def _resolve_path(path: Path, kind: str, options: dict[str, Any], spec: str) -> 
     _refuse_unknown(options, fields, spec)
     embedder: AnyEmbedder = make(str(path), **options)
     return embedder
+
+
+def _no_model_of(kind: str, spec: str) -> InputError:
+    names = ", ".join(name for name, (known, _) in _NAMES.items() if known == kind)
+    return InputError(
+        f"`embedder` must be {names} or package.module:object for {kind} samples; got {spec!r}. A function from a list of "
+        "paths to an array (n, d) embeds anything."
+    )
 
 
 def _refuse_other_kind(other: str, kind: str, spec: str | None) -> None:
@@ -177,12 +201,12 @@ def _load(maker: str) -> Callable[..., Any]:
     return getattr(importlib.import_module(module), name)  # type: ignore[no-any-return]
 
 
-def _replace_fields(embedder: Any, options: Mapping[str, Any], spec: str) -> AnyEmbedder:
+def _replace_fields(embedder: Any, options: Mapping[str, Any], spec: str, *, known: Sequence[str] = ()) -> AnyEmbedder:
     if not options:
         return embedder  # type: ignore[no-any-return]
     is_value = dataclasses.is_dataclass(embedder) and not isinstance(embedder, type)
     fields = [field.name for field in dataclasses.fields(embedder) if field.init] if is_value else []
-    _refuse_unknown(options, fields, spec)
+    _refuse_unknown(options, [*dict.fromkeys([*known, *fields])], spec)
     changed: AnyEmbedder = dataclasses.replace(embedder, **options)
     return changed
 

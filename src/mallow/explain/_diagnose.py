@@ -220,7 +220,8 @@ def _distinct_places(samples: Samples, places: NDArray[np.intp], count: int) -> 
 
 def _example(samples: Samples, place: int) -> Example:
     text = None if samples.texts is None else samples.texts[place]
-    path = None if samples.images is None else str(samples.images[place])
+    files = samples.images if samples.audio is None else samples.audio
+    path = None if files is None else str(files[place])
     return Example(place, samples.ids[place] if samples.ids else None, text, path)
 
 

@@ -35,7 +35,7 @@ class Diagnosis(Result):
         The bins with the largest shares of their side, the largest first.
     gap : dict
         "missed" and "invented": the sum over all bins of that side. Together they are the mid-point summary in these bins.
-    sample_kind : "text", "image" or "features"
+    sample_kind : "text", "image", "audio" or "features"
     n : tuple of int
         The number of samples of the reference and of the model.
     bins : int
@@ -62,7 +62,7 @@ class Diagnosis(Result):
     missed: tuple[Region, ...]
     invented: tuple[Region, ...]
     gap: dict[str, float]
-    sample_kind: Literal["text", "image", "features"]
+    sample_kind: Literal["text", "image", "audio", "features"]
     n: tuple[int, int]
     bins: int
     signature: Signature

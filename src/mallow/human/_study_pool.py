@@ -105,7 +105,7 @@ def collect_pool(samples: Mapping[str, Samples], window: TextWindow, rules: Prom
 
 def _common_kind(samples: Mapping[str, Samples]) -> str:
     kinds = {name: own.kind for name, own in samples.items()}
-    if len(set(kinds.values())) > 1 or "features" in kinds.values():
+    if len(set(kinds.values())) > 1 or not set(kinds.values()) <= {"text", "image"}:
         shown = ", ".join(f"{name}: {kind}" for name, kind in kinds.items())
         raise InputError(f"a study needs texts of all systems, or images of all; got {shown}.")
     return next(iter(kinds.values()))

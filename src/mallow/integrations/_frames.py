@@ -54,6 +54,7 @@ def _columns(samples: object) -> dict[str, list[Any]]:
         "prompt": samples.prompts,
         "text": samples.texts,
         "image": None if samples.images is None else [str(path) for path in samples.images],
+        "audio": None if samples.audio is None else [str(path) for path in samples.audio],
         "features": None if samples.features is None else samples.features.tolist(),
     }
     return {name: list(values) for name, values in named.items() if values is not None}

@@ -9,6 +9,7 @@ from mallow.models._options import Precision, choose_device, move_network, one_o
 from mallow.models._own_code import refuse_foreign_modules
 from mallow.models._source import Source
 from mallow.models._token_file import TokenFile, load_token_file
+from mallow.models._torch_weights import read_torch_weights
 from mallow.models._word_tokenizer import words
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "move_network",
     "one_of",
     "ran_out_of_memory",
+    "read_torch_weights",
     "refuse_foreign_modules",
     "tokenise",
     "within_memory",

@@ -1,4 +1,4 @@
-"""Samples in and out: texts, images and features, from files, folders, tables, lists and arrays.
+"""Samples in and out: texts, images, recordings and features, from files, folders, tables, lists and arrays.
 
     read(source) -> Samples          checked once, here; embedding adds features to the same set
     write(samples, path)
@@ -7,6 +7,7 @@ Nothing is skipped silently. A bad entry is an error that names its place; with 
 listed in `Samples.skipped`.
 """
 
+from mallow.samples._audio import AudioHeader, decode_audio, read_audio_header
 from mallow.samples._decode import decode_image
 from mallow.samples._fields import split_field
 from mallow.samples._limits import Limits
@@ -28,11 +29,13 @@ from mallow.samples._shards import Chunk, Shard, Shards, find_shards
 from mallow.samples._write import write
 
 __all__ = [
+    "AudioHeader",
     "Chunk",
     "Limits",
     "Samples",
     "Shard",
     "Shards",
+    "decode_audio",
     "decode_image",
     "find_shards",
     "holds_shards",
@@ -42,6 +45,7 @@ __all__ = [
     "make_shard_folder",
     "open_shard",
     "read",
+    "read_audio_header",
     "read_parts",
     "read_provenance",
     "read_record",

@@ -14,7 +14,7 @@ from mallow.errors import InputError
 __all__ = ["decode_image"]
 
 
-def decode_image(image: object, *, label: str) -> list[Any]:
+def decode_image(image: object, *, label: str, plain: bool = False) -> list[Any]:
     """The image as a list of Pillow images: one in mode RGB, or three in mode F.
 
     Parameters
@@ -23,13 +23,18 @@ def decode_image(image: object, *, label: str) -> list[Any]:
         What `Preprocess` accepts.
     label : str
         What to call the image in an error message.
+    plain : bool
+        Convert to RGB as Pillow does, and nothing else, as published tools do: transparency and the orientation in EXIF
+        are ignored. The result is in mode RGB; arrays must be uint8.
     """
     pillow = optional("PIL.Image", extra="images")
     try:
         if isinstance(image, (str, os.PathLike)):
-            bands = _decode_file(pillow, image)
+            bands = _decode_file(pillow, image, plain=plain)
         elif isinstance(image, pillow.Image):
-            bands = _convert_pillow(pillow, image)
+            bands = [image.convert("RGB")] if plain else _convert_pillow(pillow, image)
+        elif plain:
+            bands = [pillow.fromarray(_eight_bits(np.asarray(image))).convert("RGB")]
         else:
             bands = _convert_array(pillow, np.asarray(image))
         if 0 in bands[0].size:
@@ -56,7 +61,15 @@ def _reason(error: Exception) -> str:
     return str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__
 
 
-def _decode_file(pillow: Any, path: str | os.PathLike[str]) -> list[Any]:
+def _eight_bits(array: NDArray[Any]) -> NDArray[Any]:
+    if array.dtype != np.uint8:
+        raise _UnfitError(
+            f"published tools take 8-bit images; got an array of dtype {array.dtype}. Pass uint8 or a file"
+        )
+    return array[:, :, 0] if array.ndim == 3 and array.shape[2] == 1 else array
+
+
+def _decode_file(pillow: Any, path: str | os.PathLike[str], *, plain: bool) -> list[Any]:
     too_large = (
         f"it has more pixels than Pillow considers safe ({pillow.MAX_IMAGE_PIXELS}); if you trust the file, raise "
         "PIL.Image.MAX_IMAGE_PIXELS (--max pixels=…)"
@@ -66,7 +79,7 @@ def _decode_file(pillow: Any, path: str | os.PathLike[str]) -> list[Any]:
             # Between its limit and twice its limit, Pillow only warns.
             if pillow.MAX_IMAGE_PIXELS is not None and image.width * image.height > pillow.MAX_IMAGE_PIXELS:
                 raise _UnfitError(too_large)
-            return _convert_pillow(pillow, image)
+            return [image.convert("RGB")] if plain else _convert_pillow(pillow, image)
     except (pillow.DecompressionBombError, pillow.DecompressionBombWarning) as error:
         raise _UnfitError(too_large) from error
 

@@ -23,14 +23,14 @@ def checked_texts(values: Sequence[str]) -> tuple[str, ...]:
     return tuple(map(str, texts))  # numpy's strings become Python's
 
 
-def checked_paths(values: Sequence[str | PathLike[str]]) -> tuple[Path, ...]:
-    """The paths of images as a tuple of Path; the files are not opened."""
-    _refuse_single("images", values)
+def checked_paths(name: str, values: Sequence[str | PathLike[str]]) -> tuple[Path, ...]:
+    """The paths of images or recordings as a tuple of Path; the files are not opened."""
+    _refuse_single(name, values)
     paths = tuple(values)
     for place, path in enumerate(paths):
         if not isinstance(path, str | PathLike):
             raise InputError(
-                f"`images` must contain paths; got {repr(path)[:40]} ({type(path).__name__}) at place {place}."
+                f"`{name}` must contain paths; got {repr(path)[:40]} ({type(path).__name__}) at place {place}."
             )
     return tuple(map(Path, paths))
 

@@ -21,10 +21,10 @@ from mallow.errors import InputError
 from mallow.samples._entries import Options, Row, at_index, at_line, gather_texts
 from mallow.samples._features import read_features, read_numpy
 from mallow.samples._fields import split_field
-from mallow.samples._images import IMAGE_SUFFIXES, read_folder, read_images
 from mallow.samples._items import is_missing
 from mallow.samples._json_arrays import begins_with
 from mallow.samples._limits import DEFAULT_LIMITS, Limits
+from mallow.samples._media import MEDIA_SUFFIXES, read_folder, read_media
 from mallow.samples._samples import Samples
 from mallow.samples._shard_files import is_glob, is_url
 from mallow.samples._sharded import holds_shards, read_sharded
@@ -58,8 +58,9 @@ def read(
         - a folder, glob or URL (s3://…, gs://…) of shards: .npy, .npz, .parquet (a column of lists) or .safetensors for
           features, which are described here and read where they are used (`Samples.shards`); .jsonl or .jsonl.gz for texts;
         - a folder of images (png, jpg, jpeg, webp, bmp, gif, tif, tiff), including its subfolders, in the order of their
-          names. Hidden files and files that are not images are ignored. The ids are the paths inside the folder;
-        - a list of texts, of dicts, or of paths to images;
+          names; or of recordings (wav, flac). Other files and hidden ones are ignored. The ids are the paths inside the
+          folder;
+        - a list of texts, of dicts, or of paths to images or recordings;
         - an array (n, d) of features; an array with one axis is n samples of one feature;
         - a pandas or polars DataFrame or Series, a pyarrow Table or a Hugging Face Dataset;
         - `Samples`, which are returned as they are, up to the limit.
@@ -173,8 +174,8 @@ def _read_path(name: str, options: Options) -> Samples:
         raise _no_such_file(path, name)
     if path.suffix.lower() == ".safetensors":
         return read_sharded(name, options)
-    if path.suffix.lower() in IMAGE_SUFFIXES:
-        return read_images([(name, path)], name, options)
+    if path.suffix.lower() in MEDIA_SUFFIXES:
+        return read_media([(name, path)], name, options)
     if not path.is_file():  # a pipe, such as /dev/fd/63
         with open_file(path, name, options.limits) as stream:
             return _read_stream(stream, name, options)
@@ -216,11 +217,11 @@ def _read_list(values: Iterable[object], name: str, options: Options) -> Samples
             break
     example = head[-1] if head else None
     entries = itertools.chain(head, iterator)
-    if isinstance(example, os.PathLike) or (isinstance(values, list | tuple) and _all_image_names(values)):
-        return read_images(((str(path), path) for path in entries), name, options)
+    if isinstance(example, os.PathLike) or (isinstance(values, list | tuple) and _all_media_names(values)):
+        return read_media(((str(path), path) for path in entries), name, options)
     if isinstance(example, numbers.Number):
         raise InputError(
-            f"{name}: must contain texts, paths to images or rows of features; got numbers such as {example!r}. "
+            f"{name}: must contain texts, paths to images or recordings, or rows of features; got numbers such as {example!r}. "
             "For samples of one feature, pass a numpy array."
         )
     rows_of_numbers = isinstance(example, list | tuple) and bool(example) and isinstance(example[0], numbers.Number)
@@ -234,6 +235,6 @@ def _read_array(values: NDArray[Any], name: str, options: Options) -> Samples:
     return _read_list(values.tolist(), name, options) if of_strings else read_features(values, name, options)
 
 
-def _all_image_names(values: Sequence[object]) -> bool:
+def _all_media_names(values: Sequence[object]) -> bool:
     # No real set of texts looks like this, and scoring file names as if they were texts would be a silent disaster.
-    return all(isinstance(value, str) and os.path.splitext(value)[1].lower() in IMAGE_SUFFIXES for value in values)
+    return all(isinstance(value, str) and os.path.splitext(value)[1].lower() in MEDIA_SUFFIXES for value in values)

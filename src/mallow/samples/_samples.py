@@ -20,7 +20,7 @@ from mallow.samples._shards import Shards
 
 __all__ = ["Samples", "first_places"]
 
-Kind = Literal["text", "image", "features"]
+Kind = Literal["text", "image", "audio", "features"]
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -31,10 +31,12 @@ class Samples:
     ----------
     texts : sequence of str or None
     images : sequence of paths or None
+    audio : sequence of paths or None
+        Recordings: .wav or .flac files.
     features : array (n, d) or None
         One row per sample, all entries finite; an array with one axis is n samples of one feature. An array mapped from a
-        .npy file stays on disk until it is used. Pass texts, images or features; features may also accompany texts or
-        images, for samples that were embedded elsewhere.
+        .npy file stays on disk until it is used. Pass texts, images, audio or features; features may also accompany
+        the others, for samples that were embedded elsewhere.
     ids : sequence of str or None
         One per sample; other values, such as numbers, are converted to strings. Samples with the same id belong
         together: they are generations for the same prompt.
@@ -53,9 +55,9 @@ class Samples:
 
     Attributes
     ----------
-    texts, images, features
-        None where the samples have none; `require_texts`, `require_images` and `require_features` raise an `InputError`
-        instead.
+    texts, images, audio, features
+        None where the samples have none; `require_texts`, `require_images`, `require_audio` and `require_features` raise an
+        `InputError` instead.
 
     Examples
     --------
@@ -74,16 +76,20 @@ class Samples:
     provenance: dict[str, object] | None = None
     caveats: tuple[Caveat, ...] = ()
     shards: Shards | None = None
+    audio: tuple[Path, ...] | None = None
 
     def __post_init__(self) -> None:
-        if self.texts is not None and self.images is not None:
-            raise InputError("`Samples` takes `texts` or `images`, not both. Make one set of each.")
-        if self.texts is None and self.images is None and self.features is None and self.shards is None:
-            raise InputError("`Samples` needs one of `texts`, `images` and `features`; got none of them.")
+        given = [name for name in ("texts", "images", "audio") if getattr(self, name) is not None]
+        if len(given) > 1:
+            raise InputError(f"`Samples` takes `{given[0]}` or `{given[1]}`, not both. Make one set of each.")
+        if not given and self.features is None and self.shards is None:
+            raise InputError("`Samples` needs one of `texts`, `images`, `audio` and `features`; got none of them.")
         if self.texts is not None:
             self._set("texts", checked_texts(self.texts))
         if self.images is not None:
-            self._set("images", checked_paths(self.images))
+            self._set("images", checked_paths("images", self.images))
+        if self.audio is not None:
+            self._set("audio", checked_paths("audio", self.audio))
         if self.features is not None:
             self._set("features", finite_features("`features`", self.features))
         if len(self) == 0:
@@ -120,15 +126,18 @@ class Samples:
 
     @property
     def kind(self) -> Kind:
-        """What the samples are, embedded or not: "text", "image" or "features"."""
-        return "text" if self.texts is not None else "image" if self.images is not None else "features"
+        """What the samples are, embedded or not: "text", "image", "audio" or "features"."""
+        if self.texts is not None:
+            return "text"
+        return "image" if self.images is not None else "audio" if self.audio is not None else "features"
 
     @property
     def items(self) -> Sequence[Any]:
-        """The texts, the paths of the images, or the rows of features."""
-        items = self.texts if self.texts is not None else self.images if self.images is not None else self.features
-        items = self.shards if items is None else items  # type: ignore[assignment]
-        return () if items is None else items  # type: ignore[return-value]
+        """The texts, the paths of the images or recordings, or the rows of features."""
+        for items in (self.texts, self.images, self.audio, self.features, self.shards):
+            if items is not None:
+                return items  # type: ignore[return-value]
+        return ()
 
     @property
     def embedder(self) -> str | None:
@@ -183,6 +192,12 @@ class Samples:
             raise self._wrong_kind("image")
         return self.images
 
+    def require_audio(self) -> tuple[Path, ...]:
+        """The paths of the recordings; an InputError if the samples are of another kind."""
+        if self.audio is None:
+            raise self._wrong_kind("audio")
+        return self.audio
+
     def require_features(self) -> NDArray[Any]:
         """The features (n, d); an InputError if the samples are not embedded."""
         if self.features is None and self.shards is not None:
@@ -211,15 +226,15 @@ class Samples:
         return Samples.trusted(**self._values() | changes)
 
     def bare(self) -> Samples:
-        """The features alone, without the texts or images that they were made from."""
+        """The features alone, without the texts, images or recordings that they were made from."""
         self.require_features()
-        return Samples.trusted(**self._values() | {"texts": None, "images": None})
+        return Samples.trusted(**self._values() | {"texts": None, "images": None, "audio": None})
 
     def take(self, places: NDArray[np.integer] | Sequence[int]) -> Samples:
         """The samples at some places, in the order of `places`."""
         chosen = [int(place) for place in places]
         changes: dict[str, object] = {}
-        for name in ("texts", "images", "ids", "prompts"):
+        for name in ("texts", "images", "audio", "ids", "prompts"):
             values = getattr(self, name)
             changes[name] = None if values is None else tuple(values[place] for place in chosen)
         changes["features"] = None if self.features is None else self.features[chosen]
@@ -247,7 +262,7 @@ class Samples:
             return self
         if isinstance(places, list):
             return self.take(places)
-        names = ("texts", "images", "features", "ids", "prompts")
+        names = ("texts", "images", "audio", "features", "ids", "prompts")
         values = ((name, getattr(self, name)) for name in names)
         return Samples.trusted(
             **self._values() | {name: None if value is None else value[:count] for name, value in values}

@@ -11,7 +11,7 @@ from mallow._optional import optional
 from mallow.errors import InputError
 from mallow.samples._entries import Options, Row, at_index, at_line, gather_texts
 from mallow.samples._features import read_features
-from mallow.samples._images import IMAGE_SUFFIXES
+from mallow.samples._media import MEDIA_SUFFIXES
 from mallow.samples._samples import Samples
 from mallow.samples._shard_files import list_shards, open_shard, shard_suffix
 from mallow.samples._shards import find_shards
@@ -22,10 +22,10 @@ __all__ = ["holds_shards", "read_sharded"]
 
 
 def holds_shards(folder: Path) -> bool:
-    """Whether a folder holds shards, and no images."""
+    """Whether a folder holds shards, and no images or recordings."""
     shards = False
     for file in folder.rglob("*"):
-        if file.suffix.lower() in IMAGE_SUFFIXES:
+        if file.suffix.lower() in MEDIA_SUFFIXES:
             return False
         shards = shards or (bool(shard_suffix(file.name)) and not file.name.startswith((".", "_")))
     return shards

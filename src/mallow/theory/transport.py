@@ -7,6 +7,7 @@ is the squared Wasserstein-2 distance (paper: "Variants based on Optimal Transpo
     quantized_cost(masses)        the two histograms, each bin at its centre
     gaussian_cost(…)              two Gaussians: the Fréchet distance
     entropic_cost(x, y)           plug-in, with a plan that an entropy keeps spread out
+    sliced_cost(x, y)             plug-in, along random lines: cheap, without a solver
     linear_frontier(masses)       costs of P and of Q to their mixtures
     barycentric_frontier(masses)  costs of P and of Q to their barycentres on the same bins, as in the paper
     free_barycentric_frontier     … to barycentres anywhere in space
@@ -47,6 +48,7 @@ from mallow.theory._transport_entropic import (
     entropic_linear_frontier,
 )
 from mallow.theory._transport_frontiers import compute_linear_frontier, linear_frontier
+from mallow.theory._transport_sliced import sliced_cost
 
 __all__ = [
     "TransportResult",
@@ -64,6 +66,7 @@ __all__ = [
     "linear_frontier",
     "point_masses",
     "quantized_cost",
+    "sliced_cost",
     "solve_entropic",
     "solve_quantized",
     "solve_transport",

@@ -1,0 +1,165 @@
+"""Recordings: .wav files of all usual encodings, read here, and .flac files through soundfile."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import struct
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mallow._optional import optional
+from mallow.errors import InputError
+
+__all__ = ["AUDIO_SUFFIXES", "AudioHeader", "audio_fault", "decode_audio", "read_audio_header"]
+
+AUDIO_SUFFIXES = frozenset({".wav", ".flac"})
+
+_PCM, _FLOAT, _EXTENSIBLE = 1, 3, 0xFFFE
+_WAY_OUT = "Open it in a player; if it is broken, save it again or leave it out."
+
+
+class AudioHeader(NamedTuple):
+    """What the header of a recording says."""
+
+    rate: int  # values per second of each channel
+    channels: int
+    frames: int  # values of each channel
+
+    @property
+    def seconds(self) -> float:
+        """The duration."""
+        return self.frames / self.rate
+
+
+class _WaveHeader(NamedTuple):
+    header: AudioHeader
+    code: int  # 1: integers, 3: floating point
+    bits: int
+    start: int  # of the values, in bytes
+
+
+class _UnfitError(Exception):
+    """Why a recording cannot be used."""
+
+
+def decode_audio(path: str | os.PathLike[str], *, label: str | None = None) -> tuple[NDArray[np.float32], int]:
+    """The values of a recording (frames, channels) in [-1, 1], and the rate; an InputError that names the file otherwise."""
+    try:
+        if Path(path).suffix.lower() == ".flac":
+            soundfile = optional("soundfile", extra="audio")
+            values, rate = soundfile.read(os.fspath(path), dtype="float32", always_2d=True)
+        else:
+            values, rate = _decode_wave(path)
+        if not len(values):
+            raise _UnfitError("it has no values; leave it out")
+        if not np.isfinite(values).all():
+            raise _UnfitError("it contains values that are not finite")
+        return values, int(rate)
+    except (InputError, MemoryError):
+        raise
+    except Exception as error:  # soundfile raises classes of its own
+        raise InputError(
+            f"{label or os.fspath(path)}: the recording cannot be read: {_reason(error)}. {_WAY_OUT}"
+        ) from error
+
+
+def read_audio_header(path: str | os.PathLike[str]) -> AudioHeader:
+    """Rate, channels and duration, without reading the values; an InputError where the header cannot be read."""
+    try:
+        if Path(path).suffix.lower() == ".flac":
+            info = optional("soundfile", extra="audio").info(os.fspath(path))
+            return AudioHeader(int(info.samplerate), int(info.channels), int(info.frames))
+        with Path(path).open("rb") as stream:
+            return _read_wave_header(stream).header
+    except InputError:
+        raise
+    except Exception as error:
+        raise InputError(f"{os.fspath(path)}: the recording cannot be read: {_reason(error)}. {_WAY_OUT}") from error
+
+
+def audio_fault(entry: object, *, decode: bool) -> str | None:
+    """What is wrong with a recording as far as its name and header show, or None; with `decode`, all of it is read."""
+    if not isinstance(entry, str | os.PathLike):
+        return f"must be the path of a recording; got {repr(entry)[:40]}"
+    path = Path(entry)
+    if path.suffix.lower() not in AUDIO_SUFFIXES:
+        return f"recordings with the suffix {path.suffix!r} are not supported; convert it to wav or flac"
+    if not path.is_file():
+        return "no such file"
+    if path.stat().st_size == 0:
+        return "the file is empty, not a recording"
+    if path.suffix.lower() == ".flac" and importlib.util.find_spec("soundfile") is None:
+        return None
+    try:
+        if read_audio_header(path).frames == 0:
+            return "it has no values"
+        if decode:
+            decode_audio(path)
+    except InputError as error:
+        return str(error).removeprefix(f"{path}: ").removesuffix(_WAY_OUT).rstrip(". ")
+    return None
+
+
+def _reason(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
+
+
+def _decode_wave(path: str | os.PathLike[str]) -> tuple[NDArray[np.float32], int]:
+    with Path(path).open("rb") as stream:
+        (header, code, bits, start) = _read_wave_header(stream)
+        stream.seek(start)
+        data = stream.read(header.frames * header.channels * bits // 8)
+    if code == _FLOAT:
+        values = np.frombuffer(data, f"<f{bits // 8}").astype(np.float32)
+    elif bits == 8:  # the only unsigned ones
+        values = (np.frombuffer(data, np.uint8).astype(np.float32) - np.float32(128)) / np.float32(128)
+    elif bits == 24:
+        padded = np.zeros((len(data) // 3, 4), np.uint8)
+        padded[:, 1:] = np.frombuffer(data, np.uint8).reshape(-1, 3)
+        values = padded.view("<i4")[:, 0].astype(np.float32) / np.float32(2**31)
+    else:
+        values = np.frombuffer(data, f"<i{bits // 8}").astype(np.float32) / np.float32(2.0 ** (bits - 1))
+    return values.reshape(-1, header.channels), header.rate
+
+
+def _read_wave_header(stream: BinaryIO) -> _WaveHeader:
+    """The chunks of a RIFF file up to the values. A file that is cut short has as many values as it holds."""
+    size = os.fstat(stream.fileno()).st_size
+    start = stream.read(12)
+    if len(start) < 12 or start[:4] != b"RIFF" or start[8:] != b"WAVE":
+        raise _UnfitError("it does not begin like a wav file")
+    encoding: tuple[int, int, int, int] | None = None
+    while len(head := stream.read(8)) == 8:
+        name, length = head[:4], struct.unpack("<I", head[4:])[0]
+        if name == b"fmt ":
+            encoding = _read_encoding(stream.read(length))
+        elif name == b"data":
+            if encoding is None:
+                raise _UnfitError("its values come before their description")
+            code, channels, rate, bits = encoding
+            place = stream.tell()
+            length = min(length, size - place)  # programs that write to a pipe leave a wrong length
+            return _WaveHeader(AudioHeader(rate, channels, length // (channels * bits // 8)), code, bits, place)
+        else:
+            stream.seek(length, os.SEEK_CUR)
+        if length % 2:
+            stream.seek(1, os.SEEK_CUR)
+    raise _UnfitError("it has no values")
+
+
+def _read_encoding(chunk: bytes) -> tuple[int, int, int, int]:
+    if len(chunk) < 16:
+        raise _UnfitError("its header is cut short")
+    code, channels, rate, _, _, bits = struct.unpack("<HHIIHH", chunk[:16])
+    if code == _EXTENSIBLE and len(chunk) >= 26:
+        code = struct.unpack("<H", chunk[24:26])[0]
+    known = {_PCM: (8, 16, 24, 32), _FLOAT: (32, 64)}
+    if bits not in known.get(code, ()):
+        raise _UnfitError(f"encoding {code} with {bits} bits is not supported; save it with 16 bits")
+    if not channels or not rate:
+        raise _UnfitError(f"its header promises {channels} channels and {rate} values per second")
+    return code, channels, rate, bits

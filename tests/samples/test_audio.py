@@ -1,0 +1,132 @@
+"""Recordings: every encoding gives the same values, and what cannot be read is named."""
+
+import struct
+import sys
+
+import numpy as np
+import pytest
+from pytest import approx
+
+import mallow
+from audio_files import RATE, tone, write_wave
+from mallow.errors import InputError
+from mallow.samples import decode_audio, read_audio_header
+
+
+@pytest.mark.parametrize(("code", "bits"), [(1, 8), (1, 16), (1, 24), (1, 32), (3, 32), (3, 64)])
+def test_every_encoding_gives_the_same_values(code, bits, tmp_path):
+    both = np.stack([tone(440, 0.02), tone(880, 0.02)], axis=1)
+    path = write_wave(tmp_path / "a.wav", both, code=code, bits=bits)
+    values, rate = decode_audio(path)
+    assert (rate, values.dtype, values.shape) == (RATE, np.float32, both.shape)
+    assert np.abs(values - both).max() < (0.01 if bits == 8 else 1e-4)
+    assert read_audio_header(path) == (RATE, 2, len(both))
+
+
+def test_scipy_agrees(tmp_path):
+    from scipy.io import wavfile
+
+    rng = np.random.default_rng(0)
+    for dtype in (np.uint8, np.int16, np.int32, np.float32):
+        high = 1.0 if dtype is np.float32 else np.iinfo(dtype).max
+        wavfile.write(tmp_path / "a.wav", 8000, (rng.uniform(0.1, 0.9, (50, 2)) * high).astype(dtype))
+        values = wavfile.read(tmp_path / "a.wav")[1].astype(float)
+        scaled = (values - 128) / 128 if dtype is np.uint8 else values / (high + (0 if dtype is np.float32 else 1))
+        assert decode_audio(tmp_path / "a.wav")[0] == approx(scaled, abs=1e-6)
+
+
+def test_flac_is_lossless(tmp_path):
+    soundfile = pytest.importorskip("soundfile", reason="needs soundfile: pip install 'mallow[audio]'")
+    values = np.round(tone(300, 0.05) * 32767) / 32768
+    soundfile.write(tmp_path / "a.flac", values, RATE)
+    assert decode_audio(tmp_path / "a.flac")[0][:, 0] == approx(values, abs=1e-6)
+    assert read_audio_header(tmp_path / "a.flac") == (RATE, 1, len(values))
+
+
+def test_flac_without_soundfile(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "soundfile", None)
+    (tmp_path / "a.flac").write_bytes(b"fLaC")
+    with pytest.raises(
+        InputError, match=r"soundfile is needed for this and is not installed: pip install 'mallow\[audio\]'"
+    ):
+        decode_audio(tmp_path / "a.flac")
+
+
+def test_other_chunks_and_wrong_lengths_are_no_obstacle(tmp_path):
+    extra = b"LIST" + struct.pack("<I", 3) + b"abc\0"  # an odd length is filled up
+    path = write_wave(tmp_path / "a.wav", tone(440, 0.01), extra=extra)
+    assert len(decode_audio(path)[0]) == 160
+    path.write_bytes(path.read_bytes()[:-100])  # cut short: what is there is used
+    assert len(decode_audio(path)[0]) == 110
+
+
+def test_a_folder_of_recordings(tmp_path):
+    for name in ("b.wav", "deep/a.wav"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        write_wave(tmp_path / name, tone(440))
+    (tmp_path / "notes.txt").write_text("ignored")
+    samples = mallow.read(tmp_path)
+    assert (samples.kind, samples.ids) == ("audio", ("b.wav", "deep/a.wav"))
+    assert samples.require_audio() == samples.audio == (tmp_path / "b.wav", tmp_path / "deep/a.wav")
+    assert mallow.read([str(path) for path in samples.audio]).audio == samples.audio
+    assert mallow.read(tmp_path / "b.wav").audio == (tmp_path / "b.wav",)
+    assert mallow.Samples(audio=[tmp_path / "b.wav"]).take([0]).audio == (tmp_path / "b.wav",)
+    with pytest.raises(InputError, match="image samples are needed here; got audio samples"):
+        samples.require_images()
+    with pytest.raises(InputError, match="audio samples are needed here; got text samples"):
+        mallow.read(["text"]).require_audio()
+
+
+def test_one_folder_holds_one_kind(tmp_path):
+    write_wave(tmp_path / "a.wav", tone(440))
+    (tmp_path / "b.png").write_bytes(b"")
+    with pytest.raises(InputError, match="must contain samples of one kind; it contains 1 images and 1 recordings"):
+        mallow.read(tmp_path)
+    with pytest.raises(InputError, match="`Samples` takes `images` or `audio`, not both"):
+        mallow.Samples(images=["b.png"], audio=["a.wav"])
+
+
+def bad(content: bytes, reason: str):
+    return pytest.param(content, reason, id=reason)
+
+
+def header(code=1, channels=1, rate=8000, bits=16, length=16) -> bytes:
+    return b"fmt " + struct.pack("<IHHIIHH", length, code, channels, rate, 0, 0, bits)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        bad(b"", "the file is empty, not a recording"),
+        bad(b"ID3\x04" + b"\0" * 20, "it does not begin like a wav file"),
+        bad(b"RIFF\0\0\0\0WAVE", "it has no values"),
+        bad(b"RIFF\0\0\0\0WAVE" + b"data\2\0\0\0\0\0", "its values come before their description"),
+        bad(b"RIFF\0\0\0\0WAVE" + b"fmt \2\0\0\0\1\0", "its header is cut short"),
+        bad(b"RIFF\0\0\0\0WAVE" + header(code=85), "encoding 85 with 16 bits is not supported; save it with 16 bits"),
+        bad(b"RIFF\0\0\0\0WAVE" + header(channels=0), "its header promises 0 channels and 8000 values per second"),
+        bad(b"RIFF\0\0\0\0WAVE" + header() + b"data\0\0\0\0", "it has no values"),
+    ],
+)
+def test_what_is_wrong_with_a_recording_is_said(content, reason, tmp_path):
+    (tmp_path / "bad.wav").write_bytes(content)
+    write_wave(tmp_path / "good.wav", tone(440))
+    with pytest.raises(InputError, match=rf"bad\.wav: .*{reason}"):
+        mallow.read(tmp_path)
+    samples = mallow.read(tmp_path, skip_bad=True)
+    assert samples.ids == ("good.wav",)
+    assert reason in samples.skipped[0]
+
+
+def test_values_that_are_no_sound(tmp_path):
+    write_wave(tmp_path / "a.wav", np.array([0.1, np.nan]), code=3, bits=32)
+    with pytest.raises(
+        InputError, match=r"a\.wav: the recording cannot be read: it contains values that are not finite"
+    ):
+        decode_audio(tmp_path / "a.wav")
+    (tmp_path / "b.mp3").write_bytes(b"x")
+    with pytest.raises(
+        InputError, match=r"b\.mp3: recordings with the suffix '\.mp3' are not supported; convert it to wav"
+    ):
+        mallow.read(tmp_path)
+    with pytest.raises(InputError, match=r"gone\.wav: no such file"):
+        mallow.read([tmp_path / "gone.wav"])
