@@ -36,7 +36,7 @@ _PACKAGES = {
         "estimate": "Classifier Codebook Gaussian KernelDensity Neighbors Quantize Reduce",
         "evaluate": "MAUVE_2021 MAUVE_KERNEL MAUVE_STAR Check Comparison Difference Measure Monitor SamplePlan Score Signature"
         " Sweep Track check_regression compare permutation_test plan_samples score sweep track",
-        "explain": "Audit Diagnosis audit_embedder diagnose",
+        "explain": "Audit Diagnosis Memorisation audit_embedder diagnose memorisation",
         "inference": "Evidence Witness",
         "reasons": "Reason",
         "results": "Estimate",

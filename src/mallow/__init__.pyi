@@ -37,7 +37,7 @@ from mallow.evaluate import (
     sweep,
     track,
 )
-from mallow.explain import Audit, Diagnosis, audit_embedder, diagnose
+from mallow.explain import Audit, Diagnosis, Memorisation, audit_embedder, diagnose, memorisation
 from mallow.inference import Evidence, Witness
 from mallow.reasons import Reason
 from mallow.results import Estimate
@@ -99,6 +99,7 @@ __all__ = [
     "Limits",
     "Masses",
     "Measure",
+    "Memorisation",
     "Monitor",
     "Neighbors",
     "Partition",
@@ -134,6 +135,7 @@ __all__ = [
     "integrations",
     "interpolated",
     "linear_cost",
+    "memorisation",
     "midpoint",
     "permutation_test",
     "plan_samples",

@@ -180,3 +180,20 @@ def test_a_check_takes_the_measure_of_its_baseline(mallow, home):
 )
 def test_mistakes_are_told_in_one_line(refused, command, code, message):
     refused(command, code, message)
+
+
+def test_training_data_show_whether_a_model_copies(mallow, home):
+    lines = (home / "near.jsonl").read_text().splitlines()
+    train = [json.dumps({"id": f"t{i}", "text": json.loads(line)["text"]}) for i, line in enumerate(lines[:60])]
+    (home / "train.jsonl").write_text("\n".join(train))
+    command = f"score human.jsonl near.jsonl {EMBED} --train train.jsonl"
+    code, out, _ = mallow(command)
+    assert code == 0
+    assert "published" in out
+    assert "The model copies training data (p = " in out
+    assert "training: " in out
+    parts = json.loads(mallow(f"{command} --format json -q")[1])
+    assert parts["score"]["mauve"] > 0.5
+    assert parts["memorisation"]["p_value"] < 0.05
+    assert json.loads(mallow(f"{command} --summary -q")[1])["memorisation"]["listed"] >= 60
+    assert mallow(f"{command} --format markdown -q")[1].count("| near copies") == 1

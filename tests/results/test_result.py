@@ -79,6 +79,8 @@ def make(kind, folder):
         return mallow.audit_embedder(texts(200, 1), letters, repeats=1)
     if kind == "baselines":
         return mallow.baselines.table(x, {"a": a, "b": b}, repeats=1)
+    if kind == "memorisation":
+        return mallow.memorisation(x, np.r_[a[:140], b[:10]], b, permutations=9)
     if kind == "study":
         prompts = [f"This is the beginning of story number {i}, in which" for i in range(20)]
         samples = [mallow.Samples(texts=texts(20, seed), prompts=prompts) for seed in (1, 2, 3)]
@@ -105,6 +107,7 @@ KINDS = [
     "diagnosis",
     "audit",
     "baselines",
+    "memorisation",
     "likelihoods",
     "study",
     "vote plan",

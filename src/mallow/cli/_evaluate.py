@@ -20,10 +20,11 @@ from mallow.cli._options import (
     systems_argument,
 )
 from mallow.cli._output_files import check_output_file, save_text_at_end
-from mallow.cli._samples import SampleReader, expand_glob, read_arguments, read_systems
+from mallow.cli._samples import SampleReader, embed_once, expand_glob, read_arguments, read_systems
 
 if TYPE_CHECKING:
     from mallow.cli._plain_results import PermutationTest
+    from mallow.cli._score_parts import ScoreParts
     from mallow.engine import Engine
     from mallow.evaluate import Check, Comparison, Measure, SamplePlan, Score, Track
 
@@ -46,6 +47,7 @@ __all__ = ["COMMANDS"]
 @sample_option
 @engine_options
 @click.option("--out", "-o", metavar="FILE", help="Save the whole score, with its curves: .json.")
+@click.option("--train", metavar="FILE", help="Training data: tell whether MODEL copies them, and list near copies.")
 def score_command(
     reference: str,
     model: str,
@@ -57,7 +59,8 @@ def score_command(
     sample: int | None,
     engine: Engine | None,
     out: str | None,
-) -> Score:
+    train: str | None,
+) -> Score | ScoreParts:
     """Score the samples of MODEL against those of REFERENCE.
 
     Both are files (.jsonl, .json, .txt, .csv, .parquet, .npy or .npz, each also as .gz), folders of images, folders, globs
@@ -68,11 +71,20 @@ def score_command(
 
     target = None if out is None else check_output_file(out, ".json")
     measure = set_sample(measure, sample)
-    x, y = read_arguments(read, REFERENCE=reference, MODEL=model)
-    result = score(x, y, measure=measure, embedder=embedder(x.kind), repeats=repeats, rng=rng, engine=engine)
+    others = {} if train is None else {"TRAIN": train}
+    x, y, *more = read_arguments(read, REFERENCE=reference, MODEL=model, **others)
+    chosen = embedder(x.kind)
+    if more:
+        x, y, more[0], chosen = embed_once(chosen, x, y, more[0])
+    result = score(x, y, measure=measure, embedder=chosen, repeats=repeats, rng=rng, engine=engine)
     if target is not None:
         save_text_at_end(target, result.to_json())
-    return result
+    if train is None:
+        return result
+    from mallow.cli._score_parts import ScoreParts
+    from mallow.explain import memorisation
+
+    return ScoreParts(result, memorisation(x, y, more[0], embedder=chosen, rng=rng))
 
 
 @result_command(
