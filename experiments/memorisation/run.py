@@ -4,7 +4,7 @@
 
 Each trial splits human texts at random into training data, fresh data (the reference) and texts of a perfect model, 500 of
 each, and replaces a share of the model's texts by copies of training data. Counted is how often `mallow.memorisation` finds
-copying at the 5 % level; estimated is the share of near copies. Two models copy nothing and differ from the data: GPT-2 small
+copying at the 5 % level, and how often its second test, which is not valid for every model, rejects; estimated is the share of near copies. Two models copy nothing and differ from the data: GPT-2 small
 against WebText, and a model of few topics. The settings of `explain/_memorise.py`
 were chosen on books with GloVe (seeds 7); all seeds here are others, and news and the second embedder were not looked at.
 Writes results-EMBEDDER.json and memorisation.md beside this file.
@@ -48,11 +48,10 @@ def judge(fresh: np.ndarray, model: np.ndarray, train: np.ndarray, seed: int) ->
 
 
 def summary(results: list[mallow.Memorisation]) -> dict[str, float]:
-    """How often copying was found, by each test and by both, and the mean of the estimated shares."""
+    """How often copying was found, by the test that decides and by the second one, and the mean of the estimated shares."""
     return {
         "trials": len(results),
         "found": float(np.mean([one.copying for one in results])),
-        "nearer": float(np.mean([one.nearer < LEVEL for one in results])),
         "nearer_than_fresh": float(np.mean([one.nearer_than_fresh < LEVEL for one in results])),
         "share": float(np.mean([one.share.value for one in results])),
         "share_low": float(np.mean([one.share.low for one in results])),
@@ -113,13 +112,13 @@ def page() -> str:
         for name, rows in known["results"].items():
             lines += [f"## {name}, {known['embedder']}, n = {N} each", ""]
             lines += [
-                "| model | trials | copying found | exchange with training data | exchange with the model | near copies, mean (95 %) |"
+                "| model | trials | copying found | second test | near copies, mean (95 %) |"
             ]
-            lines += ["|---|---|---|---|---|---|"]
+            lines += ["|---|---|---|---|---|"]
             for key, one in rows.items():
                 share = f"{one['share']:.1%} ({one['share_low']:.1%} to {one['share_high']:.1%})"
                 lines.append(
-                    f"| {key} | {one['trials']} | {one['found']:.3f} | {one['nearer']:.3f} | {one['nearer_than_fresh']:.3f} | {share} |"
+                    f"| {key} | {one['trials']} | {one['found']:.3f} | {one['nearer_than_fresh']:.3f} | {share} |"
                 )
             lines.append("")
     return "\n".join(lines)

@@ -34,8 +34,10 @@ _PACKAGES = {
         "engine": "Ray Threads",
         "errors": "Caveat EstimateWarning InputError",
         "estimate": "Classifier Codebook Gaussian KernelDensity Neighbors Quantize Reduce",
-        "evaluate": "MAUVE_2021 MAUVE_KERNEL MAUVE_STAR Check Comparison Difference Measure Monitor SamplePlan Score Signature"
-        " Sweep Track check_regression compare permutation_test plan_samples score sweep track",
+        "evaluate": "MAUVE_2021 MAUVE_KERNEL MAUVE_STAR Check Comparison Difference GapDifference GroupScores MatchedScore Measure"
+        " Monitor RobustComparison SamplePlan Score Signature"
+        " Sweep Track check_regression compare compare_embedders compare_gaps permutation_test plan_samples score"
+        " score_groups score_matched sweep track",
         "explain": "Audit Diagnosis Memorisation audit_embedder diagnose memorisation",
         "inference": "Evidence Witness",
         "reasons": "Reason",

@@ -51,13 +51,12 @@ class Memorisation(Result):
     Attributes
     ----------
     p_value : float
-        Of the hypothesis that the model does not copy: the smaller of the two below, times two.
-    nearer : float
-        The p-value of a test that exchanges training data with the reference: the model's samples lie no nearer to the one
-        than to the other. Valid whatever the model is, if both were drawn alike.
+        Of the hypothesis that the model does not copy, by a test that exchanges training data with the reference: the
+        model's samples lie no nearer to the one than to the other. Valid whatever the model is, if both were drawn alike.
     nearer_than_fresh : float
-        The p-value of a test that exchanges samples of the model with the reference: very near to training data, there are
-        not more of the model than of the reference. It keeps its power where there are many more training data.
+        The p-value of a second test, which exchanges samples of the model with the reference: very near to training data,
+        there are not more of the model than of the reference. It keeps its power where there are many more training data
+        than fresh ones, but a model of few kinds of samples that copies nothing may fail it: by itself it proves no copying.
     exact : bool
         Whether all units could be exchanged in both tests.
     share : Estimate
@@ -85,7 +84,6 @@ class Memorisation(Result):
     KIND: ClassVar[str] = "memorisation"
 
     p_value: float
-    nearer: float
     nearer_than_fresh: float
     exact: bool
     share: Estimate
@@ -120,6 +118,12 @@ class Memorisation(Result):
                 f"The model copies training data ({p_text(self.p_value)}): {_percent(self.share.value)} of its samples are near "
                 f"copies beyond what fresh data show (95 % interval: {_percent(low)} to {_percent(high)})."
             )
+        if self.nearer_than_fresh < _LEVEL:
+            return (
+                f"The model may copy training data: more of its samples are very near to them than of fresh data "
+                f"({p_text(self.nearer_than_fresh)}), but they are not proven to be nearer to training data than to fresh ones "
+                f"({p_text(self.p_value)}). Look at the near copies; more fresh data would decide."
+            )
         return (
             f"No copying was found ({p_text(self.p_value)}): the model's samples are about as near to the training data as fresh "
             f"data are. At most {at_most(100 * high, 1)} % of them are near copies (95 % confidence)."
@@ -137,7 +141,7 @@ class Memorisation(Result):
     def _table(self) -> TableData:
         share, chance = self.nearest
         model, fresh = (f"{np.median(ratios):.3f}" for ratios in (self.model_ratios, self.reference_ratios))
-        nearer = f"{p_text(self.nearer)}, exchanging training and fresh data"
+        nearer = f"{p_text(self.p_value)}, exchanging training and fresh data"
         rows = [
             ["near copies", _percent(self.near[1]), _percent(self.near[0]), f"ratio at most {self.threshold:.2f}"],
             ["nearest is training", _percent(share), f"{_percent(chance)} by chance", nearer],

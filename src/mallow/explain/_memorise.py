@@ -63,10 +63,10 @@ def memorisation(
     """Does the model copy its training data? Whether, how many of its samples, and which.
 
     The reference shows how near fresh data come to training data without copying. Two tests exchange units, so that they
-    need no model of the data. One exchanges training data with the reference: each of the model's samples has its nearest
-    neighbour in the one or in the other, and the closest of them count several times; it is valid whatever the model is.
-    The other exchanges the model's samples with the reference: which are very near to training data? (Meehan, Chaudhuri
-    and Dasgupta 2020 compare the same distances by a rank test.) Both see copies and light edits, as far as the embedder
+    need no model of the data. The first, which decides, exchanges training data with the reference: each of the model's
+    samples has its nearest neighbour in the one or in the other, and the closest of them count several times; it is valid
+    whatever the model is. The second exchanges the model's samples with the reference: which are very near to training
+    data? (Meehan, Chaudhuri and Dasgupta 2020 compare the same distances by a rank test.) Both see copies and light edits, as far as the embedder
     does; neither sees a model that has learned a region by heart without coming near to single samples.
 
     Parameters
@@ -125,8 +125,7 @@ def memorisation(
     threshold, near = _threshold(at_x.ratio, at_y.ratio)
     sizes = tuple(len(set(own_units.tolist())) for own_units in units.sets)
     result = Memorisation(
-        p_value=min(1.0, 2.0 * min(near_p, fresh_p)),
-        nearer=near_p,
+        p_value=near_p,
         nearer_than_fresh=fresh_p,
         exact=near_exact and fresh_exact,
         share=settle(_excess(near, (sizes[0], sizes[1])), _DIGITS),
