@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -102,7 +103,7 @@ def memorisation(
     same_width(x, z, names=("reference", "train"))
     reference, model, train = sides.values()
     units, pool_units = find_units(reference, model), find_units(train, reference)
-    generators = np.random.default_rng([seed, 19]).spawn(2)
+    generators = np.random.default_rng([seed, 19]).spawn(3)
 
     # Every sample of both sides against training data alone: what is exchanged are the samples.
     at_x, at_y = (find_neighbours(points, z, _NEXT) for points in (x, y))
@@ -115,7 +116,9 @@ def memorisation(
     # The model's samples against training data and reference together: what is exchanged is which of them is which.
     pool = np.concatenate([z, x])
     own: tuple[Indices, Indices] = (units.sets[1], np.concatenate([np.full(len(z), -1), units.sets[0]]))
-    in_pool = find_neighbours(y, pool, _NEXT, units=own)
+    order = generators[2].permutation(len(pool))  # of several that are equally near, any may be the nearest
+    in_pool = find_neighbours(y, pool[order], _NEXT, units=(own[0], own[1][order]))
+    in_pool = replace(in_pool, place=order[in_pool.place])
     counts = neighbour_counts(in_pool, closest_shares(in_pool.ratio, _CLOSEST_OF_MODEL), len(pool))
     likelihood = _likelihoods(pool, y, own)
     counts = np.concatenate([counts, likelihood[:, None]], axis=1)
