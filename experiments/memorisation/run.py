@@ -111,9 +111,7 @@ def page() -> str:
         known = json.loads(file.read_text())
         for name, rows in known["results"].items():
             lines += [f"## {name}, {known['embedder']}, n = {N} each", ""]
-            lines += [
-                "| model | trials | copying found | second test | near copies, mean (95 %) |"
-            ]
+            lines += ["| model | trials | copying found | second test | near copies, mean (95 %) |"]
             lines += ["|---|---|---|---|---|"]
             for key, one in rows.items():
                 share = f"{one['share']:.1%} ({one['share_low']:.1%} to {one['share_high']:.1%})"

@@ -5,8 +5,10 @@ import re
 import sys
 from xml.etree import ElementTree
 
+import click
 import pytest
 
+from mallow.cli._samples import SampleReader
 from mallow.evaluate import Comparison, Score
 from mallow.samples import read
 
@@ -197,3 +199,47 @@ def test_training_data_show_whether_a_model_copies(mallow, home):
     assert parts["memorisation"]["p_value"] < 0.05
     assert json.loads(mallow(f"{command} --summary -q")[1])["memorisation"]["listed"] >= 60
     assert mallow(f"{command} --format markdown -q")[1].count("| near copies") == 1
+
+
+def with_topics(home):
+    for name in ("human", "near", "far"):
+        rows = [json.loads(line) for line in (home / f"{name}.jsonl").read_text().splitlines()]
+        topics = [row | {"topic": "ab"[row["id"] % 2], "size": len(row["text"])} for row in rows]
+        (home / f"{name}.jsonl").write_text("\n".join(map(json.dumps, topics)))
+
+
+def test_a_score_is_matched_by_a_column_and_split_by_another(mallow, home):
+    with_topics(home)
+    code, out, _ = mallow(f"score human.jsonl far.jsonl {EMBED} --match size --by topic -o score.json")
+    assert code == 0
+    assert "of the certified gap goes with size: " in out
+    assert "A gap is proven in all 2 groups (5 % level, corrected for all groups)." in out
+    assert Score.from_json((home / "score.json").read_text()).n == (400, 400)
+    parts = json.loads(mallow(f"score human.jsonl far.jsonl {EMBED} --match length --format json -q")[1])
+    assert parts["matched"]["covariate"] == "length"
+    assert parts["groups"] is None
+
+
+def test_a_column_that_is_not_there_is_named(mallow):
+    code, _, err = mallow(f"score human.jsonl far.jsonl {EMBED} --by topic")
+    assert code == 1
+    assert "human.jsonl: no column `topic`. Name a column that all entries have." in err
+    with pytest.raises(click.UsageError, match="The column topic cannot be read from standard input"):
+        SampleReader(None, False, None).column("-:body", "topic")
+
+
+def test_a_winner_needs_all_embedders(mallow):
+    command = "robust human.jsonl near.jsonl far.jsonl --repeats 1 -e letters:letters"
+    code, out, _ = mallow(f"{command} -e letters:Lengths")
+    assert code == 0
+    assert "certified MAUVE" in out
+    assert re.search(r"They agree on \d of 1 pairs", out)
+    code, _, err = mallow(command)
+    assert code == 2
+    assert "--embedder must be given at least twice: -e minilm -e glove." in err
+
+
+def test_two_gaps_are_compared(mallow):
+    code, out, _ = mallow(f"gaps human.jsonl near.jsonl human.jsonl far.jsonl {EMBED}")
+    assert code == 0
+    assert "The gap of far is larger: certified MAUVE of near minus that of far is +0." in out

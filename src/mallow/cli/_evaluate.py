@@ -20,7 +20,8 @@ from mallow.cli._options import (
     systems_argument,
 )
 from mallow.cli._output_files import check_output_file, save_text_at_end
-from mallow.cli._samples import SampleReader, embed_once, expand_glob, read_arguments, read_systems
+from mallow.cli._questions import Questions, question_options
+from mallow.cli._samples import SampleReader, expand_glob, read_arguments, read_systems
 
 if TYPE_CHECKING:
     from mallow.cli._plain_results import PermutationTest
@@ -47,7 +48,7 @@ __all__ = ["COMMANDS"]
 @sample_option
 @engine_options
 @click.option("--out", "-o", metavar="FILE", help="Save the whole score, with its curves: .json.")
-@click.option("--train", metavar="FILE", help="Training data: tell whether MODEL copies them, and list near copies.")
+@question_options
 def score_command(
     reference: str,
     model: str,
@@ -59,7 +60,7 @@ def score_command(
     sample: int | None,
     engine: Engine | None,
     out: str | None,
-    train: str | None,
+    questions: Questions,
 ) -> Score | ScoreParts:
     """Score the samples of MODEL against those of REFERENCE.
 
@@ -71,20 +72,17 @@ def score_command(
 
     target = None if out is None else check_output_file(out, ".json")
     measure = set_sample(measure, sample)
-    others = {} if train is None else {"TRAIN": train}
-    x, y, *more = read_arguments(read, REFERENCE=reference, MODEL=model, **others)
+    x, y = read_arguments(read, REFERENCE=reference, MODEL=model)
     chosen = embedder(x.kind)
-    if more:
-        x, y, more[0], chosen = embed_once(chosen, x, y, more[0])
+    if questions.asked:
+        parts = questions.answer(read, (reference, model), (x, y), chosen, measure=measure, repeats=repeats, rng=rng)
+        if target is not None:
+            save_text_at_end(target, parts.score.to_json())
+        return parts
     result = score(x, y, measure=measure, embedder=chosen, repeats=repeats, rng=rng, engine=engine)
     if target is not None:
         save_text_at_end(target, result.to_json())
-    if train is None:
-        return result
-    from mallow.cli._score_parts import ScoreParts
-    from mallow.explain import memorisation
-
-    return ScoreParts(result, memorisation(x, y, more[0], embedder=chosen, rng=rng))
+    return result
 
 
 @result_command(

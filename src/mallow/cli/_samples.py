@@ -58,6 +58,15 @@ class SampleReader:
         self.tell_skipped(path, samples)
         return samples
 
+    def column(self, path: str, name: str) -> tuple[str, ...]:
+        """Another column of the same samples."""
+        from mallow.samples import read_column
+
+        if _file_of(path) == "-":
+            raise click.UsageError(f"The column {name} cannot be read from standard input. Save it as a file first.")
+        limits = parse_limits(self.limits)
+        return read_column(path, name, field=self.field, skip_bad=self.skip_bad, limit=self.limit, limits=limits)
+
     def tell_skipped(self, path: str, samples: Samples) -> None:
         """Count skipped entries on standard error."""
         if samples.skipped:

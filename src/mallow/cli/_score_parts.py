@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from mallow.errors import Caveat
-from mallow.evaluate import Score
+from mallow.evaluate import GroupScores, MatchedScore, Score
 from mallow.explain import Memorisation
 from mallow.results import Result
 
@@ -24,6 +24,8 @@ class ScoreParts(Result):
 
     score: Score
     memorisation: Memorisation | None = None
+    matched: MatchedScore | None = None
+    groups: GroupScores | None = None
 
     def __str__(self) -> str:
         return "\n\n".join(map(str, self.parts))
@@ -37,7 +39,8 @@ class ScoreParts(Result):
     @property
     def caveats(self) -> tuple[Caveat, ...]:
         """Those of all parts."""
-        return tuple(caveat for part in self.parts for caveat in getattr(part, "caveats", ()))
+        every = (caveat for part in self.parts for caveat in getattr(part, "caveats", ()))
+        return tuple({str(caveat): caveat for caveat in every}.values())
 
     def table(self, form: str = "text", *, width: int | None = None) -> str:
         """The tables of all parts."""
