@@ -67,18 +67,17 @@ def study(name: str, embedder: str, null: int, trials: int) -> dict[str, dict[st
     results: dict[str, list[mallow.Memorisation]] = {}
     for trial in range(max(null, trials)):
         rng = np.random.default_rng([1914, trial])
+        if trial < null:  # all texts are split at random, so that training and fresh data can be exchanged
+            order = rng.permutation(len(pool))
+            train, fresh, rest = pool[order[:N]], pool[order[N : 2 * N]], pool[order[2 * N :]]
+            results.setdefault("no copies", []).append(judge(fresh, rest[:N], train, trial))
+            few = rest[np.argsort(rest @ rng.normal(size=pool.shape[1]))[:200]]
+            results.setdefault("no copies, few topics", []).append(judge(fresh, few, train, trial))
+        if trial >= trials:
+            continue
         trained = rng.permutation(data.COPIED)[:N]
         others = data.COPIED + rng.permutation(len(pool) - data.COPIED)
         fresh, model = pool[others[:N]], pool[others[N : 2 * N]]
-        if trial < null:
-            results.setdefault("no copies", []).append(judge(fresh, model, pool[trained], trial))
-        rest = pool[others[N:]]
-        topic = rest @ rng.normal(size=pool.shape[1])
-        if trial < null // 2:
-            few = rest[np.argsort(topic)[:200]]
-            results.setdefault("no copies, few topics", []).append(judge(fresh, few, pool[trained], trial))
-        if trial >= trials:
-            continue
         for edited, rows in copies.items():
             for share in SHARES:
                 mixed = model.copy()
@@ -92,7 +91,7 @@ def webtext(embedder: str, null: int) -> dict[str, dict[str, float]]:
     """A real model that copies none of these texts: GPT-2 small against WebText that it was not trained on."""
     human, machine = embedded("web", "exact", embedder), embedded("gpt2", "exact", embedder)
     found = []
-    for trial in range(null // 2):
+    for trial in range(null):
         order = np.random.default_rng([1914, trial]).permutation(len(human))
         half = len(order) // 2
         found.append(judge(human[order[:half]], machine, human[order[half:]], trial))

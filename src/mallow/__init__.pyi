@@ -27,6 +27,8 @@ from mallow.evaluate import (
     MatchedScore,
     Measure,
     Monitor,
+    Passport,
+    PassportCheck,
     RobustComparison,
     SamplePlan,
     Score,
@@ -37,6 +39,7 @@ from mallow.evaluate import (
     compare,
     compare_embedders,
     compare_gaps,
+    make_passport,
     permutation_test,
     plan_samples,
     score,
@@ -44,6 +47,7 @@ from mallow.evaluate import (
     score_matched,
     sweep,
     track,
+    verify_passport,
 )
 from mallow.explain import Audit, Diagnosis, Memorisation, audit_embedder, diagnose, memorisation
 from mallow.inference import Evidence, Witness
@@ -114,6 +118,8 @@ __all__ = [
     "Monitor",
     "Neighbors",
     "Partition",
+    "Passport",
+    "PassportCheck",
     "Quantize",
     "Ray",
     "Reason",
@@ -149,6 +155,7 @@ __all__ = [
     "integrations",
     "interpolated",
     "linear_cost",
+    "make_passport",
     "memorisation",
     "midpoint",
     "permutation_test",
@@ -163,5 +170,6 @@ __all__ = [
     "sweep",
     "track",
     "transport",
+    "verify_passport",
     "write",
 ]

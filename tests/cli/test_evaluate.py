@@ -243,3 +243,25 @@ def test_two_gaps_are_compared(mallow):
     code, out, _ = mallow(f"gaps human.jsonl near.jsonl human.jsonl far.jsonl {EMBED}")
     assert code == 0
     assert "The gap of far is larger: certified MAUVE of near minus that of far is +0." in out
+
+
+def test_a_passport_is_written_and_verified(mallow, home):
+    (home / "secret").write_text("open sesame\n")
+    command = f"score human.jsonl far.jsonl {EMBED} --passport passport.json --passport-key secret"
+    code, out, err = mallow(command)
+    assert code == 0
+    assert "passport.json: written" in err
+    assert "published" in out
+    code, out, _ = mallow("passport verify passport.json --key secret")
+    assert code == 0
+    assert "The passport is valid: all 11 checks agree." in out
+    text = (home / "passport.json").read_text()
+    (home / "passport.json").write_text(
+        re.sub(r'("mauve": 0\.\d)(\d)', lambda m: m[1] + str((int(m[2]) + 1) % 10), text, count=1)
+    )
+    code, out, _ = mallow("passport verify passport.json")
+    assert code == 1
+    assert "The passport is NOT valid: digest, published mauve do not agree." in out
+    code, _, err = mallow(f"score human.jsonl far.jsonl {EMBED} --passport-key secret")
+    assert code == 2
+    assert "--passport-key is for --passport FILE, which is not given." in err

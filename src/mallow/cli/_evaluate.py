@@ -78,7 +78,7 @@ def score_command(
         parts = questions.answer(read, (reference, model), (x, y), chosen, measure=measure, repeats=repeats, rng=rng)
         if target is not None:
             save_text_at_end(target, parts.score.to_json())
-        return parts
+        return parts if len(parts.parts) > 1 else parts.score
     result = score(x, y, measure=measure, embedder=chosen, repeats=repeats, rng=rng, engine=engine)
     if target is not None:
         save_text_at_end(target, result.to_json())

@@ -1,4 +1,4 @@
-"""Questions beyond one score: options of `mallow score`, and the commands robust and gaps."""
+"""Questions beyond one score: options of `mallow score`, and the commands robust, gaps and passport."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ from mallow.cli._options import (
     rng_option,
     systems_argument,
 )
+from mallow.cli._output_files import check_output_file, save_text_at_end
 from mallow.cli._samples import SampleReader, embed_once, name_systems, read_arguments, read_systems
 
 if TYPE_CHECKING:
     from mallow.cli._score_parts import ScoreParts
-    from mallow.evaluate import GapDifference, Measure, RobustComparison
+    from mallow.evaluate import GapDifference, Measure, PassportCheck, RobustComparison
     from mallow.samples import Samples
 
 __all__ = ["COMMANDS", "Questions", "question_options"]
@@ -30,16 +31,22 @@ __all__ = ["COMMANDS", "Questions", "question_options"]
 
 @dataclass(frozen=True)
 class Questions:
-    """What else is asked of a score: training data, a covariate to match, a column of groups."""
+    """What else is asked of a score: training data, a covariate to match, a column of groups, a passport and its key."""
 
     train: str | None
     match: str | None
     by: str | None
+    passport: str | None
+    key: str | None
+
+    def __post_init__(self) -> None:
+        if self.key is not None and self.passport is None:
+            raise click.UsageError("--passport-key is for --passport FILE, which is not given.")
 
     @property
     def asked(self) -> bool:
         """Whether anything is."""
-        return any((self.train, self.match, self.by))
+        return any((self.train, self.match, self.by, self.passport))
 
     def answer(
         self,
@@ -51,9 +58,11 @@ class Questions:
     ) -> ScoreParts:
         """The score and the answers; samples are embedded once, unless the embedder has to see each pair alone."""
         from mallow.cli._score_parts import ScoreParts
-        from mallow.evaluate import score, score_groups, score_matched
+        from mallow.evaluate import make_passport, score, score_groups, score_matched
         from mallow.explain import memorisation
 
+        target = None if self.passport is None else check_output_file(self.passport, ".json")
+        secret = _read_key(self.key)
         columns = {
             name: (read.column(paths[0], name), read.column(paths[1], name))
             for name in (self.match, self.by)
@@ -70,7 +79,17 @@ class Questions:
         if more:
             known["memorisation"] = memorisation(x, y, more[0], embedder=left, rng=options["rng"])
         own = known["matched"].before if "matched" in known else score(x, y, embedder=left, **options)
+        if target is not None:
+            made = make_passport(own, x, y, measure=options["measure"], embedder=left, key=secret)
+            save_text_at_end(target, made.to_json())
         return ScoreParts(own, **known)
+
+
+def _read_key(path: str | None) -> str | None:
+    """The secret in a file, without white space around it."""
+    from mallow._files import read_text
+
+    return None if path is None else read_text(path).strip()
 
 
 _question_options = bundle(
@@ -86,6 +105,14 @@ _question_options = bundle(
         ),
         "by": click.option(
             "--by", metavar="COLUMN", help="Score each group of this column too, with corrected p-values."
+        ),
+        "passport": click.option(
+            "--passport",
+            metavar="FILE",
+            help="Write a file from which anyone recomputes the score without the data: .json.",
+        ),
+        "key": click.option(
+            "--passport-key", "key", metavar="FILE", help="A file with a secret that the passport is signed with."
         ),
     },
     Questions,
@@ -180,4 +207,30 @@ def gaps_command(
     return compare_gaps(pairs, measure=measure, embedder=embedder(x1.kind), repeats=repeats, rng=rng)
 
 
-COMMANDS = (robust_command, gaps_command)
+@click.group(
+    "passport",
+    short_help="Check a file that `mallow score --passport` wrote.",
+    epilog="\b\nExample:\n  mallow passport verify passport.json",
+)
+def passport_group() -> None:
+    """Check a file that `mallow score --passport` wrote: without the data, the embedder or the model."""
+
+
+@result_command(
+    "verify",
+    "Recompute the score from its passport.",
+    example="mallow passport verify passport.json",
+    exit_code=lambda check: 0 if check.valid else 1,
+)
+@click.argument("file")
+@click.option("--key", metavar="FILE", help="A file with the secret that the passport was signed with.")
+def verify_command(file: str, key: str | None) -> PassportCheck:
+    """Check the seals of a passport, and recompute every number that it allows; exit with 1 if one does not agree."""
+    from mallow.evaluate import verify_passport
+
+    return verify_passport(file, key=_read_key(key))
+
+
+passport_group.add_command(verify_command)
+
+COMMANDS = (robust_command, gaps_command, passport_group)

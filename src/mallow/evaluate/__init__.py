@@ -10,6 +10,8 @@ from mallow.evaluate._matched import MatchedScore, score_matched
 from mallow.evaluate._measure import MAUVE_2021, MAUVE_KERNEL, MAUVE_STAR, SUMMARIES, Measure
 from mallow.evaluate._monitor import Monitor
 from mallow.evaluate._no_answer import refuse_without_answer
+from mallow.evaluate._passport import Passport, make_passport
+from mallow.evaluate._passport_check import PassportCheck, verify_passport
 from mallow.evaluate._permutation_test import permutation_test, run_permutations
 from mallow.evaluate._plan import SamplePlan, plan_samples
 from mallow.evaluate._robust import AgreedDifference, RobustComparison, compare_embedders
@@ -36,6 +38,8 @@ __all__ = [
     "MatchedScore",
     "Measure",
     "Monitor",
+    "Passport",
+    "PassportCheck",
     "RobustComparison",
     "SamplePlan",
     "Score",
@@ -53,6 +57,7 @@ __all__ = [
     "generator_for",
     "grid",
     "hold_out",
+    "make_passport",
     "make_signature",
     "pair_points",
     "permutation_test",
@@ -69,4 +74,5 @@ __all__ = [
     "summary_values",
     "sweep",
     "track",
+    "verify_passport",
 ]

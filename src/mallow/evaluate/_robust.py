@@ -157,6 +157,7 @@ class RobustComparison(Result):
             values = [comparison.scores[system].certified["mauve"].value for system in self.systems]
             ax.plot(range(len(values)), values, label=name, **draw.look(place))
         ax.set_xticks(range(len(self.systems)), self.systems)
+        ax.set_xlabel("system, in the order of the first embedder")
         ax.set_ylabel("certified MAUVE (1 = no gap found)")
         ax.set_ylim(0.0, 1.02)
         ax.spines[["top", "right"]].set_visible(False)
