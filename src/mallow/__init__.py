@@ -34,9 +34,11 @@ _PACKAGES = {
         "engine": "Ray Threads",
         "errors": "Caveat EstimateWarning InputError",
         "estimate": "Classifier Codebook Gaussian KernelDensity Neighbors Quantize Reduce",
-        "evaluate": "MAUVE_2021 MAUVE_KERNEL MAUVE_STAR Check Comparison Difference Measure Monitor SamplePlan Score Signature"
-        " Sweep Track check_regression compare permutation_test plan_samples score sweep track",
-        "explain": "Audit Diagnosis audit_embedder diagnose",
+        "evaluate": "MAUVE_2021 MAUVE_KERNEL MAUVE_STAR Check Comparison Difference GapDifference GroupScores MatchedScore Measure"
+        " Monitor Passport PassportCheck RobustComparison SamplePlan Score Signature"
+        " Sweep Track check_regression compare compare_embedders compare_gaps permutation_test plan_samples score"
+        " score_groups score_matched sweep track make_passport verify_passport",
+        "explain": "Audit Diagnosis Memorisation audit_embedder diagnose memorisation",
         "inference": "Evidence Witness",
         "reasons": "Reason",
         "results": "Estimate",

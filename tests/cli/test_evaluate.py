@@ -5,8 +5,10 @@ import re
 import sys
 from xml.etree import ElementTree
 
+import click
 import pytest
 
+from mallow.cli._samples import SampleReader
 from mallow.evaluate import Comparison, Score
 from mallow.samples import read
 
@@ -180,3 +182,86 @@ def test_a_check_takes_the_measure_of_its_baseline(mallow, home):
 )
 def test_mistakes_are_told_in_one_line(refused, command, code, message):
     refused(command, code, message)
+
+
+def test_training_data_show_whether_a_model_copies(mallow, home):
+    lines = (home / "near.jsonl").read_text().splitlines()
+    train = [json.dumps({"id": f"t{i}", "text": json.loads(line)["text"]}) for i, line in enumerate(lines[:60])]
+    (home / "train.jsonl").write_text("\n".join(train))
+    command = f"score human.jsonl near.jsonl {EMBED} --train train.jsonl"
+    code, out, _ = mallow(command)
+    assert code == 0
+    assert "published" in out
+    assert "The model copies training data (p = " in out
+    assert "training: " in out
+    parts = json.loads(mallow(f"{command} --format json -q")[1])
+    assert parts["score"]["mauve"] > 0.5
+    assert parts["memorisation"]["p_value"] < 0.05
+    assert json.loads(mallow(f"{command} --summary -q")[1])["memorisation"]["listed"] >= 60
+    assert mallow(f"{command} --format markdown -q")[1].count("| near copies") == 1
+
+
+def with_topics(home):
+    for name in ("human", "near", "far"):
+        rows = [json.loads(line) for line in (home / f"{name}.jsonl").read_text().splitlines()]
+        topics = [row | {"topic": "ab"[row["id"] % 2], "size": len(row["text"])} for row in rows]
+        (home / f"{name}.jsonl").write_text("\n".join(map(json.dumps, topics)))
+
+
+def test_a_score_is_matched_by_a_column_and_split_by_another(mallow, home):
+    with_topics(home)
+    code, out, _ = mallow(f"score human.jsonl far.jsonl {EMBED} --match size --by topic -o score.json")
+    assert code == 0
+    assert "of the certified gap goes with size: " in out
+    assert "A gap is proven in all 2 groups (5 % level, corrected for all groups)." in out
+    assert Score.from_json((home / "score.json").read_text()).n == (400, 400)
+    parts = json.loads(mallow(f"score human.jsonl far.jsonl {EMBED} --match length --format json -q")[1])
+    assert parts["matched"]["covariate"] == "length"
+    assert parts["groups"] is None
+
+
+def test_a_column_that_is_not_there_is_named(mallow):
+    code, _, err = mallow(f"score human.jsonl far.jsonl {EMBED} --by topic")
+    assert code == 1
+    assert "human.jsonl: no column `topic`. Name a column that all entries have." in err
+    with pytest.raises(click.UsageError, match="The column topic cannot be read from standard input"):
+        SampleReader(None, False, None).column("-:body", "topic")
+
+
+def test_a_winner_needs_all_embedders(mallow):
+    command = "robust human.jsonl near.jsonl far.jsonl --repeats 1 -e letters:letters"
+    code, out, _ = mallow(f"{command} -e letters:Lengths")
+    assert code == 0
+    assert "certified MAUVE" in out
+    assert re.search(r"They agree on \d of 1 pairs", out)
+    code, _, err = mallow(command)
+    assert code == 2
+    assert "--embedder must be given at least twice: -e minilm -e glove." in err
+
+
+def test_two_gaps_are_compared(mallow):
+    code, out, _ = mallow(f"gaps human.jsonl near.jsonl human.jsonl far.jsonl {EMBED}")
+    assert code == 0
+    assert "The gap of far is larger: certified MAUVE of near minus that of far is +0." in out
+
+
+def test_a_passport_is_written_and_verified(mallow, home):
+    (home / "secret").write_text("open sesame\n")
+    command = f"score human.jsonl far.jsonl {EMBED} --passport passport.json --passport-key secret"
+    code, out, err = mallow(command)
+    assert code == 0
+    assert "passport.json: written" in err
+    assert "published" in out
+    code, out, _ = mallow("passport verify passport.json --key secret")
+    assert code == 0
+    assert "The passport is valid: all 11 checks agree." in out
+    text = (home / "passport.json").read_text()
+    (home / "passport.json").write_text(
+        re.sub(r'("mauve": 0\.\d)(\d)', lambda m: m[1] + str((int(m[2]) + 1) % 10), text, count=1)
+    )
+    code, out, _ = mallow("passport verify passport.json")
+    assert code == 1
+    assert "The passport is NOT valid: digest, published mauve do not agree." in out
+    code, _, err = mallow(f"score human.jsonl far.jsonl {EMBED} --passport-key secret")
+    assert code == 2
+    assert "--passport-key is for --passport FILE, which is not given." in err

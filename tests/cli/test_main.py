@@ -98,6 +98,10 @@ def test_examples_run(mallow, home):
     names = {"small": "near", "large": "far", "model": "far", "new": "far", "result": "before"}
     _, before, _ = mallow(f"score human.jsonl near.jsonl {EMBED} -q --format json")
     (home / "before.json").write_text(before)
+    assert mallow(f"score human.jsonl near.jsonl {EMBED} -q --passport passport.json")[0] == 0
+    for own in ("human", "model"):
+        for language in ("de", "en"):
+            (home / f"{own}-{language}.jsonl").write_text((home / f"{names.get(own, own)}.jsonl").read_text())
     for step, own in enumerate(("far", "far", "near")):
         (home / f"ckpt-{step}.jsonl").write_text((home / f"{own}.jsonl").read_text())
     write_votes(home / "votes.jsonl", simulate({"a": 40.0, "b": 0.0, "c": -40.0}, 300, seed=0, question="human-like"))
@@ -109,8 +113,10 @@ def test_examples_run(mallow, home):
         example = re.search(rf"Example:\n +mallow ({name}.*(\n +.*)*)", out)[1]
         for old, new in names.items() if name != "generate" else ():
             example = re.sub(rf"\b{old}\.(jsonl|json)\b", rf"{new}.\1", example)
+        example = example.replace("-e minilm -e glove", "-e letters:Lengths")
         own = {
             "cache": "",
+            "passport": "",
             "generate": "-q",
             "rank": "-q",
             "correlate": "-q",

@@ -84,6 +84,20 @@ def make(kind, folder):
         return mallow.audit_embedder(texts(200, 1), letters, repeats=1)
     if kind == "baselines":
         return mallow.baselines.table(x, {"a": a, "b": b}, repeats=1)
+    if kind == "memorisation":
+        return mallow.memorisation(x, np.r_[a[:140], b[:10]], b, permutations=9)
+    if kind == "matched score":
+        return mallow.score_matched(x, a, match=(x[:, 0], a[:, 0]), repeats=1)
+    if kind == "group scores":
+        return mallow.score_groups(x, a, (["<i>"] * 80 + ["b"] * 70,) * 2, repeats=1)
+    if kind == "gap difference":
+        return mallow.compare_gaps({"a <i>": (x, a), "b": (x, b)}, repeats=1)
+    if kind == "robust comparison":
+        systems = {"a": texts(80, 2), "b <i>": [text * 2 for text in texts(80, 3)]}
+        return mallow.compare_embedders(texts(80, 1), systems, [letters, lambda own: letters(own) ** 2], repeats=1)
+    if kind in ("passport", "passport check"):
+        passport = mallow.make_passport(mallow.score(x, b, repeats=2), x, b)
+        return passport if kind == "passport" else mallow.verify_passport(passport)
     if kind == "study":
         prompts = [f"This is the beginning of story number {i}, in which" for i in range(20)]
         samples = [mallow.Samples(texts=texts(20, seed), prompts=prompts) for seed in (1, 2, 3)]
@@ -111,6 +125,13 @@ KINDS = [
     "diagnosis",
     "audit",
     "baselines",
+    "memorisation",
+    "matched score",
+    "group scores",
+    "gap difference",
+    "robust comparison",
+    "passport",
+    "passport check",
     "likelihoods",
     "study",
     "vote plan",

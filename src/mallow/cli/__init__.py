@@ -17,7 +17,18 @@ from typing import NoReturn
 import click
 
 from mallow._optional import did_you_mean
-from mallow.cli import _annotate, _baselines, _embed, _evaluate, _explain, _generate, _human, _report, _study
+from mallow.cli import (
+    _annotate,
+    _baselines,
+    _embed,
+    _evaluate,
+    _explain,
+    _generate,
+    _human,
+    _questions,
+    _report,
+    _study,
+)
 from mallow.cli._commands import debug_option
 from mallow.cli._config import config_option
 from mallow.cli._failures import explain_failure
@@ -57,7 +68,7 @@ def cli() -> None:
 
 
 cli.params += [config_option(), debug_option()]
-for _module in (_evaluate, _baselines, _report, _explain, _generate, _embed, _study, _annotate, _human):
+for _module in (_evaluate, _questions, _baselines, _report, _explain, _generate, _embed, _study, _annotate, _human):
     for _command in _module.COMMANDS:
         cli.add_command(_command)
 

@@ -20,10 +20,12 @@ from mallow.cli._options import (
     systems_argument,
 )
 from mallow.cli._output_files import check_output_file, save_text_at_end
+from mallow.cli._questions import Questions, question_options
 from mallow.cli._samples import SampleReader, expand_glob, read_arguments, read_systems
 
 if TYPE_CHECKING:
     from mallow.cli._plain_results import PermutationTest
+    from mallow.cli._score_parts import ScoreParts
     from mallow.engine import Engine
     from mallow.evaluate import Check, Comparison, Measure, SamplePlan, Score, Track
 
@@ -46,6 +48,7 @@ __all__ = ["COMMANDS"]
 @sample_option
 @engine_options
 @click.option("--out", "-o", metavar="FILE", help="Save the whole score, with its curves: .json.")
+@question_options
 def score_command(
     reference: str,
     model: str,
@@ -57,7 +60,8 @@ def score_command(
     sample: int | None,
     engine: Engine | None,
     out: str | None,
-) -> Score:
+    questions: Questions,
+) -> Score | ScoreParts:
     """Score the samples of MODEL against those of REFERENCE.
 
     Both are files (.jsonl, .json, .txt, .csv, .parquet, .npy or .npz, each also as .gz), folders of images, folders, globs
@@ -69,7 +73,13 @@ def score_command(
     target = None if out is None else check_output_file(out, ".json")
     measure = set_sample(measure, sample)
     x, y = read_arguments(read, REFERENCE=reference, MODEL=model)
-    result = score(x, y, measure=measure, embedder=embedder(x.kind), repeats=repeats, rng=rng, engine=engine)
+    chosen = embedder(x.kind)
+    if questions.asked:
+        parts = questions.answer(read, (reference, model), (x, y), chosen, measure=measure, repeats=repeats, rng=rng)
+        if target is not None:
+            save_text_at_end(target, parts.score.to_json())
+        return parts if len(parts.parts) > 1 else parts.score
+    result = score(x, y, measure=measure, embedder=chosen, repeats=repeats, rng=rng, engine=engine)
     if target is not None:
         save_text_at_end(target, result.to_json())
     return result

@@ -35,8 +35,11 @@ def result_text(result: Result, form: str) -> str:
         return result.to_json()
     if form != "text":
         return result.table(form)
+    from mallow.cli._score_parts import ScoreParts
     from mallow.evaluate import Comparison, Score, Sweep, Track
 
+    if isinstance(result, ScoreParts):
+        return "\n\n".join(result_text(part, form) for part in result.parts)
     if not isinstance(result, Score | Comparison | Sweep | Track):
         return str(replace(result, caveats=()) if hasattr(result, "caveats") else result)  # type: ignore[type-var]
     width = _terminal_width()

@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -20,11 +20,13 @@ from mallow.cli._printing import show_warning
 from mallow.cli._terminal import tell
 
 if TYPE_CHECKING:
+    from mallow.embed import AnyEmbedder
     from mallow.samples import Limits, Samples
 
 __all__ = [
     "LIMITS",
     "SampleReader",
+    "embed_once",
     "expand_glob",
     "name_systems",
     "parse_limits",
@@ -55,6 +57,15 @@ class SampleReader:
         samples = read(path, field=self.field, skip_bad=self.skip_bad, limit=self.limit, limits=limits)
         self.tell_skipped(path, samples)
         return samples
+
+    def column(self, path: str, name: str) -> tuple[str, ...]:
+        """Another column of the same samples."""
+        from mallow.samples import read_column
+
+        if _file_of(path) == "-":
+            raise click.UsageError(f"The column {name} cannot be read from standard input. Save it as a file first.")
+        limits = parse_limits(self.limits)
+        return read_column(path, name, field=self.field, skip_bad=self.skip_bad, limit=self.limit, limits=limits)
 
     def tell_skipped(self, path: str, samples: Samples) -> None:
         """Count skipped entries on standard error."""
@@ -92,6 +103,16 @@ def read_arguments(read: SampleReader, **paths: str) -> list[Samples]:
         *names, last = paths
         raise click.UsageError(f"Only one of {', '.join(names)} and {last} can be standard input.")
     return [read(path) for path in paths.values()]
+
+
+def embed_once(embedder: AnyEmbedder | None, *sets: Samples) -> tuple[Any, ...]:
+    """The sets with features, and the embedder that is left to do: none, unless it has to see a pair alone."""
+    from mallow.embed import JointEmbedder, embed_all
+
+    if isinstance(embedder, JointEmbedder):
+        return (*sets, embedder)
+    embedded = embed_all({str(place or ""): samples for place, samples in enumerate(sets)}, embedder)
+    return (*embedded.values(), None)
 
 
 def read_systems(read: SampleReader, reference: str, systems: Sequence[str]) -> tuple[Samples, dict[str, Samples]]:

@@ -1,10 +1,12 @@
-"""Reasons for a score: where the gap is, and what the embedder can see."""
+"""Reasons for a score: where the gap is, whether the model copies, and what the embedder can see."""
 
 from mallow.explain._audit import Audit, Effect, audit_embedder
 from mallow.explain._bins import bin_costs, bin_p_values
 from mallow.explain._diagnose import diagnose, diagnose_embedded
 from mallow.explain._diagnosis import Diagnosis
 from mallow.explain._edits import EDITS, edit_texts
+from mallow.explain._memorisation import Memorisation, NearCopy
+from mallow.explain._memorise import memorisation
 from mallow.explain._pictures import image_grid
 from mallow.explain._region import Example, Region, Telltale
 from mallow.reasons import marking_terms
@@ -15,6 +17,8 @@ __all__ = [
     "Diagnosis",
     "Effect",
     "Example",
+    "Memorisation",
+    "NearCopy",
     "Region",
     "Telltale",
     "audit_embedder",
@@ -25,4 +29,5 @@ __all__ = [
     "edit_texts",
     "image_grid",
     "marking_terms",
+    "memorisation",
 ]

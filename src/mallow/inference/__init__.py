@@ -10,6 +10,7 @@ from mallow.inference._evidence import (
     is_undecided,
     subtract_certificates,
 )
+from mallow.inference._exchange_test import compare_means
 from mallow.inference._fold_views import View
 from mallow.inference._identity import IdentityTest, run_identity_test
 from mallow.inference._multiplicity import holm
@@ -36,6 +37,7 @@ __all__ = [
     "Witness",
     "are_many",
     "certify",
+    "compare_means",
     "debiased_estimate",
     "difference_between",
     "find_space",

@@ -12,7 +12,7 @@ from mallow.samples._decode import decode_image
 from mallow.samples._fields import split_field
 from mallow.samples._limits import Limits
 from mallow.samples._parts import read_parts
-from mallow.samples._read import read
+from mallow.samples._read import read, read_column
 from mallow.samples._samples import Samples
 from mallow.samples._shard_files import is_url, list_shards, open_shard, shard_suffix, stamp_of
 from mallow.samples._shard_output import (
@@ -46,6 +46,7 @@ __all__ = [
     "open_shard",
     "read",
     "read_audio_header",
+    "read_column",
     "read_parts",
     "read_provenance",
     "read_record",

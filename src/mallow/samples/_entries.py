@@ -41,6 +41,7 @@ class Options:
     skip_bad: bool
     limit: int | None
     limits: Limits = DEFAULT_LIMITS
+    label: str = "prompt"  # the field that is read as the prompt; another one for `read_column`
 
     @property
     def text_field(self) -> str:
@@ -109,10 +110,10 @@ def gather_texts(rows: Iterable[Row], name_place: Callable[[int], str], name: st
     skips, grouped = Skips(options), False
     for entry, (place, row) in enumerate(rows, start=1):
         try:
-            value, id_, prompt = _split_row(row, options.text_field)
+            value, id_, prompt = _split_row(row, options.text_field, options.label)
             if texts:
                 _check_consistent("id", id_, ids)
-                _check_consistent("prompt", prompt, prompts)
+                _check_consistent(options.label, prompt, prompts)
         except BadEntryError as reason:
             if len(counted) == options.limit:
                 beyond.append((name_place(place), reason))
@@ -151,7 +152,7 @@ def gather_texts(rows: Iterable[Row], name_place: Callable[[int], str], name: st
     return samples.first(options.limit)  # where all have the same prompt, samples are counted
 
 
-def _split_row(row: object, field: str) -> tuple[Any, str | None, str | None]:
+def _split_row(row: object, field: str, label: str) -> tuple[Any, str | None, str | None]:
     """The text or texts of a row, its id and its prompt."""
     if isinstance(row, BadEntryError):
         raise row
@@ -168,7 +169,9 @@ def _split_row(row: object, field: str) -> tuple[Any, str | None, str | None]:
         raise BadEntryError("the list of texts is empty")
     if not isinstance(row, Mapping):
         return value, None, None
-    id_, prompt = (None if field == name else _label(name, row.get(name)) for name in ("id", "prompt"))
+    if "." in label:
+        row = _with_inner_field(row, label)
+    id_, prompt = (None if field == name else _label(name, row.get(name)) for name in ("id", label))
     return value, id_, prompt
 
 

@@ -32,7 +32,7 @@ from mallow.samples._streams import decode_lines, decompress, file_format, open_
 from mallow.samples._tables import column_values, read_table
 from mallow.samples._text_files import json_rows, line_rows, parquet_rows
 
-__all__ = ["read"]
+__all__ = ["read", "read_column"]
 
 
 def read(
@@ -106,6 +106,39 @@ def read(
     if not isinstance(limits, Limits):
         raise InputError(f"`limits` must be Limits(…); got {type(limits).__name__}.")
     options = Options(field, skip_bad, None if limit is None else whole("limit", limit, least=1), limits)
+    return _read(source, options)
+
+
+def read_column(
+    source: object,
+    column: str,
+    *,
+    field: str | None = None,
+    skip_bad: bool = False,
+    limit: int | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+) -> tuple[str, ...]:
+    """Another column of a source of texts, one entry for each sample that `read` returns with the same options.
+
+    Numbers come as text. All entries must have the column.
+
+    Examples
+    --------
+    >>> read_column([{"text": "One.", "year": 1918}, {"text": "Two.", "year": 2024}], "year")
+    ('1918', '2024')
+    """
+    plain = read(source, field=field, skip_bad=skip_bad, limit=limit, limits=limits)
+    if column == "id" and plain.ids:
+        return plain.ids
+    options = Options(field, skip_bad, None if plain.ids is None else limit, limits, column)
+    values = None if isinstance(source, Samples) or plain.texts is None else _read(source, options).prompts
+    if values is None:
+        raise InputError(f"{plain.source}: no column `{column}`. Name a column that all entries have.")
+    return values[: len(plain)]
+
+
+def _read(source: object, options: Options) -> Samples:
+    """What `read` does, with options that were checked."""
     if isinstance(source, Samples):
         return source.first(options.limit)
     if isinstance(source, str | os.PathLike):

@@ -31,7 +31,7 @@ def choose_columns(names: Sequence[object], name: str, options: Options) -> list
             f"{name}: no column `{text}`; available columns: {list_names(names)}. "
             f"Choose one with field=… (--field).{hint}"
         )
-    columns = [text, *(column for column in ("id", "prompt") if column in names and column != text)]
+    columns = [text, *(column for column in ("id", options.label) if column in names and column != text)]
     for column in columns:
         if list(names).count(column) > 1:
             raise InputError(f"{name}: two columns are named `{column}`. Rename one of them.")

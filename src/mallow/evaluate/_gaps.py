@@ -1,0 +1,205 @@
+"""Two gaps compared: is (reference 1, model 1) farther apart than (reference 2, model 2)?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from mallow._checks import seed_from, whole
+from mallow.embed import AnyEmbedder, embed_all
+from mallow.errors import Caveat, InputError, warn_about
+from mallow.evaluate._caveats import rename_system, unique_caveats
+from mallow.evaluate._comparison import Difference
+from mallow.evaluate._measure import MAUVE_STAR, Measure, measure_for
+from mallow.evaluate._score import Score, score_embedded
+from mallow.inference import Certificate, find_units, subtract_certificates
+from mallow.results import Result, TableData, at_most, draw, merge_caveats, p_number, p_text
+from mallow.samples import Samples
+from mallow.theory import Array
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["GapDifference", "compare_gaps", "subtract_scores"]
+
+_LEVEL = 0.05  # the usual level of significance
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GapDifference(Result):
+    """Two gaps, each between a reference and a model of its own, and their difference.
+
+    Attributes
+    ----------
+    scores : dict
+        Name → Score of each pair, at equal sizes.
+    difference : Difference
+        Of the certified summaries, first minus second, with a 95 % interval and a p-value of "equally large".
+    left_out : tuple of int
+        How many samples of each pair were left out to make the sizes equal.
+    caveats : tuple of Caveat
+        Reasons for doubt.
+    """
+
+    KIND: ClassVar[str] = "gap difference"
+
+    scores: dict[str, Score]
+    difference: Difference
+    left_out: tuple[int, int]
+    caveats: tuple[Caveat, ...] = ()
+
+    def __repr__(self) -> str:
+        one = self.difference
+        return (
+            f"GapDifference({one.first} − {one.second}: {one.difference['mauve']:+.4f}, {p_text(one.p_value['mauve'])})"
+        )
+
+    def __str__(self) -> str:
+        lines = [self.verdict, "", self.table(), ""]
+        return "\n".join([*lines, *(f"caveat: {line}" for line in self.caveat_lines())]).rstrip()
+
+    @property
+    def larger(self) -> str | None:
+        """The pair with the larger gap; None where they cannot be told apart at the 5 % level."""
+        one = self.difference
+        if one.p_value["mauve"] >= _LEVEL:
+            return None
+        return one.second if one.better == one.first else one.first
+
+    @property
+    def verdict(self) -> str:
+        """Which gap is larger, by how much, and how sure that is."""
+        one = self.difference
+        low, high = one.interval["mauve"]
+        amount = (
+            f"certified MAUVE of {one.first} minus that of {one.second} is {one.difference['mauve']:+.4f} "
+            f"(95 % interval {low:+.4f} to {high:+.4f}, {p_text(one.p_value['mauve'])})."
+        )
+        if self.larger is None:
+            return f"Neither gap can be called larger: {amount}"
+        return f"The gap of {self.larger} is larger: {amount}"
+
+    def caveat_lines(self) -> list[str]:
+        """The caveats, equal ones of both pairs merged into one line."""
+        return merge_caveats(self.caveats, list(self.scores))
+
+    def _table(self) -> TableData:
+        rows = []
+        for name, score in self.scores.items():
+            one, sizes = score.certified["mauve"], f"{score.n[0]:,} and {score.n[1]:,}"
+            row = [name, f"{one.value:.4f}", at_most(one.high), p_number(score.p_value), f"{score.mauve:.3f}", sizes]
+            rows.append(row)
+        head = ["", "certified\nMAUVE", "at most,\n95 % sure", "p of\nno gap", "published\nMAUVE", "samples"]
+        return TableData(head, rows)
+
+    def _records(self) -> list[dict[str, Any]]:
+        one = self.difference
+        return [
+            {
+                "summary": name,
+                "first": self.scores[one.first].certified[name].value,
+                "second": self.scores[one.second].certified[name].value,
+                "difference": value,
+                "low": one.interval[name][0],
+                "high": one.interval[name][1],
+                "p_value": one.p_value[name],
+            }
+            for name, value in one.difference.items()
+        ]
+
+    def _also(self) -> dict[str, Any]:
+        return {"verdict": self.verdict, "larger": self.larger}
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw both scores, published and certified; returns the axes."""
+        ax = draw.axes(ax)
+        draw.scores(ax, self.scores)
+        return ax
+
+
+def compare_gaps(
+    pairs: Mapping[str, tuple[Any, Any]],
+    *,
+    measure: Measure = MAUVE_STAR,
+    embedder: AnyEmbedder | str | None = None,
+    repeats: int = 5,
+    rng: int | np.random.Generator | None = 0,
+) -> GapDifference:
+    """Which of two gaps is larger, each between a reference and a model of its own.
+
+    Such as: is the model farther from people in German than another, or the same, model in English? Each gap gets its own
+    held-out evidence; the errors of both are those of means over units, and units that occur in both pairs, by their ids,
+    count once. What is compared is what evidence finds at these sizes, so the larger pair is cut to the
+    size of the smaller one: by units, chosen by a hash.
+
+    Parameters
+    ----------
+    pairs : mapping name → (reference, model)
+        Two of them; samples of any kind that `score` takes.
+    measure, embedder, repeats, rng :
+        As in `score`. An embedder serves both pairs.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> german, english = rng.normal(size=(2, 1000, 8))
+    >>> far, near = rng.normal(0.5, 1.0, size=(1000, 8)), rng.normal(0.1, 1.0, size=(1000, 8))
+    >>> compare_gaps({"German": (german, far), "English": (english, near)}).larger
+    'German'
+    """
+    if not isinstance(pairs, Mapping) or len(pairs) != 2 or any(len(pair) != 2 for pair in pairs.values()):
+        raise InputError("`pairs` must map two names to (reference, model) each; got something else.")
+    whole("repeats", repeats, least=1)
+    seed = seed_from(rng)
+    sides = {
+        name: tuple(
+            each.load() for each in embed_all({f"{name}, reference": x, f"{name}, model": y}, embedder).values()
+        )
+        for name, (x, y) in pairs.items()
+    }
+    sizes = [min(len(pair[place]) for pair in sides.values()) for place in (0, 1)]
+    cut = {name: _first_units(pair[0], pair[1], (sizes[0], sizes[1])) for name, pair in sides.items()}
+    left_out = [sum(map(len, sides[name])) - sum(map(len, cut[name])) for name in sides]
+    measure = measure_for(measure, next(iter(cut.values()))[0])
+    scores = {name: score_embedded(*pair, measure=measure, repeats=repeats, seed=seed) for name, pair in cut.items()}
+    caveats = [caveat for name, own in scores.items() for caveat in rename_system(own.caveats, name)]
+    result = GapDifference(
+        scores, subtract_scores(scores, measure), (left_out[0], left_out[1]), unique_caveats(caveats)
+    )
+    warn_about(result.caveats)
+    return result
+
+
+def subtract_scores(scores: Mapping[str, Score], measure: Measure) -> Difference:
+    """The certified summaries of the first score minus those of the second, whose units are known by their keys."""
+    (first, one), (second, other) = scores.items()
+    if one.evidence is None or other.evidence is None:
+        raise InputError("`scores` must have evidence; those of a Monitor have none.")
+    every = np.unique(np.concatenate([one.evidence.keys, other.evidence.keys]))
+    certificates = [_on_units(own, measure, every) for own in (one, other)]
+    each = subtract_certificates(certificates[0], certificates[1])
+    return Difference(first, second, each.value, each.interval, each.p_value, each.p_value)
+
+
+def _on_units(score: Score, measure: Measure, keys: Any) -> Certificate:
+    """The certificate of a score, its influence on units that are numbered by the keys of both pairs."""
+    evidence = score.evidence
+    if evidence is None:
+        raise InputError("`scores` must have evidence; those of a Monitor have none.")
+    certificate = evidence.certify(measure.divergence, measure.area_scale)
+    influence: Array = np.zeros((len(keys), certificate.influence.shape[1]))
+    np.add.at(influence, np.searchsorted(keys, evidence.keys), certificate.influence)
+    return replace(certificate, influence=influence)
+
+
+def _first_units(reference: Samples, model: Samples, sizes: tuple[int, int]) -> tuple[Samples, Samples]:
+    """The samples of the units with the smallest keys, which are hashes, up to so many of each side."""
+    units = find_units(reference, model)
+    cut = []
+    for samples, own, size in zip((reference, model), units.sets, sizes, strict=True):
+        order = np.argsort(units.keys[own], kind="stable")[:size]
+        cut.append(samples if size >= len(samples) else samples.take(np.sort(order)))
+    return cut[0], cut[1]

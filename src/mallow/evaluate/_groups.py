@@ -1,0 +1,197 @@
+"""The score by group of samples, such as the topic or the language of the prompt, with p-values corrected for their number."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from mallow._checks import seed_from, whole
+from mallow.embed import AnyEmbedder, embed_all
+from mallow.errors import Caveat, InputError, warn_about
+from mallow.evaluate._caveats import rename_system, unique_caveats
+from mallow.evaluate._measure import MAUVE_STAR, Measure, measure_for
+from mallow.evaluate._score import Score, score_embedded
+from mallow.inference import holm
+from mallow.results import Result, TableData, at_most, draw, join_names, merge_caveats, p_number
+from mallow.samples import Samples
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["GroupScores", "score_groups"]
+
+_LEVEL = 0.05  # the usual level of significance
+_FEWEST = 30  # chosen: samples of each side in a group that is scored; with fewer nothing can be certified
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GroupScores(Result):
+    """The score of each group.
+
+    Attributes
+    ----------
+    scores : dict
+        Group → Score, the largest certified gap first.
+    adjusted : dict
+        Group → p-value of "no gap in this group" after Holm's correction over all groups.
+    skipped : dict
+        Group → samples of the reference and of the model, for groups with too few to be scored.
+    caveats : tuple of Caveat
+        Reasons for doubt about any of the scores.
+    """
+
+    KIND: ClassVar[str] = "group scores"
+
+    scores: dict[str, Score]
+    adjusted: dict[str, float]
+    skipped: dict[str, tuple[int, int]]
+    caveats: tuple[Caveat, ...] = ()
+
+    def __repr__(self) -> str:
+        certified = (f"{name} {score.certified['mauve'].value:.4f}" for name, score in self.scores.items())
+        return f"GroupScores({', '.join(certified)})"
+
+    def __str__(self) -> str:
+        lines = [self.verdict, "", self.table(), ""]
+        return "\n".join([*lines, *(f"caveat: {line}" for line in self.caveat_lines())]).rstrip()
+
+    @property
+    def with_gap(self) -> tuple[str, ...]:
+        """The groups in which a gap is proven, at the 5 % level corrected for all groups."""
+        return tuple(name for name in self.scores if self.adjusted[name] < _LEVEL)
+
+    @property
+    def verdict(self) -> str:
+        """In which groups a gap is proven."""
+        count, level = len(self.scores), "(5 % level, corrected for all groups)"
+        if not self.with_gap:
+            return f"In none of the {count} groups a gap is proven {level}."
+        if len(self.with_gap) == count:
+            return f"A gap is proven in all {count} groups {level}."
+        return f"A gap is proven in {len(self.with_gap)} of {count} groups {level}: {join_names(self.with_gap)}."
+
+    def caveat_lines(self) -> list[str]:
+        """The caveats, equal ones of several groups merged into one line."""
+        return merge_caveats(self.caveats, list(self.scores))
+
+    def _table(self) -> TableData:
+        rows = []
+        for name, score in self.scores.items():
+            one, p_value = score.certified["mauve"], p_number(self.adjusted[name])
+            span = f"{score.mauve:.3f} ({score.self_score['mauve']:.3f})"
+            rows.append(
+                [name, f"{one.value:.4f}", at_most(one.high), p_value, span, f"{score.n[0]:,} and {score.n[1]:,}"]
+            )
+        rows += [[name, "–", "–", "–", "–", f"{n:,} and {m:,}"] for name, (n, m) in self.skipped.items()]
+        head = ["group", "certified\nMAUVE", "at most,\n95 % sure", "p of no gap,\ncorrected"]
+        return TableData(
+            [*head, "published\n(self-score)", "samples"], rows, breaks=[len(self.scores)] if self.skipped else []
+        )
+
+    def _records(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "group": name,
+                "mauve": score.mauve,
+                "certified": score.certified["mauve"].value,
+                "certified_high": score.certified["mauve"].high,
+                "p_value": score.p_value,
+                "adjusted": self.adjusted[name],
+                "n": score.n[0],
+                "m": score.n[1],
+            }
+            for name, score in self.scores.items()
+        ]
+
+    def _also(self) -> dict[str, Any]:
+        return {"verdict": self.verdict, "with_gap": list(self.with_gap)}
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw each group's published score with its interval, and what is certified; returns the axes."""
+        ax = draw.axes(ax)
+        draw.scores(ax, self.scores)
+        return ax
+
+
+def score_groups(
+    reference: Any,
+    model: Any,
+    groups: tuple[Sequence[Any], Sequence[Any]],
+    *,
+    measure: Measure = MAUVE_STAR,
+    embedder: AnyEmbedder | str | None = None,
+    repeats: int = 5,
+    rng: int | np.random.Generator | None = 0,
+) -> GroupScores:
+    """The score of each group of samples, with p-values corrected for the number of groups.
+
+    Parameters
+    ----------
+    reference, model :
+        As in `score`.
+    groups : pair of sequences
+        The group of each sample of the reference, and of each of the model; numbers become names. A group with fewer than
+        30 samples on a side is listed and not scored.
+    measure, embedder, repeats, rng :
+        As in `score`.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> topics = ["sport"] * 1000 + ["law"] * 1000
+    >>> x, y = rng.normal(size=(2, 2000, 8))
+    >>> y[:1000] += 0.3
+    >>> score_groups(x, y, (topics, topics)).with_gap
+    ('sport',)
+    """
+    whole("repeats", repeats, least=1)
+    seed = seed_from(rng)
+    sides = embed_all({"reference": reference, "model": model}, embedder)
+    x, y = (samples.load() for samples in sides.values())
+    labels = _labels(groups, x, y)
+    counts = [Counter(own.tolist()) for own in labels]
+    names = sorted(set(counts[0]) | set(counts[1]))
+    sizes = {name: (counts[0][name], counts[1][name]) for name in names}
+    scored = [name for name in names if min(sizes[name]) >= _FEWEST]
+    if not scored:
+        raise InputError(
+            f"`groups` must have a group with at least {_FEWEST} samples on each side; the largest of {len(names)} has "
+            f"{max(map(min, sizes.values()))}. Join small groups, or use more samples."
+        )
+    measure = measure_for(measure, x)
+    scores = {
+        name: score_embedded(
+            x.take(np.flatnonzero(labels[0] == name)),
+            y.take(np.flatnonzero(labels[1] == name)),
+            measure=measure,
+            repeats=repeats,
+            seed=seed,
+        )
+        for name in scored
+    }
+    order = sorted(scores, key=lambda name: (scores[name].certified["mauve"].value, scores[name].mauve))
+    adjusted = dict(zip(scored, holm([scores[name].p_value for name in scored]), strict=True))
+    caveats = [caveat for name in order for caveat in rename_system(scores[name].caveats, name)]
+    result = GroupScores(
+        scores={name: scores[name] for name in order},
+        adjusted={name: adjusted[name] for name in order},
+        skipped={name: sizes[name] for name in names if name not in scores},
+        caveats=unique_caveats(caveats),
+    )
+    warn_about(result.caveats)
+    return result
+
+
+def _labels(groups: Any, x: Samples, y: Samples) -> list[Any]:
+    if not isinstance(groups, tuple | list) or len(groups) != 2:
+        raise InputError("`groups` must be a pair of sequences: the groups of the reference and those of the model.")
+    for side, own, called in ((x, groups[0], "reference"), (y, groups[1], "model")):
+        if len(own) != len(side):
+            raise InputError(
+                f"`groups` must have an entry for each of the {len(side)} {called} samples; got {len(own)}."
+            )
+    return [np.array([str(label) for label in own], dtype=object) for own in groups]

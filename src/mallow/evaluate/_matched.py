@@ -1,0 +1,283 @@
+"""A score after length, or another covariate, agrees between the sides: how much of the gap was that?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mallow._checks import seed_from, whole
+from mallow.embed import AnyEmbedder, embed_all
+from mallow.engine import settle
+from mallow.errors import Caveat, InputError, warn_about
+from mallow.evaluate._caveats import unique_caveats
+from mallow.evaluate._comparison import Difference
+from mallow.evaluate._gaps import subtract_scores
+from mallow.evaluate._measure import MAUVE_STAR, Measure, measure_for
+from mallow.evaluate._score import Score, score_embedded
+from mallow.results import Result, TableData, at_least, at_most, draw, p_number, p_text
+from mallow.samples import Samples
+from mallow.theory import Array
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["MatchedScore", "score_matched"]
+
+_BINS = 20  # chosen: of a covariate that is a number; each holds a twentieth of both sides together
+_FEWEST = 100  # chosen: samples of each side that have to be left
+
+Indices = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MatchedScore(Result):
+    """A score before and after a covariate was made to agree.
+
+    Attributes
+    ----------
+    covariate : str
+        What was matched.
+    before : Score
+        Of all samples.
+    same_size : Score
+        Of as many samples as could be matched, taken at random: what to compare with.
+    matched : Score
+        Of the matched samples.
+    difference : Difference
+        Of the certified summaries, matched minus the same size at random.
+    kept : float
+        The share of the samples that could be matched: how far the covariate overlaps.
+    means : dict
+        The mean of the covariate, of the reference and of the model, "before" and "matched"; empty for categories.
+    caveats : tuple of Caveat
+        Reasons for doubt.
+    """
+
+    KIND: ClassVar[str] = "matched score"
+
+    covariate: str
+    before: Score
+    same_size: Score
+    matched: Score
+    difference: Difference
+    kept: float
+    means: dict[str, tuple[float, float]]
+    caveats: tuple[Caveat, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"MatchedScore({self.covariate}: {self.same_size.mauve:.4f} → {self.matched.mauve:.4f}, kept {self.kept:.0%})"
+
+    def __str__(self) -> str:
+        lines = [self.verdict, "", self.table(), ""]
+        return "\n".join([*lines, *(f"caveat: {line}" for line in self.caveat_lines())]).rstrip()
+
+    @property
+    def explained(self) -> float | None:
+        """The share of the certified gap (its frontier integral) that went when the covariate was matched; None without a gap."""
+        before, after = (one.certified["frontier_integral"].value for one in (self.same_size, self.matched))
+        return None if before <= 0 else min(1.0, max(0.0, 1.0 - after / before))
+
+    @property
+    def verdict(self) -> str:
+        """How much of the gap goes with the covariate, and what is left."""
+        after, low, high = self.matched, *self.difference.interval["mauve"]
+        left = (
+            f"A gap is left at equal {self.covariate} ({p_text(after.p_value)})."
+            if after.p_value < 0.05
+            else f"At equal {self.covariate} no gap can be proven any more ({p_text(after.p_value)})."
+        )
+        if self.explained is None:
+            return f"Before matching no gap was certified at this size, so that {self.covariate} explains nothing of it. {left}"
+        change = f"certified MAUVE changes by {self.difference.difference['mauve']:+.4f} ({low:+.4f} to {high:+.4f})"
+        return f"About {self.explained:.0%} of the certified gap goes with {self.covariate}: {change} when it is matched. {left}"
+
+    def _rows(self) -> list[tuple[str, Score]]:
+        return [("all samples", self.before), ("same size, at random", self.same_size), ("matched", self.matched)]
+
+    def _table(self) -> TableData:
+        rows = []
+        for name, score in self._rows():
+            one, cost = score.certified["mauve"], score.certified["frontier_integral"]
+            sizes, p_value = f"{score.n[0]:,} and {score.n[1]:,}", p_number(score.p_value)
+            cells = [f"{one.value:.4f}", at_most(one.high), at_least(cost.low), p_value, f"{score.mauve:.3f}", sizes]
+            rows.append([name, *cells])
+        head = ["", "certified\nMAUVE", "at most,\n95 % sure", "integral\nat least", "p of\nno gap", "published\nMAUVE"]
+        return TableData([*head, "samples"], rows)
+
+    def _records(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "samples": name,
+                "mauve": score.mauve,
+                "certified": score.certified["mauve"].value,
+                "certified_high": score.certified["mauve"].high,
+                "p_value": score.p_value,
+                "n": score.n[0],
+                "m": score.n[1],
+            }
+            for name, score in self._rows()
+        ]
+
+    def _also(self) -> dict[str, Any]:
+        return {"verdict": self.verdict, "explained": self.explained}
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the three scores, published and certified; returns the axes."""
+        ax = draw.axes(ax)
+        draw.scores(ax, dict(self._rows()))
+        return ax
+
+
+def score_matched(
+    reference: Any,
+    model: Any,
+    *,
+    match: str | tuple[Sequence[Any], Sequence[Any]] = "length",
+    measure: Measure = MAUVE_STAR,
+    embedder: AnyEmbedder | str | None = None,
+    repeats: int = 5,
+    rng: int | np.random.Generator | None = 0,
+    covariate: str | None = None,
+) -> MatchedScore:
+    """The score where length, or another covariate, agrees between the sides, beside the score as it is.
+
+    Samples are kept so that the covariate has the same distribution on both sides: of each of its categories (twenty
+    ranges, for a number) as large a share as both sides have. Who is kept depends on the covariate alone, never on
+    texts or features, so that the certificate and the p-value of what is left hold as they are. The comparison is with as many
+    samples taken at random: fewer samples certify less, whatever they are.
+
+    Parameters
+    ----------
+    reference, model :
+        As in `score`.
+    match : "length" or pair of sequences
+        What to match: the number of characters of the texts, or one value for each sample of the reference and one for
+        each of the model: numbers, or names of categories.
+    measure, embedder, repeats, rng :
+        As in `score`.
+    covariate : str or None
+        What to call the covariate in print; None: "length", or "covariate".
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> size_x, size_y = rng.normal(size=1600), rng.normal(0.5, 1.0, size=1600)
+    >>> x, y = (np.c_[size, rng.normal(size=(1600, 7))] for size in (size_x, size_y))
+    >>> result = score_matched(x, y, match=(size_x, size_y))
+    >>> result.same_size.p_value < 0.001 < 0.05 < result.matched.p_value
+    True
+    """
+    whole("repeats", repeats, least=1)
+    seed = seed_from(rng)
+    sides = embed_all({"reference": reference, "model": model}, embedder)
+    x, y = (samples.load() for samples in sides.values())
+    name = covariate or ("length" if isinstance(match, str) else "covariate")
+    values = _covariate(match, x, y)
+    chosen, kept = _match(values, np.random.default_rng([seed, 21]))
+    if min(map(len, chosen)) < 2:
+        raise InputError(
+            f"`match` leaves {len(chosen[0])} samples of the reference and {len(chosen[1])} of the model: {name} hardly overlaps. "
+            "The sides cannot be compared at equal values."
+        )
+    measure = measure_for(measure, x)
+    random = np.random.default_rng([seed, 22])
+    others = [np.sort(random.permutation(len(side))[: len(own)]) for side, own in zip((x, y), chosen, strict=True)]
+    subsets = {"same": (x.take(others[0]), y.take(others[1])), "matched": (x.take(chosen[0]), y.take(chosen[1]))}
+    before = score_embedded(x, y, measure=measure, repeats=repeats, seed=seed)
+    scores = {key: score_embedded(*pair, measure=measure, repeats=repeats, seed=seed) for key, pair in subsets.items()}
+    result = MatchedScore(
+        covariate=name,
+        before=before,
+        same_size=scores["same"],
+        matched=scores["matched"],
+        difference=subtract_scores({"matched": scores["matched"], "same size": scores["same"]}, measure),
+        kept=settle(kept, 6),
+        means=_means(values, chosen),
+        caveats=unique_caveats([*_few_left(chosen, name), *before.caveats]),
+    )
+    warn_about(result.caveats)
+    return result
+
+
+def _few_left(chosen: tuple[Indices, Indices], name: str) -> list[Caveat]:
+    fewest = min(map(len, chosen))
+    if fewest >= _FEWEST:
+        return []
+    text = f"only {fewest} samples of a side are left at equal {name}: little can be certified about them. Use more samples."
+    return [Caveat("few matched", text, values={"samples": fewest})]
+
+
+def _covariate(match: Any, x: Samples, y: Samples) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The values of both sides: numbers, or names."""
+    if isinstance(match, str):
+        if match != "length":
+            raise InputError(f"`match` must be 'length' or a pair of sequences of values; got {match!r}.")
+        lengths = [np.array([len(text) for text in side.require_texts()], np.float64) for side in (x, y)]
+        return lengths[0], lengths[1]
+    if not isinstance(match, tuple | list) or len(match) != 2:
+        raise InputError(
+            "`match` must be 'length' or a pair of sequences of values, of the reference and of the model."
+        )
+    for side, own, called in ((x, match[0], "reference"), (y, match[1], "model")):
+        if len(own) != len(side):
+            raise InputError(f"`match` must have a value for each of the {len(side)} {called} samples; got {len(own)}.")
+    try:
+        numbers = [np.asarray(list(own), np.float64) for own in match]
+    except (TypeError, ValueError):
+        names = [np.array([str(value) for value in own]) for own in match]
+        return names[0], names[1]
+    if not all(np.isfinite(own).all() for own in numbers):
+        raise InputError("`match` must have finite numbers, or names; got NaN or infinite values.")
+    return numbers[0], numbers[1]
+
+
+def _categories(values: tuple[NDArray[Any], NDArray[Any]]) -> tuple[Indices, Indices]:
+    """The category of each sample: its value, or the range that it lies in where there are many different numbers."""
+    pooled = np.concatenate(values)
+    distinct, label = np.unique(pooled, return_inverse=True)
+    if pooled.dtype.kind == "f" and len(distinct) > _BINS:
+        share = [np.searchsorted(np.sort(own), distinct, side="right") / len(own) for own in values]
+        label = np.minimum((_BINS * (share[0] + share[1]) / 2.0).astype(np.int64), _BINS - 1)[label]
+    return label[: len(values[0])].astype(np.int64), label[len(values[0]) :].astype(np.int64)
+
+
+def _match(
+    values: tuple[NDArray[Any], NDArray[Any]], rng: np.random.Generator
+) -> tuple[tuple[Indices, Indices], float]:
+    """Which samples of both sides are kept, by the covariate alone, and what share of them."""
+    labels = _categories(values)
+    count = int(max(own.max() for own in labels)) + 1
+    shares = [np.bincount(own, minlength=count) / len(own) for own in labels]
+    common = np.minimum(*shares)
+    chosen = []
+    for own in labels:
+        wanted = _whole_parts(common * len(own))
+        order = rng.permutation(len(own))
+        rank: Array = np.empty(len(own))
+        for label in range(count):  # the place of each sample among those of its category, in a random order
+            members = order[own[order] == label]
+            rank[members] = np.arange(len(members))
+        chosen.append(np.flatnonzero(rank < wanted[own]))
+    return (chosen[0], chosen[1]), float(common.sum())
+
+
+def _whole_parts(parts: Array) -> Indices:
+    """Whole numbers that are at most these and miss their sum by less than one, the largest fractions rounded up."""
+    down = np.floor(parts + 1e-9)
+    up = np.argsort(-(parts - down), kind="stable")[: round(float(parts.sum() - down.sum()))]
+    down[up[parts[up] - down[up] > 1e-9]] += 1.0
+    return down.astype(np.int64)
+
+
+def _means(
+    values: tuple[NDArray[Any], NDArray[Any]], chosen: tuple[Indices, Indices]
+) -> dict[str, tuple[float, float]]:
+    if values[0].dtype.kind != "f":
+        return {}
+    before = (float(values[0].mean()), float(values[1].mean()))
+    after = (float(values[0][chosen[0]].mean()), float(values[1][chosen[1]].mean()))
+    return settle({"before": before, "matched": after}, 6)

@@ -1,0 +1,245 @@
+"""The same comparison under several embedders: a winner only where they agree."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from mallow._checks import seed_from
+from mallow.embed import AnyEmbedder, embedder_name, find_embedder, read_all
+from mallow.errors import Caveat, InputError, warn_about
+from mallow.evaluate._caveats import unique_caveats
+from mallow.evaluate._compare import compare_quietly
+from mallow.evaluate._comparison import Comparison
+from mallow.evaluate._measure import MAUVE_STAR, Measure
+from mallow.inference import holm
+from mallow.results import Result, TableData, draw, join_names, merge_caveats, p_number
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["AgreedDifference", "RobustComparison", "compare_embedders"]
+
+_LEVEL = 0.05  # the usual level of significance
+
+
+@dataclass(frozen=True)
+class AgreedDifference:
+    """What all embedders say of two systems.
+
+    Attributes
+    ----------
+    first, second : str
+    difference : dict
+        Embedder → the difference of the certified area, first minus second.
+    p_value : float
+        The largest over the embedders, which is valid for "some embedder sees no difference"; 1 if they disagree on the sign.
+    adjusted : float
+        After Holm's correction over all pairs.
+    """
+
+    first: str
+    second: str
+    difference: dict[str, float]
+    p_value: float
+    adjusted: float
+
+    @property
+    def significant(self) -> bool:
+        """Whether all embedders agree, at the 5 % level after correction."""
+        return self.adjusted < _LEVEL
+
+    @property
+    def better(self) -> str | None:
+        """The system that all embedders find closer to the reference; None where they do not agree."""
+        if not self.significant:
+            return None
+        return self.first if next(iter(self.difference.values())) > 0 else self.second
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RobustComparison(Result):
+    """A comparison under several embedders, and what they agree on.
+
+    Attributes
+    ----------
+    comparisons : dict
+        Embedder → Comparison.
+    differences : tuple of AgreedDifference
+        Of all pairs of systems.
+    caveats : tuple of Caveat
+        Reasons for doubt, of all embedders.
+    """
+
+    KIND: ClassVar[str] = "robust comparison"
+
+    comparisons: dict[str, Comparison]
+    differences: tuple[AgreedDifference, ...]
+    caveats: tuple[Caveat, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"RobustComparison({', '.join(self.comparisons)}; winner: {self.winner or 'none'})"
+
+    def __str__(self) -> str:
+        lines = [self.verdict, "", self.table(), ""]
+        return "\n".join([*lines, *(f"caveat: {line}" for line in self.caveat_lines())]).rstrip()
+
+    @property
+    def systems(self) -> tuple[str, ...]:
+        """The systems, in the order of the first embedder."""
+        return tuple(next(iter(self.comparisons.values())).scores)
+
+    @property
+    def winner(self) -> str | None:
+        """The system that by all embedders beats every other; None where there is no such system."""
+        for name in self.systems:
+            own = [one for one in self.differences if name in (one.first, one.second)]
+            if own and all(one.better == name for one in own):
+                return name
+        return None
+
+    @property
+    def contested(self) -> tuple[AgreedDifference, ...]:
+        """The pairs that one embedder puts the one way and another the other way, each at the 5 % level by itself."""
+        apart = []
+        for one in self.differences:
+            found = {
+                each.better
+                for comparison in self.comparisons.values()
+                for each in comparison.differences
+                if each.systems == {one.first, one.second} and each.significant
+            }
+            if len(found) > 1:
+                apart.append(one)
+        return tuple(apart)
+
+    @property
+    def verdict(self) -> str:
+        """Which system is closest by all embedders, or that none can be named, and how many pairs they agree on."""
+        agreed = sum(one.significant for one in self.differences)
+        count = f"They agree on {agreed} of {len(self.differences)} pairs (5 % level, corrected for all pairs)"
+        against = [f"{one.first} and {one.second}" for one in self.contested]
+        count += f", and contradict each other on {join_names(against)}." if against else "."
+        if self.winner is not None:
+            return f"{self.winner} is closest to the reference by all {len(self.comparisons)} embedders. {count}"
+        own = [f"{each.winner or 'none'} by {name}" for name, each in self.comparisons.items()]
+        return f"No winner can be named that all embedders agree on ({', '.join(own)}). {count}"
+
+    def caveat_lines(self) -> list[str]:
+        """The caveats, equal ones of several systems merged into one line."""
+        return merge_caveats(self.caveats, self.systems)
+
+    def _table(self) -> TableData:
+        rows = []
+        for one in self.differences:
+            values = [f"{one.difference[name]:+.4f}" for name in self.comparisons]
+            rows.append([f"{one.first} − {one.second}", *values, p_number(one.adjusted), one.better or "–"])
+        return TableData(["certified MAUVE", *self.comparisons, "p, all agree,\ncorrected", "closer"], rows)
+
+    def _records(self) -> list[dict[str, Any]]:
+        return [
+            {"first": one.first, "second": one.second, **one.difference, "p_value": one.p_value}
+            | {"adjusted": one.adjusted, "better": one.better}
+            for one in self.differences
+        ]
+
+    def _also(self) -> dict[str, Any]:
+        return {"verdict": self.verdict, "winner": self.winner}
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the certified area of each system, one line per embedder; returns the axes."""
+        ax = draw.axes(ax)
+        for place, (name, comparison) in enumerate(self.comparisons.items()):
+            values = [comparison.scores[system].certified["mauve"].value for system in self.systems]
+            ax.plot(range(len(values)), values, label=name, **draw.look(place))
+        ax.set_xticks(range(len(self.systems)), self.systems)
+        ax.set_xlabel("system, in the order of the first embedder")
+        ax.set_ylabel("certified MAUVE (1 = no gap found)")
+        ax.set_ylim(0.0, 1.02)
+        ax.spines[["top", "right"]].set_visible(False)
+        draw.legend(ax)
+        return ax
+
+
+def compare_embedders(
+    reference: Any,
+    systems: Mapping[str, Any],
+    embedders: Sequence[AnyEmbedder | str],
+    *,
+    measure: Measure = MAUVE_STAR,
+    repeats: int = 5,
+    rng: int | np.random.Generator | None = 0,
+) -> RobustComparison:
+    """Compare systems under several embedders, and name a winner only where all of them agree.
+
+    A difference counts if every embedder sees it, in the same direction: its p-value is the largest of theirs, corrected
+    for the number of pairs. More embedders make the verdict more cautious, never less.
+
+    Parameters
+    ----------
+    reference, systems :
+        Texts or images, as in `compare`.
+    embedders : sequence of embedders or names
+        At least two.
+    measure, repeats, rng :
+        As in `compare`.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> words = [list("abcd" * 5) + list("e" * count) for count in (4, 6, 40)]
+    >>> human, near, far = (["".join(rng.choice(own, 30)) for _ in range(200)] for own in words)
+    >>> def letters(texts):
+    ...     return np.array([[text.count(letter) for letter in "abcde"] for text in texts], float)
+    >>> def runs(texts):
+    ...     return np.array([[text.count(2 * letter) for letter in "abcde"] for text in texts], float)
+    >>> compare_embedders(human, {"near": near, "far": far}, [letters, runs]).winner
+    'near'
+    """
+    if len(embedders) < 2:
+        raise InputError(f"`embedders` must be at least two; got {len(embedders)}. For one, use compare.")
+    if len(systems) < 2:
+        raise InputError(f"`systems` must be at least two, to be compared; got {len(systems)}.")
+    seed = seed_from(rng)
+    sets = read_all({"": reference, **systems})
+    if sets[""].kind == "features":
+        raise InputError("`reference` must hold texts or images; features were made by one embedder already.")
+    chosen = [find_embedder(one, kind=sets[""].kind) if isinstance(one, str) else one for one in embedders]
+    names = [str(one) if isinstance(one, str) else embedder_name(one) for one in embedders]
+    if len(set(names)) < len(names):
+        raise InputError(f"`embedders` must have different names; got {', '.join(names)}.")
+    samples = {name: sets[name] for name in systems}
+    comparisons = {
+        name: compare_quietly(sets[""], samples, measure=measure, embedder=one, repeats=repeats, seed=seed)
+        for name, one in zip(names, chosen, strict=True)
+    }
+    caveats = unique_caveats([caveat for one in comparisons.values() for caveat in one.caveats])
+    result = RobustComparison(comparisons, _agree(comparisons), caveats)
+    warn_about(result.caveats)
+    return result
+
+
+def _agree(comparisons: Mapping[str, Comparison]) -> tuple[AgreedDifference, ...]:
+    """What all embedders say of every pair."""
+    order = list(next(iter(comparisons.values())).scores)
+    pairs, values, p_values = list(combinations(order, 2)), [], []
+    for first, second in pairs:
+        each = {
+            name: one if one.first == first else one.reverse()
+            for name, comparison in comparisons.items()
+            for one in comparison.differences
+            if one.systems == {first, second}
+        }
+        differences = {name: one.difference["mauve"] for name, one in each.items()}
+        same = len({value > 0 for value in differences.values()}) == 1 and all(differences.values())
+        values.append(differences)
+        p_values.append(max(one.p_value["mauve"] for one in each.values()) if same else 1.0)
+    adjusted = holm(p_values)
+    return tuple(
+        AgreedDifference(first, second, values[place], p_values[place], adjusted[place])
+        for place, (first, second) in enumerate(pairs)
+    )

@@ -1,0 +1,59 @@
+"""The score by group: gaps where they are, corrected for the number of groups."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import mallow
+from mallow.errors import EstimateWarning, InputError
+from mallow.inference import holm
+
+
+@pytest.fixture(autouse=True)
+def quiet():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EstimateWarning)
+        yield
+
+
+def test_a_gap_is_found_in_the_group_that_has_it():
+    rng = np.random.default_rng(0)
+    labels = ["b"] * 120 + ["a"] * 120 + ["c"] * 5
+    x, y = rng.normal(size=(2, 245, 3))
+    y[:120] += 0.9
+    result = mallow.score_groups(x, y, (labels, labels), repeats=1)
+    assert result.with_gap == ("b",)
+    assert list(result.scores) == ["b", "a"]  # the largest gap first
+    assert result.skipped == {"c": (5, 5)}
+    raw = {name: score.p_value for name, score in result.scores.items()}
+    assert list(result.adjusted.values()) == holm(list(raw.values()))
+    assert result.verdict == "A gap is proven in 1 of 2 groups (5 % level, corrected for all groups): b."
+    alone = mallow.score(x[:120], y[:120], repeats=1)
+    assert result.scores["b"].mauve == alone.mauve
+    assert result.scores["b"].p_value == alone.p_value
+    assert {caveat.system for caveat in result.caveats} <= {"a", "b", "model"}
+
+
+def test_all_and_none():
+    rng = np.random.default_rng(1)
+    labels = [1] * 60 + [2] * 60
+    x, y = rng.normal(size=(2, 120, 3))
+    assert mallow.score_groups(x, y, (labels, labels), repeats=1).verdict.startswith("In none of the 2 groups a gap")
+    assert mallow.score_groups(x, y + 2, (labels, labels), repeats=1).verdict.startswith(
+        "A gap is proven in all 2 groups"
+    )
+
+
+def test_wrong_groups_are_refused():
+    x = np.random.default_rng(2).normal(size=(40, 2))
+    for groups, message in (
+        ("topic", "`groups` must be a pair of sequences"),
+        ((["a"] * 40, ["a"] * 39), "`groups` must have an entry for each of the 40 model samples; got 39"),
+        (
+            (["a"] * 40, ["b"] * 40),
+            "`groups` must have a group with at least 30 samples on each side; the largest of 2 has 0",
+        ),
+    ):
+        with pytest.raises(InputError, match=message):
+            mallow.score_groups(x, x, groups)

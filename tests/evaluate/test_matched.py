@@ -1,0 +1,100 @@
+"""A score at equal length: who is kept depends on the covariate alone, and what was length goes."""
+
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import mallow
+from mallow.errors import EstimateWarning, InputError
+from mallow.evaluate._matched import _match
+
+
+@pytest.fixture(autouse=True)
+def quiet():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EstimateWarning)
+        yield
+
+
+def sides(other=0.0, n=400, seed=0):
+    """Samples whose first feature is the covariate, 0.8 larger for the model; the second differs by `other`."""
+    rng = np.random.default_rng(seed)
+    size_x, size_y = rng.normal(size=n), rng.normal(0.8, 1.0, size=n)
+    x = np.c_[size_x, rng.normal(size=(n, 2))]
+    return x, np.c_[size_y, rng.normal(other, 1.0, size=n), rng.normal(size=n)], (size_x, size_y)
+
+
+def test_a_gap_that_was_length_goes():
+    x, y, sizes = sides()
+    result = mallow.score_matched(x, y, match=sizes, repeats=1)
+    assert result.same_size.p_value < 0.001
+    assert result.matched.p_value > 0.01
+    assert result.explained > 0.8
+    assert result.matched.n[0] == result.same_size.n[0] == pytest.approx(400 * result.kept, abs=1)
+    means = result.means
+    assert abs(np.subtract(*means["matched"])) < 0.1 < 0.6 < abs(np.subtract(*means["before"]))
+    assert "of the certified gap goes with covariate: certified MAUVE changes by +0." in result.verdict
+
+
+def test_a_gap_that_was_something_else_stays():
+    x, y, sizes = sides(other=1.2)
+    result = mallow.score_matched(x, y, match=sizes, repeats=1, covariate="height")
+    assert result.matched.p_value < 0.001
+    assert result.explained < 0.8
+    assert "A gap is left at equal height (p < 1e-6)." in result.verdict
+
+
+def test_texts_are_matched_by_length_and_columns_by_name():
+    rng = np.random.default_rng(1)
+    texts = [["word " * int(count) for count in rng.integers(low, low + 20, 300)] for low in (5, 8)]
+
+    def embed(samples):
+        return np.array([[len(text), len(text) ** 0.5] for text in samples], float)
+
+    result = mallow.score_matched(*texts, embedder=embed, repeats=1)
+    assert result.covariate == "length"
+    assert result.before.mauve < result.matched.mauve
+    named = [["a", "b"] * 150, ["a"] * 150 + ["b"] * 150]
+    assert mallow.score_matched(*texts, match=tuple(named), embedder=embed, repeats=1).kept == 1.0
+
+
+@given(
+    first=st.lists(st.integers(0, 60), min_size=3, max_size=60),
+    second=st.lists(st.integers(0, 60), min_size=3, max_size=60),
+    seed=st.integers(0, 3),
+)
+def test_categories_agree_after_matching(first, second, seed):
+    labels = [np.array([f"c{value % 5}" for value in own]) for own in (first, second)]
+    (x, y), kept = _match((labels[0], labels[1]), np.random.default_rng(seed))
+    assert 0 <= kept <= 1 + 1e-12
+    for name in set(labels[0]) | set(labels[1]):
+        counts = (labels[0][x] == name).sum(), (labels[1][y] == name).sum()
+        share = min((labels[0] == name).mean(), (labels[1] == name).mean())
+        assert abs(counts[0] - share * len(first)) < 1
+        assert abs(counts[1] - share * len(second)) < 1
+
+
+def test_wrong_covariates_are_refused():
+    x, y, _ = sides(n=50)
+    for match, message in (
+        ("size", "`match` must be 'length' or a pair of sequences of values; got 'size'"),
+        (([1, 2],), "`match` must be 'length' or a pair of sequences of values, of the reference and of the model"),
+        (([1.0] * 50, [1.0] * 49), "`match` must have a value for each of the 50 model samples; got 49"),
+        (([1.0] * 50, [float("nan")] * 50), "`match` must have finite numbers, or names"),
+        (
+            (["a"] * 50, ["b"] * 50),
+            "`match` leaves 0 samples of the reference and 0 of the model: covariate hardly overlaps",
+        ),
+    ):
+        with pytest.raises(InputError, match=message):
+            mallow.score_matched(x, y, match=match)
+
+
+def test_few_that_are_left_are_a_caveat():
+    x, y, sizes = sides(n=120)
+    result = mallow.score_matched(x, y, match=sizes, repeats=1)
+    assert any(caveat.kind == "few matched" for caveat in result.caveats)
+    assert "samples of a side are left at equal covariate" in str(result)

@@ -1,0 +1,144 @@
+"""A passport: the score is recomputed without the data, and no digit can be changed unseen."""
+
+import copy
+import json
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import mallow
+from mallow.errors import EstimateWarning, InputError
+from mallow.estimate import Classifier
+from mallow.evaluate._passport import canonical_digest
+
+
+def make(key=None, **options):
+    rng = np.random.default_rng(0)
+    ids = [f"secret id {i}" for i in range(150)]
+    x = mallow.Samples(features=rng.normal(size=(150, 4)), ids=ids)
+    y = mallow.Samples(features=rng.normal(0.6, 1.0, size=(150, 4)), ids=ids)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EstimateWarning)
+        score = mallow.score(x, y, repeats=3, **options)
+        return score, mallow.make_passport(score, x, y, key=key, **options), (x, y)
+
+
+@pytest.fixture(scope="module")
+def made():
+    return make(key="open sesame")
+
+
+def test_everything_that_sums_allow_is_recomputed(made):
+    score, passport, _ = made
+    published, certified = passport.recompute_published(), passport.recompute_certified()
+    for name in ("mauve", "frontier_integral", "midpoint"):
+        assert published[name] == pytest.approx(getattr(score, name), rel=1e-9)
+        assert certified[name] == score.certified[name]
+    check = mallow.verify_passport(passport)
+    assert check.valid
+    assert check.verdict == "The passport is valid: all 10 checks agree."
+    assert "- the p-value (it needs the features)" in str(check)
+
+
+@pytest.mark.parametrize("measure", [mallow.MAUVE_2021, mallow.Measure(divergence=mallow.CHI2, scale=2.0)])
+def test_other_measures_have_passports(measure):
+    score, passport, _ = make(measure=measure)
+    assert passport.recompute_published()["mauve"] == pytest.approx(score.mauve, rel=1e-9)
+    assert mallow.verify_passport(passport).valid
+
+
+def test_the_bins_count_other_samples(made):
+    _, passport, (x, _) = made
+    assert np.array_equal(passport.codebook.count(x.features), passport.reference_counts[0])
+
+
+def test_no_id_is_in_the_file(made):
+    score, passport, _ = made
+    assert "secret" not in passport.to_json()
+    assert not set(passport.evidence.keys.tolist()) & set(score.evidence.keys.tolist())
+
+
+def numbers(data, path=()):
+    """The path to every number and text."""
+    entries = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+    for key, value in entries:
+        if isinstance(value, dict | list):
+            yield from numbers(value, (*path, key))
+        elif (*path, key) not in (("digest",), ("mac",), ("kind",)):
+            yield (*path, key)
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(pick=st.integers(0, 10**6))
+def test_any_change_breaks_the_seal(made, pick):
+    data = copy.deepcopy(made[1].to_dict())
+    every = list(numbers(data))
+    path = every[pick % len(every)]
+    inner = data
+    for key in path[:-1]:
+        inner = inner[key]
+    value = inner[path[-1]]
+    inner[path[-1]] = (
+        not value if isinstance(value, bool) else value + 1 if isinstance(value, int | float) else f"{value}x"
+    )
+    assert canonical_digest(data) != data["digest"]
+
+
+def test_a_changed_count_and_a_changed_score_are_named_even_under_a_new_digest(made):
+    data = made[1].to_dict()
+    data["published"]["mauve"] = 0.99
+    data["digest"] = canonical_digest(data)
+    check = mallow.verify_passport(data)
+    assert not check.valid
+    assert check.verdict == "The passport is NOT valid: published mauve does not agree."
+    assert mallow.verify_passport(data, key="open sesame").verdict.startswith(
+        "The passport is NOT valid: HMAC, published mauve do"
+    )
+
+
+def test_a_key_tells_who_made_it(made):
+    passport = made[1]
+    assert mallow.verify_passport(passport, key="open sesame").valid
+    assert mallow.verify_passport(passport, key=b"open sesame").valid
+    assert not mallow.verify_passport(passport, key="open barley").valid
+    assert not mallow.verify_passport(passport.seal(), key="open sesame").valid
+    with pytest.raises(InputError, match="`key` must not be empty"):
+        passport.seal("")
+
+
+def test_it_comes_back_from_a_file(made, tmp_path):
+    path = tmp_path / "passport.json"
+    path.write_text(made[1].to_json())
+    again = mallow.Passport.from_json(path.read_text())
+    assert again.to_json() == made[1].to_json()
+    path.write_text(
+        json.dumps(json.loads(path.read_text()), indent=4, sort_keys=True)
+    )  # white space and order are free
+    assert mallow.verify_passport(path, key="open sesame").valid
+    assert str(again).startswith("Passport of a score of 150 and 150 samples, sealed by SHA-256 and HMAC: ")
+    again.plot()
+    mallow.verify_passport(path).plot()
+
+
+def test_what_is_no_passport_is_refused(made, tmp_path):
+    score, _, (x, y) = made
+    with pytest.raises(InputError, match="`measure` must have bins, and a smoothing and a divergence that have names"):
+        mallow.make_passport(score, x, y, measure=mallow.Measure(Classifier()))
+    with pytest.raises(InputError, match="`score` must be that of these samples"):
+        mallow.make_passport(score, y, x.take(range(149)))
+    path = tmp_path / "x.json"
+    for text, message in (
+        ("{", "`passport` must be a JSON file"),
+        ("[]", "`passport` must be the JSON file of a passport; got list"),
+    ):
+        path.write_text(text)
+        with pytest.raises(InputError, match=message):
+            mallow.verify_passport(path)
+    with pytest.raises(InputError, match=r"`data` must be what Passport\.to_dict wrote; its kind is 'mallow score'"):
+        mallow.verify_passport(score.to_dict())
+    wrong = made[1].to_dict() | {"smoothing": "__builtins__"}
+    with pytest.raises(InputError, match="a smoothing '__builtins__' or a divergence 'KL' is not known here"):
+        mallow.verify_passport(wrong)
