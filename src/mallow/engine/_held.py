@@ -8,16 +8,16 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mallow.engine._engine import Engine
 from mallow.engine._memory import memory_budget
+from mallow.engine._protocol import Engine, Held
 from mallow.errors import InputError
 
-__all__ = ["Held", "hold"]
+__all__ = ["hold"]
 
 _PART = (
     4  # of the memory allowed, one in so many may be held in it; chosen: two sets of arrays, and as much again for work
@@ -26,19 +26,6 @@ _PART = (
 Array = NDArray[Any]
 Task = TypeVar("Task")
 Result = TypeVar("Result")
-
-
-class Held(Protocol):
-    """Some arrays, one for each task that made them."""
-
-    def __len__(self) -> int:
-        """How many arrays there are."""
-
-    def map(self, function: Callable[[Array, Any], Result], tasks: Iterable[tuple[int, Any]]) -> Iterator[Result]:
-        """The results of the function for some arrays, in the order of the tasks: (which array, what else it is called with)."""
-
-    def hold(self, function: Callable[[Array], Array], *, size: int) -> Held:
-        """What the function makes of each array, held too; `size` is the sum of their bytes."""
 
 
 def hold(engine: Engine, function: Callable[[Task], Array], tasks: Sequence[Task], *, size: int) -> Held:

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mallow._files import atomic_file, make_folder
-from mallow.engine._engine import Engine
 from mallow.engine._progress import bar
+from mallow.engine._protocol import Engine
 from mallow.errors import InputError
 
 __all__ = ["Passes", "Progress"]

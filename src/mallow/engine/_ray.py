@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from mallow._checks import positive, whole
 from mallow._optional import optional
-from mallow.engine._held import Held
+from mallow.engine._protocol import Held
 from mallow.engine._threads import one_core, single_threaded_blas
 from mallow.errors import InputError
 
