@@ -4,8 +4,10 @@ import json
 import os
 import re
 import socket
+import sys
 import time
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -28,7 +30,10 @@ def cluster():
             patch.setenv(name, value)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
+            from ray import cloudpickle
             from ray.cluster_utils import Cluster
+
+            cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers need not find this file
 
             patch.setattr("ray._private.ray_constants.ENABLE_RAY_CLUSTER", False)  # it may have been imported before
             machine = {"num_cpus": 1, "object_store_memory": STORE, "include_dashboard": False}
@@ -144,6 +149,22 @@ def test_what_answers_is_not_ray(monkeypatch):
         address = f"127.0.0.1:{server.getsockname()[1]}"
         with pytest.raises(InputError, match=rf"no Ray cluster answers at {address}: what answers there is not Ray"):
             _ray._probe(address)
+
+
+def test_what_answers_speaks_another_protocol():
+    grpc = pytest.importorskip("grpc")
+    server = grpc.server(ThreadPoolExecutor(1))  # as Ray would be reached, but without its services
+    address = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
+    server.start()
+    began = time.monotonic()
+    with pytest.raises(InputError, match=rf"no Ray cluster answers at {address}: what answers there is not Ray"):
+        _ray._probe(address)
+    server.stop(None)
+    assert time.monotonic() - began < 15
+
+
+def test_a_cluster_that_answers(cluster):
+    assert _ray._is_healthy(cluster.address)
 
 
 def fill_the_disk(value):

@@ -201,6 +201,51 @@ def test_a_process_that_is_killed_in_a_round_of_kmeans(tmp_path):
     assert json.loads(done.stdout) == score(x, y, measure=MEASURE, repeats=1).to_dict()
 
 
+def test_clusters_stay_until_all_is_done(tmp_path, monkeypatch, caplog):
+    """A shard that is missed by the evidence, the last step, costs no clustering."""
+    import mallow.evaluate._score_shards as sharded
+
+    x, y = write_shards(tmp_path / "x", X, [50]), write_shards(tmp_path / "y", Y, [100])
+    monkeypatch.setenv("MALLOW_MEMORY", "2MB")
+    engine = Threads(1, checkpoint=str(tmp_path / "kept"))
+
+    def miss(*_):
+        raise InputError("part-000.npy: the shard is no longer there.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sharded, "hold_out_shards", miss)
+        with pytest.raises(InputError, match="no longer there"):
+            score(x, y, repeats=1, engine=engine)
+    result = score(x, y, repeats=1, engine=engine)
+    assert "clusters-0: taken from the checkpoint" in caplog.text
+    assert result.to_json() == score(x, y, repeats=1).to_json()
+    assert not list((tmp_path / "kept").iterdir())
+
+
+def test_systems_that_are_done_stay_done(tmp_path, monkeypatch, caplog):
+    import mallow.estimate._stream as stream
+
+    folders = [write_shards(tmp_path / name, rows, [50]) for name, rows in (("x", X), ("y", Y), ("z", Z))]
+    systems = dict(zip("yz", folders[1:], strict=True))
+    measure, engine = Measure(Quantize(bins=10)), Threads(1, checkpoint=str(tmp_path / "kept"))
+    cluster, calls = stream.ChunkedPoints.cluster, []
+
+    def fragile(self, *arguments, **options):
+        calls.append(0)
+        if len(calls) == 4:  # the reference and `y`, the reference alone; the same for `z`
+            raise InputError("the machine has gone.")
+        return cluster(self, *arguments, **options)
+
+    monkeypatch.setattr(stream.ChunkedPoints, "cluster", fragile)
+    with pytest.raises(InputError, match="has gone"):
+        compare(folders[0], systems, measure=measure, repeats=1, engine=engine)
+    result = compare(folders[0], systems, measure=measure, repeats=1, engine=engine)
+    assert len(calls) == 5
+    assert caplog.text.count("clusters-0: taken from the checkpoint") == 3
+    assert result.to_json() == compare(X, {"y": Y, "z": Z}, measure=measure, repeats=1).to_json()
+    assert not list((tmp_path / "kept").iterdir())
+
+
 # --- errors
 
 

@@ -39,14 +39,17 @@ class Passes:
         Its `checkpoint`, if it has one, is the folder in which progress is kept.
     work : str
         Everything that the work depends on: another work does not continue from this one's checkpoint.
+    within : Passes, optional
+        Of the larger work that this one is a part of: what is done stays until that one is complete.
     """
 
-    def __init__(self, engine: Engine, work: str) -> None:
+    def __init__(self, engine: Engine, work: str, within: Passes | None = None) -> None:
         self.engine = engine
-        folder: str | None = getattr(engine, "checkpoint", None)
         self._folder: Path | None = None
-        if folder is not None:
-            self._folder = make_folder(Path(folder) / hashlib.sha256(work.encode()).hexdigest()[:16])
+        chosen: str | None = getattr(engine, "checkpoint", None)
+        above = within._folder if within is not None else None if chosen is None else Path(chosen)
+        if above is not None:
+            self._folder = make_folder(above / hashlib.sha256(work.encode()).hexdigest()[:16])
 
     def run(
         self,
