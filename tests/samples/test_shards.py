@@ -120,7 +120,9 @@ def test_a_shard_that_is_cut_short_while_it_is_read(tmp_path, form):
     for read_some in (chunk.read, lambda: chunk.take(np.array([30]))):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(type(chunk), "_check_unchanged", lambda self: None)  # it was cut after this
-            with pytest.raises(InputError, match=rf"^{chunk.shard.name}: the shard ends too early, in row 1[78]0\. Write"):
+            with pytest.raises(
+                InputError, match=rf"^{chunk.shard.name}: the shard ends too early, in row 1[78]0\. Write"
+            ):
                 read_some()
 
 

@@ -109,7 +109,9 @@ def _read_range(name: str, content: Content, low: int, high: int) -> Array:
         except OSError as error:
             raise InputError(f"{name}: the shard cannot be read: {error.strerror or error}. Write it again.") from error
         if len(flat) < (high - low) * content.width:
-            raise InputError(f"{name}: the shard ends too early, in row {low + len(flat) // content.width}. Write it again.")
+            raise InputError(
+                f"{name}: the shard ends too early, in row {low + len(flat) // content.width}. Write it again."
+            )
     rows = flat.reshape(high - low, content.width)
     return (rows.astype("<u4") << 16).view("<f4") if half else rows
 
