@@ -27,7 +27,8 @@ import numpy as np
 
 HERE = Path(__file__).resolve()
 RESULTS = HERE.with_suffix(".json")
-WIDTH, SHARD, BINS, SAMPLE = 128, 500_000, 500, 200_000
+WIDTH, SHARD, BINS, SAMPLE, ROUNDS = 128, 500_000, 500, 200_000, 40
+READS = 7.5  # of all files: keys, sums of products, points to cluster (those of the reference twice), labels, three for evidence
 MEMORY = "4GB"
 
 
@@ -83,6 +84,25 @@ def warm_up(_: int) -> None:
     time.sleep(1)
 
 
+def processor_seconds() -> float:
+    """Of this process and of all that it started, which are still there."""
+    above: dict[int, int] = {}
+    spent: dict[int, int] = {}
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            numbers = (entry / "stat").read_text().rpartition(")")[2].split()
+        except OSError:  # it has ended
+            continue
+        above[int(entry.name)], spent[int(entry.name)] = int(numbers[1]), int(numbers[11]) + int(numbers[12])
+    total = 0
+    for process, ticks in spent.items():
+        parent = process
+        while parent not in (os.getpid(), 0):
+            parent = above.get(parent, 0)
+        total += ticks if parent else 0
+    return total / os.sysconf("SC_CLK_TCK")
+
+
 def run_one(folder: Path, engine: str) -> dict[str, object]:
     """One score, with the time of each pass; in this process."""
     from mallow import Measure, Quantize, Ray, Threads, score
@@ -103,13 +123,22 @@ def run_one(folder: Path, engine: str) -> dict[str, object]:
     with open_engine(chosen) as opened:
         list(opened.map(warm_up, range(8)))  # workers are started, and have imported mallow, before the clock runs
         steps.clear()
-        began = time.perf_counter()
+        began, before = time.perf_counter(), processor_seconds()
         result = score(str(folder / "reference"), str(folder / "model"), measure=measure, repeats=1, engine=opened)
-        seconds = time.perf_counter() - began
+        seconds, spent = time.perf_counter() - began, processor_seconds() - before
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     axes = int(result.masses.partition.centres.shape[1])
     found = {"mauve": result.mauve, "p_value": result.p_value, "certified": result.certified["mauve"].high}
-    return {"seconds": seconds, "peak_bytes": peak, "axes": axes, "steps": steps, **found}
+    load = os.getloadavg()[0]
+    return {
+        "seconds": seconds,
+        "processor": spent,
+        "load": load,
+        "peak_bytes": peak,
+        "axes": axes,
+        "steps": steps,
+        **found,
+    }
 
 
 def in_process(folder: Path, engine: str = "threads") -> dict[str, object]:
@@ -130,12 +159,16 @@ def measure_size(rows: int, root: Path) -> dict[str, object]:
         found = in_process(folder)
     axes = int(found["axes"])  # type: ignore[call-overload]
     covariance, nearest = product_rate(np.float64, WIDTH, 2560, WIDTH), product_rate(np.float32, 1024, axes, BINS)
-    # Four passes read everything: keys, sums of products, points to cluster, labels. The reference is in two reductions.
+    # The reference is in two reductions and two clusterings, the second with half of the bins. Evidence needs products of
+    # all columns once more, in float32; bins and rules of it are smaller.
+    clustered = kmeans_work(rows, axes, BINS, SAMPLE)
     limit = {
-        "reading": 4.0 * rows * WIDTH * 4 / reading,
+        "reading": READS * rows * WIDTH * 4 / reading,
         "covariance": 1.5 * rows * 2.0 * WIDTH * WIDTH / covariance,
         "reduction": 1.5 * rows * 2.0 * WIDTH * axes / covariance,
+        "k-means": clustered / nearest,
         "labels": 1.5 * rows * 2.0 * axes * BINS / nearest,
+        "evidence": rows * 2.0 * WIDTH * WIDTH / nearest,
     }
     rates = {"reading": reading, "float64_products": covariance, "float32_products": nearest}
     return {"rows": rows, "width": WIDTH, "bytes": rows * WIDTH * 4, **found, "limit": limit, "rates": rates}
@@ -150,31 +183,36 @@ def compare_engines(rows: int, root: Path) -> dict[str, object]:
     if len({one["mauve"] for runs in each.values() for one in runs}) != 1:
         raise SystemExit("threads and Ray give different scores")
     best = {engine: min(runs, key=lambda one: one["seconds"]) for engine, runs in each.items()}  # type: ignore[arg-type,return-value]
-    passes = {engine: _passes(one["steps"]) for engine, one in best.items()}  # type: ignore[arg-type]
-    ratio = {"call": best["ray"]["seconds"] / best["threads"]["seconds"], "passes": passes["ray"] / passes["threads"]}  # type: ignore[operator]
-    return {"rows": rows, "width": WIDTH, "best": best, "ratio": ratio}
+    each_ratio = {
+        "call": best["ray"]["seconds"] / best["threads"]["seconds"],  # type: ignore[operator]
+        "processor": best["ray"]["processor"] / best["threads"]["processor"],  # type: ignore[operator]
+    }
+    return {"rows": rows, "width": WIDTH, "best": best, "ratio": each_ratio}
 
 
-def _passes(steps: dict[str, float]) -> float:
-    """Seconds of the passes over the rows; k-means runs in the calling process on any engine."""
-    return sum(seconds for name, seconds in steps.items() if "clusters" not in name)
+STEPS = ("survey", "products", "points", "clusters", "labels", "evidence")
 
 
-STEPS = ("survey", "products", "points", "labels")
+def kmeans_work(rows: float, axes: float, bins: float, sample: float) -> float:
+    """Additions and multiplications of k-means on both samples, and on the reference alone with half of the bins."""
+    return ROUNDS * 2.0 * axes * (min(sample, rows) * bins + min(sample, rows / 2) * bins / 2)
 
 
 def work(rows: float, width: float, axes: float, bins: float, *, clustered: float) -> dict[str, float]:
-    """What each pass does: entries that are hashed, and additions and multiplications. The reference is in two reductions."""
+    """What each step does: entries that are hashed, and additions and multiplications. The reference is in two reductions."""
     reduction = 1.5 * 2.0 * width * axes
     labels = 0.0 if clustered >= rows else 1.5 * rows * (2.0 * axes * bins) + rows * reduction
-    points = min(clustered, rows) * reduction + 10.0 * rows * width  # the latter: every row is read
-    return {"survey": rows * width, "products": 1.5 * rows * 2.0 * width**2, "points": points, "labels": labels}
+    points = min(clustered, rows) * reduction + 15.0 * rows * width  # the latter: every row is read
+    amounts = {"survey": rows * width, "products": 1.5 * rows * 2.0 * width**2, "points": points, "labels": labels}
+    # Evidence: products of all columns; what it does for each row besides is in the rate.
+    return amounts | {"clusters": kmeans_work(rows, axes, bins, clustered), "evidence": rows * (2.0 * width**2)}
 
 
 def seconds_of(one: dict[str, object]) -> dict[str, float]:
-    """Measured seconds of each pass, both sides together."""
-    measured = one["steps"]
-    return {step: sum(v for name, v in measured.items() if name.startswith(step)) for step in STEPS}  # type: ignore[attr-defined]
+    """Measured seconds of each step, both sides together."""
+    measured: dict[str, float] = one["steps"]  # type: ignore[assignment]
+    plain = {name: name.removeprefix("own-") for name in measured}
+    return {step: sum(v for name, v in measured.items() if plain[name].startswith(step)) for step in STEPS}
 
 
 def show_model(sizes: list[dict[str, object]]) -> None:
@@ -187,14 +225,18 @@ def show_model(sizes: list[dict[str, object]]) -> None:
     print("rates on 2 processors: " + ", ".join(f"{step} {rate:.2g}/s" for step, rate in rates.items()))
     for one in sizes:
         amounts = work(float(one["rows"]), WIDTH, **own)  # type: ignore[arg-type]
-        predicted, seen = sum(amounts[step] / rates[step] for step in STEPS), sum(seconds_of(one).values())
-        print(f"{one['rows']:>14,} x {WIDTH}: passes {seen:.1f} s, by the model {predicted:.1f} s")
+        seen = seconds_of(one)
+        by_step = ", ".join(f"{step} {seen[step]:.1f} ({amounts[step] / rates[step]:.1f})" for step in STEPS)
+        predicted = sum(amounts[step] / rates[step] for step in STEPS)
+        print(f"{one['rows']:>14,} x {WIDTH}: {sum(seen.values()):.1f} s, by the model {predicted:.1f} s: {by_step}")
     for rows in (1e8, 1e9):
         amounts = work(rows, 1024, 300, 1000, clustered=1e7)
-        hours = 2 * sum(amounts[step] / rates[step] for step in STEPS) / 3600
+        each = {step: 2 * amounts[step] / rates[step] / 3600 for step in STEPS}
+        hours = sum(each.values())
         print(
-            f"{rows:>14,.0f} x 1024, 300 axes, 1,000 bins: {rows * 4096 / 1e12:.1f} TB read 4 times, {hours:,.0f} processor hours; "
-            f"{hours * 60 / 64:,.0f} minutes on 64 processors, which then read {4 * rows * 4096 / (hours / 64 * 3600) / 1e9:.1f} GB/s"
+            f"{rows:>14,.0f} x 1024, 300 axes, 1,000 bins: {rows * 4096 / 1e12:.1f} TB read {READS} times, {hours:,.0f} processor hours "
+            f"({', '.join(f'{step} {own:,.1f}' for step, own in each.items())}); "
+            f"{hours * 60 / 64:,.0f} minutes on 64 processors, which then read {READS * rows * 4096 / (hours / 64 * 3600) / 1e9:.1f} GB/s"
         )
     small = min((one for one in sizes if one is not largest), key=lambda one: -one["rows"])  # type: ignore[operator,arg-type,return-value]
     per_row = (largest["peak_bytes"] - small["peak_bytes"]) / (largest["rows"] - small["rows"])  # type: ignore[operator]
@@ -205,7 +247,7 @@ def show(results: dict[str, object]) -> None:
     for one in results.get("sizes", []):  # type: ignore[attr-defined]
         limit = sum(one["limit"].values())
         print(
-            f"{one['rows']:>12,} rows, {one['bytes'] / 1e9:6.2f} GB: {one['seconds']:7.1f} s, peak {one['peak_bytes'] / 1e9:.2f} GB; "
+            f"{one['rows']:>12,} rows, {one['bytes'] / 1e9:6.2f} GB: {one['seconds']:7.1f} s (load {one.get('load', 0):.0f}), peak {one['peak_bytes'] / 1e9:.2f} GB; "
             f"plain limit {limit:.1f} s ({', '.join(f'{k} {v:.1f}' for k, v in one['limit'].items())}), factor {one['seconds'] / limit:.1f}"
         )
         print("             " + ", ".join(f"{name} {seconds:.1f}" for name, seconds in one["steps"].items()))
@@ -216,7 +258,7 @@ def show(results: dict[str, object]) -> None:
         best = engines["best"]  # type: ignore[index]
         print(
             f"{engines['rows']:>12,} rows: threads {best['threads']['seconds']:.1f} s, Ray {best['ray']['seconds']:.1f} s; ratio "  # type: ignore[index]
-            f"{engines['ratio']['call']:.2f} of the call, {engines['ratio']['passes']:.2f} of the passes"  # type: ignore[index]
+            f"{engines['ratio']['call']:.2f}, of processor time {engines['ratio']['processor']:.2f}"  # type: ignore[index]
         )
 
 

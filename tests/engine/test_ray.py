@@ -1,10 +1,13 @@
 """Ray, with two emulated machines: the same bytes as threads, and tasks that are done again where a worker or a machine dies."""
 
+import json
 import os
 import re
 import socket
+import sys
 import time
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -27,7 +30,10 @@ def cluster():
             patch.setenv(name, value)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
+            from ray import cloudpickle
             from ray.cluster_utils import Cluster
+
+            cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers need not find this file
 
             patch.setattr("ray._private.ray_constants.ENABLE_RAY_CLUSTER", False)  # it may have been imported before
             machine = {"num_cpus": 1, "object_store_memory": STORE, "include_dashboard": False}
@@ -70,6 +76,18 @@ def test_the_same_bytes_as_threads(tmp_path, engine):
     measure = Measure(Quantize(bins=10, sample=200))
     on_ray = score(*folders, measure=measure, repeats=1, engine=engine)
     assert on_ray.to_json() == score(*folders, measure=measure, repeats=1, engine=Threads(1)).to_json()
+
+
+def test_a_calling_process_that_is_killed_in_a_round_of_kmeans(tmp_path, cluster):
+    from killed_score import MEASURE, killed_score
+    from shard_files import write_shards
+
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(400, 8)), rng.normal(0.2, 1.0, size=(300, 8))
+    folders = write_shards(tmp_path / "x", x, [100, 350]), write_shards(tmp_path / "y", y, [7])
+    done = killed_score(*folders, tmp_path / "kept", "round 4", cluster.address)
+    assert re.search(r"clusters-0: continuing from the checkpoint, after round [23]\b", done.stderr)
+    assert json.loads(done.stdout) == score(*folders, measure=MEASURE, repeats=1).to_dict()
 
 
 def test_a_worker_that_dies(tmp_path, engine):
@@ -133,6 +151,22 @@ def test_what_answers_is_not_ray(monkeypatch):
             _ray._probe(address)
 
 
+def test_what_answers_speaks_another_protocol():
+    grpc = pytest.importorskip("grpc")
+    server = grpc.server(ThreadPoolExecutor(1))  # as Ray would be reached, but without its services
+    address = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
+    server.start()
+    began = time.monotonic()
+    with pytest.raises(InputError, match=rf"no Ray cluster answers at {address}: what answers there is not Ray"):
+        _ray._probe(address)
+    server.stop(None)
+    assert time.monotonic() - began < 15
+
+
+def test_a_cluster_that_answers(cluster):
+    assert _ray._is_healthy(cluster.address)
+
+
 def fill_the_disk(value):
     from ray.exceptions import OutOfDiskError
 
@@ -149,10 +183,21 @@ def test_a_worker_that_dies_each_time(cluster):
         list(Ray(address=cluster.address, retries=0).map(lambda value: os._exit(1), [1]))
 
 
+def double(array):
+    return 2 * array
+
+
+def add(array, value):
+    return int(array[0]) + value
+
+
 def test_a_machine_that_dies(cluster, engine):
+    held = engine.hold(large, range(4)).hold(double, size=0)  # more than one machine can keep in memory
+    assert list(held.map(add, [(place, 1) for place in range(4)])) == [1, 3, 5, 7]
     values = []
     for value in engine.map(slow, range(12)):
         values.append(value)
         if value == 2:
             cluster.remove_node(cluster.second)
     assert values == list(range(12))
+    assert list(held.map(add, [(place, 1) for place in (3, 0, 2, 1)])) == [7, 1, 5, 3]  # what it held is made again

@@ -4,10 +4,6 @@ import functools
 import json
 import os
 import re
-import signal
-import subprocess
-import sys
-import time
 
 import numpy as np
 import pytest
@@ -15,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import mallow.estimate._survey as survey
+from killed_score import MEASURE, killed_score
 from mallow import (
     EstimateWarning,
     InputError,
@@ -188,39 +185,65 @@ def test_a_shard_that_is_missing_costs_only_what_is_left(tmp_path, caplog):
     assert not list((tmp_path / "kept").iterdir())
 
 
-SLOW = """
-import sys, time
-import mallow, mallow.estimate._stream as stream
-from mallow import Measure, Quantize, Threads, score
-x, y, kept, pause = sys.argv[1:]
-if float(pause):
-    label = stream._label_chunk
-    def slow(jobs, chunk):
-        print(chunk.start, flush=True)
-        time.sleep(float(pause))
-        return label(jobs, chunk)
-    stream._label_chunk = slow
-    import mallow.engine._passes as passes
-    passes._EVERY = 0.0
-    passes._SHARE = 1.0
-print(score(x, y, measure=Measure(Quantize(bins=10, sample=300)), repeats=1, engine=Threads(1, checkpoint=kept)).to_json())
-"""
-
-
 def test_a_killed_process_is_continued(tmp_path):
     x, y = write_shards(tmp_path / "x", X, range(50, 500, 50)), write_shards(tmp_path / "y", Y, [100])
-    command = [sys.executable, "-W", "ignore", "-c", SLOW, x, y, str(tmp_path / "kept")]
-    with subprocess.Popen([*command, "0.2"], stdout=subprocess.PIPE, text=True) as killed:
-        for line in killed.stdout:
-            if line.strip() == "200":  # the fifth chunk of the last pass
-                killed.send_signal(signal.SIGKILL)
-                break
-    assert killed.wait() == -signal.SIGKILL
-    time.sleep(0.1)
-    done = subprocess.run([*command, "0"], capture_output=True, text=True, check=True)
+    done = killed_score(x, y, tmp_path / "kept", "chunk 200")  # the fifth of the last pass
     assert re.search(r"labels-0: continuing from the checkpoint, [34] of 10 tasks are done", done.stderr)
     assert "clusters-0: taken from the checkpoint" in done.stderr
-    assert json.loads(done.stdout) == score(x, y, measure=Measure(Quantize(bins=10, sample=300)), repeats=1).to_dict()
+    assert json.loads(done.stdout) == score(x, y, measure=MEASURE, repeats=1).to_dict()
+
+
+def test_a_process_that_is_killed_in_a_round_of_kmeans(tmp_path):
+    x, y = write_shards(tmp_path / "x", X, [50]), write_shards(tmp_path / "y", Y, [100])
+    done = killed_score(x, y, tmp_path / "kept", "round 4")
+    assert "survey-0: continuing from the checkpoint, 2 of 2 tasks are done" in done.stderr
+    assert re.search(r"clusters-0: continuing from the checkpoint, after round [23]\b", done.stderr)
+    assert json.loads(done.stdout) == score(x, y, measure=MEASURE, repeats=1).to_dict()
+
+
+def test_clusters_stay_until_all_is_done(tmp_path, monkeypatch, caplog):
+    """A shard that is missed by the evidence, the last step, costs no clustering."""
+    import mallow.evaluate._score_shards as sharded
+
+    x, y = write_shards(tmp_path / "x", X, [50]), write_shards(tmp_path / "y", Y, [100])
+    monkeypatch.setenv("MALLOW_MEMORY", "2MB")
+    engine = Threads(1, checkpoint=str(tmp_path / "kept"))
+
+    def miss(*_):
+        raise InputError("part-000.npy: the shard is no longer there.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sharded, "hold_out_shards", miss)
+        with pytest.raises(InputError, match="no longer there"):
+            score(x, y, repeats=1, engine=engine)
+    result = score(x, y, repeats=1, engine=engine)
+    assert "clusters-0: taken from the checkpoint" in caplog.text
+    assert result.to_json() == score(x, y, repeats=1).to_json()
+    assert not list((tmp_path / "kept").iterdir())
+
+
+def test_systems_that_are_done_stay_done(tmp_path, monkeypatch, caplog):
+    import mallow.estimate._stream as stream
+
+    folders = [write_shards(tmp_path / name, rows, [50]) for name, rows in (("x", X), ("y", Y), ("z", Z))]
+    systems = dict(zip("yz", folders[1:], strict=True))
+    measure, engine = Measure(Quantize(bins=10)), Threads(1, checkpoint=str(tmp_path / "kept"))
+    cluster, calls = stream.ChunkedPoints.cluster, []
+
+    def fragile(self, *arguments, **options):
+        calls.append(0)
+        if len(calls) == 4:  # the reference and `y`, the reference alone; the same for `z`
+            raise InputError("the machine has gone.")
+        return cluster(self, *arguments, **options)
+
+    monkeypatch.setattr(stream.ChunkedPoints, "cluster", fragile)
+    with pytest.raises(InputError, match="has gone"):
+        compare(folders[0], systems, measure=measure, repeats=1, engine=engine)
+    result = compare(folders[0], systems, measure=measure, repeats=1, engine=engine)
+    assert len(calls) == 5
+    assert caplog.text.count("clusters-0: taken from the checkpoint") == 3
+    assert result.to_json() == compare(X, {"y": Y, "z": Z}, measure=measure, repeats=1).to_json()
+    assert not list((tmp_path / "kept").iterdir())
 
 
 # --- errors
@@ -241,15 +264,6 @@ def test_more_bins_than_anyone_can_wait_for(monkeypatch):
         InputError, match=r"`bins` must be fewer for so many samples: 40 bins for 900 rows of \d+ columns take"
     ):
         score(X, Y, engine=Threads())
-
-
-def test_more_points_than_fit(tmp_path, monkeypatch):
-    monkeypatch.setenv("MALLOW_MEMORY", "100kB")
-    x, y = write_shards(tmp_path / "x", X, [100]), write_shards(tmp_path / "y", Y, [100])
-    with pytest.raises(
-        InputError, match=r"k-means on 900 rows of \d+ columns takes 0.000\d+ GB, more than the 0.0001 GB allowed"
-    ):
-        score(x, y)
 
 
 def test_estimators_that_need_all_rows(tmp_path, monkeypatch):

@@ -128,6 +128,27 @@ def test_a_damaged_record_counts_as_none(tmp_path):
     assert read_provenance(str(tmp_path / "a.npz")) is None
 
 
+def test_a_file_without_a_byte(tmp_path):
+    folder = write_shards(tmp_path / "rows", ROWS, [100])
+    (tmp_path / "rows" / "part-002.npy").touch()
+    refused(folder, f"{folder}/part-002.npy: ")
+
+
+@pytest.mark.parametrize("form", ["npy", "safetensors"])
+def test_a_shard_that_is_cut_short_while_it_is_read(tmp_path, form):
+    shards = read(write_shards(tmp_path / "rows", ROWS, [100], form)).shards
+    chunk = list(shards.chunks(50))[-1]
+    with open(chunk.shard.name, "r+b") as file:
+        file.truncate(chunk.shard.content.offset + 170 * 5 * 4 + 3)
+    for read_some in (chunk.read, lambda: chunk.take(np.array([30]))):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(type(chunk), "_check_unchanged", lambda self: None)  # it was cut after this
+            with pytest.raises(
+                InputError, match=rf"^{chunk.shard.name}: the shard ends too early, in row 1[78]0\. Write"
+            ):
+                read_some()
+
+
 def test_a_shard_of_another_width(tmp_path):
     folder = write_shards(tmp_path / "rows", ROWS, [100])
     np.save(f"{folder}/part-002.npy", ROWS[:, :3])

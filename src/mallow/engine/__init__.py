@@ -5,11 +5,13 @@ Tasks are blocks whose results are exact, or are combined in a fixed order: the 
 
 from typing import TYPE_CHECKING, Any
 
-from mallow.engine._engine import AnyEngine, Engine, Threads, open_engine, resolve_engine
+from mallow.engine._engine import AnyEngine, Threads, open_engine, resolve_engine
 from mallow.engine._exact import DOUBLE, SINGLE, bits_for_squares, round_to, settle, unit_rows
+from mallow.engine._held import hold
 from mallow.engine._memory import memory_budget
-from mallow.engine._passes import Passes
+from mallow.engine._passes import Passes, Progress
 from mallow.engine._progress import bar, quiet
+from mallow.engine._protocol import Engine, Held
 from mallow.engine._threads import cores, one_core, ordered_map, run_now, single_threaded_blas, start
 
 if TYPE_CHECKING:
@@ -20,12 +22,15 @@ __all__ = [
     "SINGLE",
     "AnyEngine",
     "Engine",
+    "Held",
     "Passes",
+    "Progress",
     "Ray",
     "Threads",
     "bar",
     "bits_for_squares",
     "cores",
+    "hold",
     "memory_budget",
     "one_core",
     "open_engine",

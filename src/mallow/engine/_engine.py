@@ -5,33 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, TypeVar
 
+from mallow.engine._protocol import Engine
 from mallow.engine._threads import cores, one_core, ordered_map, single_threaded_blas
 from mallow.errors import InputError
 
-__all__ = ["AnyEngine", "Engine", "Threads", "open_engine", "resolve_engine"]
+__all__ = ["AnyEngine", "Threads", "open_engine", "resolve_engine"]
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
-
-
-@runtime_checkable
-class Engine(Protocol):
-    """Calls a function for many tasks, wherever there are processors.
-
-    `name` says what it is. `map` gives the results in the order of the tasks; only a few of them wait to be consumed, which
-    bounds the memory. Function, tasks and results must be picklable, and the function must depend on nothing but its
-    task, since it may be called again after a failure. Each call has one thread of BLAS. An engine may also have a method
-    ``open()``, a context in which it is used, and an attribute `checkpoint`, a folder for what is done of a long work.
-    """
-
-    @property
-    def name(self) -> str:
-        """What the engine is called."""
-
-    def map(self, function: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
-        """The results of the function for all tasks, in their order."""
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from mallow.estimate._nearest import (
 from mallow.estimate._row_order import canonical_order
 from mallow.estimate._seeding import seed_centres
 
-__all__ = ["Clustering", "lloyd"]
+__all__ = ["SMALL", "STEPS", "Clustering", "fill_empty_bins", "lloyd", "update_sums"]
 
 BATCH = 32  # chosen: bins summed by one product
 SMALL = 2**25  # chosen: up to this many multiplications per round a fine grid costs no noticeable time
@@ -152,10 +152,10 @@ def _descend(data: Data, centres: Array, workers: Workers, max_iter: int) -> _St
         iterations += 1
         before = labels.copy()
         assign_points(data, centres, moved, assignment, workers)
-        _fill_empty_bins(data, assignment, bins)
+        fill_empty_bins(data.square, assignment, bins)
         if np.array_equal(labels, before):
             break
-        _update_sums(data, before, labels, sums, workers)
+        update_sums(data, before, labels, sums, workers)
         means, totals = sums[:, :-1] / sums[:, -1:], sums[:, -1]
         reached = scatter - float((totals * np.square(means).sum(axis=1)).sum())
         fresh = np.rint(means).astype(centres.dtype)
@@ -167,20 +167,20 @@ def _descend(data: Data, centres: Array, workers: Workers, max_iter: int) -> _St
         if iterations >= max_iter or not reached < objective:
             # The labels must belong to the centres that are returned.
             assign_points(data, centres, np.ones(bins, np.bool_), assignment, workers)
-            _fill_empty_bins(data, assignment, bins)
+            fill_empty_bins(data.square, assignment, bins)
             break
         objective = reached
     return _State(centres, labels, _objective(data, centres, labels, workers), iterations)
 
 
-def _fill_empty_bins(data: Data, assignment: Assignment, bins: int) -> None:
-    """Give each empty bin the point farthest from its centre, without emptying another bin."""
+def fill_empty_bins(squares: Doubles, assignment: Assignment, bins: int) -> None:
+    """Give each empty bin the point farthest from its centre, without emptying another bin; `squares` are |x|² of the points."""
     labels = assignment.labels
     members = np.bincount(labels, minlength=bins)
     empty = np.flatnonzero(members == 0)
     if not empty.size:
         return
-    farthest = iter(np.argsort(2 * assignment.score.astype(np.float64) - data.square, kind="stable"))
+    farthest = iter(np.argsort(2 * assignment.score.astype(np.float64) - squares, kind="stable"))
     for bin_ in empty:
         point = next(point for point in farthest if members[labels[point]] > 1)
         members[labels[point]] -= 1
@@ -190,7 +190,7 @@ def _fill_empty_bins(data: Data, assignment: Assignment, bins: int) -> None:
         assignment.score[point] = np.nan
 
 
-def _update_sums(data: Data, before: Labels, after: Labels, sums: Doubles, workers: Workers) -> None:
+def update_sums(data: Data, before: Labels, after: Labels, sums: Doubles, workers: Workers) -> None:
     """Add the points that joined a bin to its sum, subtract those that left; the last column sums the weights."""
     joined = np.flatnonzero(after != before)
     left = joined[before[joined] >= 0]

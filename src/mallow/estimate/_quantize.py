@@ -23,7 +23,7 @@ from mallow.estimate._reduce import Reduce, distinct_points
 from mallow.theory import Array, Masses, Partition, extrapolated
 from mallow.theory.smoothing import krichevsky_trofimov
 
-__all__ = ["Prepared", "Quantize", "draw_against_itself", "split_size"]
+__all__ = ["Prepared", "Quantize", "draw_against_itself", "split_size", "too_few_points"]
 
 _SAMPLE = 10_000_000  # rows that are clustered at most; chosen: more change the bins less than another seed does
 
@@ -238,10 +238,6 @@ class Quantize:
             )
         return self.bins
 
-    def point_caveats(self, prepared: Prepared) -> tuple[Caveat, ...]:
-        """A caveat if there are fewer distinct points than bins."""
-        return _too_few_points(len(prepared.points), self.bins_for(prepared.n, prepared.m))
-
     def _cells(self, prepared: Prepared, rng: np.random.Generator) -> tuple[Cells, tuple[Caveat, ...]]:
         """The bins of the distinct points, by k-means or by another method."""
         if self.method is None:
@@ -254,12 +250,12 @@ class Quantize:
             return Cells(clustering.labels, centres, assign), caveats
         bins, distinct = self.bins_for(prepared.n, prepared.m), len(prepared.points)
         cells = self.method.fit(prepared.points, prepared.times, min(bins, distinct), rng)
-        return cells, _too_few_points(distinct, bins)
+        return cells, too_few_points(distinct, bins)
 
     def cluster(self, prepared: Prepared, rng: np.random.Generator) -> tuple[Clustering, tuple[Caveat, ...]]:
         """The best of the runs of k-means, with as many bins as there are distinct points at most."""
         bins, distinct = self.bins_for(prepared.n, prepared.m), len(prepared.points)
-        caveats = self.point_caveats(prepared)
+        caveats = too_few_points(distinct, bins)
         points, times, device = prepared.points, prepared.times, open_device(self.device)
         runs = [
             lloyd(points, min(bins, distinct), rng=child, weights=times, max_iter=self.max_iter, device=device)
@@ -277,7 +273,8 @@ def draw_against_itself(
     return [quantize.smooth(p_counts, q_counts) for p_counts, q_counts in draws]
 
 
-def _too_few_points(distinct: int, bins: int) -> tuple[Caveat, ...]:
+def too_few_points(distinct: int, bins: int) -> tuple[Caveat, ...]:
+    """A caveat if there are fewer distinct points than bins."""
     if bins <= distinct:
         return ()
     message = f"there are only {distinct} distinct points for {bins} bins, so that {distinct} bins are used."

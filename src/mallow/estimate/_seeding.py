@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from mallow.estimate._nearest import TILE, Array, Data, Labels, Workers
+from mallow.estimate._nearest import TILE, Array, Data, Doubles, Labels, Workers
 
-__all__ = ["seed_centres"]
+__all__ = ["draw_seeds", "seed_centres", "spread_centres"]
 
 SEEDS_PER_BIN = 4  # chosen: k-means++ runs on a sample of this many points per bin
 CANDIDATES = 4  # chosen: draws per greedy step
@@ -16,17 +16,29 @@ LARGEST_TABLE = (
 
 
 def seed_centres(data: Data, bins: int, rng: np.random.Generator, workers: Workers) -> Array:
-    """Centres from greedy k-means++ on a random sample of rows.
+    """Centres from greedy k-means++ on a random sample of rows."""
+    sample = draw_seeds(len(data.rows), bins, rng)
+    return spread_centres(data.rows[sample, :-1], data.mass[sample], data.square[sample], bins, rng, workers)
+
+
+def draw_seeds(count: int, bins: int, rng: np.random.Generator) -> Labels:
+    """Some of so many rows, in order, from which centres are chosen."""
+    size = min(count, max(SEEDS_PER_BIN * bins, TILE))
+    return np.sort(rng.choice(count, size, replace=False))
+
+
+def spread_centres(
+    rows: Array, masses: Doubles, squares: Doubles, bins: int, rng: np.random.Generator, workers: Workers
+) -> Array:
+    """Some of the rows, chosen by greedy k-means++.
 
     Each step draws `CANDIDATES` rows with probability proportional to weight × squared distance to the nearest centre so
     far, and keeps the one that lowers the objective most. All distances within the sample come from one matrix product,
     so that a step costs a few vector operations.
     """
-    size = min(len(data.rows), max(SEEDS_PER_BIN * bins, TILE))
-    sample = np.sort(rng.choice(len(data.rows), size, replace=False))
-    rows = data.rows[sample, :-1]
-    mass = data.mass[sample].astype(rows.dtype)
-    square = data.square[sample].astype(rows.dtype)[:, None]
+    size = len(rows)
+    mass = masses.astype(rows.dtype)
+    square = squares.astype(rows.dtype)[:, None]
     one = np.ones_like(square)
     left, right = (
         np.hstack([rows * -2, square, one]),
@@ -47,7 +59,7 @@ def seed_centres(data: Data, bins: int, rng: np.random.Generator, workers: Worke
         return table[drawn] if keep_all else np.maximum(left[drawn] @ right, 0)
 
     chosen = np.empty(bins, np.int64)
-    chosen[0] = rng.choice(size, p=data.mass[sample] / data.mass[sample].sum())
+    chosen[0] = rng.choice(size, p=masses / masses.sum())
     nearest = distances(chosen[:1])[0]
     draws = rng.random((bins, CANDIDATES))
     for step in range(1, bins):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -20,9 +20,10 @@ from mallow.errors import Caveat, InputError
 from mallow.estimate._codebook import Codebook
 from mallow.estimate._device import open_device
 from mallow.estimate._nearest import Grid, nearest_centres
-from mallow.estimate._quantize import Prepared, Quantize, draw_against_itself
+from mallow.estimate._quantize import Prepared, Quantize, draw_against_itself, too_few_points
+from mallow.estimate._stream_kmeans import ChunkedPoints
 from mallow.estimate._stream_pca import View, project_rows, reduce_views
-from mallow.estimate._stream_points import Job, gather_points, make_job
+from mallow.estimate._stream_points import Job, choose_rows, hold_points, make_job
 from mallow.estimate._survey import Survey, chunk_rows
 from mallow.samples import Chunk, Shards
 from mallow.theory import Masses, Partition
@@ -82,10 +83,8 @@ def quantize_shards(
     smaller = quantize.for_halves(n, m)
     pair, alone = reduce_views(passes, quantize.reduce, shards, surveys, [(0, 1), (0,)])
     _check_work(pair, quantize, bins)
-    points = gather_points(passes, shards, [pair, alone], quantize.sample)
-    found = _cluster_all(passes, "clusters", quantize, _prepare(pair, *points[0], n, m), rngs)
-    found_alone = _cluster_all(passes, "own-clusters", smaller, _prepare(alone, *points[1], n, m), split_rngs)
-    del points
+    found = _cluster_all(passes, "clusters", quantize, shards, pair, rngs)
+    found_alone = _cluster_all(passes, "own-clusters", smaller, shards, alone, split_rngs)
     jobs = [
         make_job(view, [(one.centres, one.grid) for one in own], quantize.device)
         for view, own in ((pair, found), (alone, found_alone))
@@ -128,32 +127,44 @@ def _check_work(view: View, quantize: Quantize, bins: int) -> None:
 # --- clusters
 
 
-def _prepare(view: View, points: Array, keys: npt.NDArray[np.uint64], every: bool, n: int, m: int) -> Prepared:
-    """What `Quantize.prepare` returns for these rows; without groups where not all rows are there."""
-    _, first, group, times = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
-    return Prepared(points[first], group if every else np.empty(0, np.int64), times, n, m, view.reduction)
-
-
 def _cluster_all(
-    passes: Passes, name: str, quantize: Quantize, prepared: Prepared, rngs: Sequence[np.random.Generator]
+    passes: Passes,
+    name: str,
+    quantize: Quantize,
+    shards: tuple[Shards, Shards],
+    view: View,
+    rngs: Sequence[np.random.Generator],
 ) -> list[_Found]:
-    """One clustering for each generator."""
+    """One clustering of the rows of a view for each generator, or those that are in the checkpoint."""
+    n, m = map(len, shards)
+    chosen = choose_rows(view, quantize.sample)
+    distinct = len(np.unique(view.keys if chosen is None else view.keys[chosen]))
+    bins = quantize.bins_for(n, m)
+
+    @cache
+    def points() -> ChunkedPoints:
+        return ChunkedPoints(hold_points(passes, f"points-{name}", shards, view, chosen), quantize.device)
+
+    def make(name: str, rng: np.random.Generator) -> dict[str, Array]:
+        clustering = points().cluster(passes, name, min(bins, distinct), rng=rng, max_iter=quantize.max_iter)
+        grid = clustering.grid
+        arrays: dict[str, Array] = {"centres": clustering.centres, "origin": grid.origin}
+        arrays["grid"] = np.array([grid.exponent, int(grid.fine)])
+        arrays["objective"] = np.array(clustering.objective)
+        if chosen is None:
+            arrays["labels"] = clustering.labels
+        return arrays
+
     found = []
     for repeat, rng in enumerate(rngs):
-        caveats = quantize.point_caveats(prepared)
-
-        def make(rng: np.random.Generator = rng) -> dict[str, Array]:
-            clustering, _ = quantize.cluster(prepared, rng)
-            grid = clustering.grid
-            arrays: dict[str, Array] = {"centres": clustering.centres, "origin": grid.origin}
-            arrays["grid"] = np.array([grid.exponent, int(grid.fine)])
-            if len(prepared.group):
-                arrays["labels"] = clustering.labels[prepared.group]
-            return arrays
-
-        kept = passes.keep(f"{name}-{repeat}", make)
-        grid = Grid(kept["origin"], int(kept["grid"][0]), bool(kept["grid"][1]))
-        found.append(_Found(kept["centres"], grid, kept.get("labels"), caveats))
+        names = [f"{name}-{repeat}" + (f"-{restart}" if restart else "") for restart in range(quantize.restarts)]
+        runs = [
+            passes.keep(own, partial(make, own, child))
+            for own, child in zip(names, rng.spawn(quantize.restarts), strict=True)
+        ]
+        best = min(runs, key=lambda run: float(run["objective"]))
+        grid = Grid(best["origin"], int(best["grid"][0]), bool(best["grid"][1]))
+        found.append(_Found(best["centres"], grid, best.get("labels"), too_few_points(distinct, bins)))
     return found
 
 

@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
+import logging
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from mallow.engine import Passes, memory_budget
-from mallow.errors import InputError
+from mallow.engine import Held, Passes, hold
 from mallow.estimate._nearest import Grid
 from mallow.estimate._pca import Projection
+from mallow.estimate._row_order import hash_rows
 from mallow.estimate._stream_pca import View, project_rows
 from mallow.estimate._survey import chunk_rows
 from mallow.samples import Chunk, Shards
 
-__all__ = ["Job", "gather_points", "make_job"]
+__all__ = ["Job", "PointChunks", "choose_rows", "hold_points", "make_job"]
+
+_LOG = logging.getLogger("mallow")
 
 Array = npt.NDArray[Any]
 Labels = npt.NDArray[np.int64]
 
-_COPIES = 3  # of the points that k-means takes, itself included; measured
+_CHUNKS = 64  # chosen: all processors of some machines are busy
+_LEAST, _MOST = 2**20, 2**24  # numbers of a chunk; chosen: worth a task, and 64 MB in float32
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,61 +49,53 @@ def make_job(view: View, clusterings: Sequence[tuple[Array, Grid | None]] = (), 
     return Job(projection, view.dtype, view.flat, tuple(clusterings), device)
 
 
-def gather_points(
-    passes: Passes, shards: Sequence[Shards], views: Sequence[View], sample: int
-) -> list[tuple[Array, npt.NDArray[np.uint64], bool]]:
-    """For each view: the points of the chosen rows, their keys, and whether all rows were chosen."""
-    chosen = [_choose_rows(view.keys, sample) for view in views]
-    counts = [len(view.keys) if rows is None else len(rows) for view, rows in zip(views, chosen, strict=True)]
-    widths = [shards[0].width if view.reduction is None else len(view.reduction.axes) for view in views]
-    needed = sum(_COPIES * a * b * view.dtype.itemsize for a, b, view in zip(counts, widths, views, strict=True))
-    if needed > memory_budget():
-        raise InputError(
-            f"k-means on {max(counts):,} rows of {max(widths)} columns takes {needed / 1e9:.3g} GB, more than the "
-            f"{memory_budget() / 1e9:.3g} GB allowed. Cluster fewer rows, such as Quantize(sample=1_000_000), or set MALLOW_MEMORY."
-        )
-    arrays = [np.zeros(shape, view.dtype) for *shape, view in zip(counts, widths, views, strict=True)]
-    for side in sorted({side for view in views for side in view.sides}):
-        members = [place for place, view in enumerate(views) if side in view.sides and not view.flat]
-        begins = {place: _begin(shards, views[place].sides, side) for place in members}
-        tasks, targets = [], []
-        for chunk in shards[side].chunks(chunk_rows(shards[side].width)):
-            wanted: list[Labels | None] = []
-            target: list[slice] = []
-            for place in members:
-                low = begins[place] + chunk.start
-                rows, high = chosen[place], low + len(chunk)
-                if rows is None:
-                    wanted.append(None)
-                    target.append(slice(low, high))
-                else:
-                    at = slice(*np.searchsorted(rows, [low, high]).tolist())
-                    wanted.append(rows[at] - low)
-                    target.append(at)
-            tasks.append((chunk, wanted))
-            targets.append(target)
-        jobs = [make_job(views[place]) for place in members]
-        own = {str(place): arrays[place] for place in members}
-        where = dict(zip((chunk.start for chunk, _ in tasks), targets, strict=True))
-        own = passes.run(
-            f"points-{side}", partial(_chunk_points, jobs), tasks, own, partial(_add_points, members, where)
-        )
-        for place in members:
-            arrays[place] = own[str(place)]
-    keys = [view.keys if rows is None else view.keys[rows] for view, rows in zip(views, chosen, strict=True)]
-    return [(array, own, rows is None) for array, own, rows in zip(arrays, keys, chosen, strict=True)]
+@dataclass(frozen=True, eq=False)
+class PointChunks:
+    """The points that are clustered, in chunks that the engine holds; of each row only some numbers are here.
+
+    Attributes
+    ----------
+    held : Held
+        Points (rows, d), one array for each chunk.
+    starts : int64 array (chunks + 1,)
+        Where the rows of each chunk begin.
+    dtype : numpy dtype
+    width : int
+        The number of columns d.
+    largest : float
+        The largest absolute value.
+    first : int64 array (g,)
+        A row of each distinct point, in an order that depends on the points alone.
+    group : int64 array (rows,)
+        The distinct point of each row.
+    mass : float64 array (g,)
+        How many rows each distinct point has.
+    """
+
+    held: Held
+    starts: Labels
+    dtype: np.dtype[Any]
+    width: int
+    largest: float
+    first: Labels
+    group: Labels
+    mass: npt.NDArray[np.float64]
+
+    def parts(self, rows: Labels) -> list[tuple[int, Labels]]:
+        """For each chunk that has some of these rows, which are sorted: its number, and where they are in it."""
+        ends = np.searchsorted(rows, self.starts)
+        return [
+            (place, rows[low:high] - self.starts[place])
+            for place, (low, high) in enumerate(pairwise(ends.tolist()))
+            if high > low
+        ]
 
 
-def _begin(shards: Sequence[Shards], sides: tuple[int, ...], side: int) -> int:
-    """Where the rows of a side begin among those of a view."""
-    return sum(len(shards[other]) for other in sides[: sides.index(side)])
-
-
-def _choose_rows(keys: npt.NDArray[np.uint64], sample: int) -> Labels | None:
+def choose_rows(view: View, sample: int) -> Labels | None:
     """The rows that are clustered, in order: those whose keys, mixed once more, are the smallest. None: all."""
-    if len(keys) <= sample:
+    if len(view.keys) <= sample:
         return None
-    mixed = keys.copy()  # the finaliser of splitmix64
+    mixed = view.keys.copy()  # the finaliser of splitmix64
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
         mixed ^= mixed >> np.uint64(shift)
         mixed *= np.uint64(factor)
@@ -105,21 +103,72 @@ def _choose_rows(keys: npt.NDArray[np.uint64], sample: int) -> Labels | None:
     return np.flatnonzero(mixed <= last)  # copies of a row are all in, or all out
 
 
-def _chunk_points(jobs: Sequence[Job], task: tuple[Chunk, Sequence[Labels | None]]) -> list[Array]:
-    chunk, wanted = task
-    rows = chunk.read()
-    return [
-        project_rows(job.projection, job.dtype, rows if places is None else rows[places])
-        for job, places in zip(jobs, wanted, strict=True)
+def hold_points(passes: Passes, name: str, shards: Sequence[Shards], view: View, chosen: Labels | None) -> PointChunks:
+    """The points of the chosen rows of a view, or of all rows, in chunks; one pass over the rows, and one over the points."""
+    began = time.monotonic()
+    width = shards[0].width if view.reduction is None else len(view.reduction.axes)
+    count = len(view.keys) if chosen is None else len(chosen)
+    wanted = min(max(count * width // _CHUNKS, _LEAST), _MOST)
+    tasks, sizes = _divide(shards, view, chosen, max(1, wanted // width))
+    size = count * width * view.dtype.itemsize
+    held = hold(passes.engine, partial(_chunk_points, make_job(view)), tasks, size=size)
+    told = list(held.map(_tell_points, ((place, None) for place in range(len(held)))))
+    keys = np.concatenate([own for own, _ in told])
+    _, first, group, times = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
+    _LOG.info("%s: %d tasks in %.1f s", name, len(tasks), time.monotonic() - began)
+    return PointChunks(
+        held,
+        np.cumsum([0, *sizes]),
+        view.dtype,
+        width,
+        max(largest for _, largest in told),
+        first,
+        group.astype(np.int64),
+        times.astype(np.float64),
+    )
+
+
+_Part = tuple[Chunk, Labels | None]  # rows of a chunk; None: all
+
+
+def _divide(
+    shards: Sequence[Shards], view: View, chosen: Labels | None, rows: int
+) -> tuple[list[tuple[_Part, ...]], list[int]]:
+    """Tasks with about so many chosen rows each, and how many they have; those of a task may be in several chunks of shards."""
+    tasks: list[tuple[_Part, ...]] = []
+    sizes: list[int] = []
+    parts: list[_Part] = []
+    size = begin = 0
+    for side in view.sides:
+        read = chunk_rows(shards[side].width)
+        for chunk in shards[side].chunks(read if chosen is not None else min(rows, read)):
+            places: Labels | None = None
+            if chosen is not None:
+                low = begin + chunk.start
+                places = chosen[slice(*np.searchsorted(chosen, [low, low + len(chunk)]).tolist())] - low
+                if not len(places):
+                    continue
+            parts.append((chunk, places))
+            size += len(chunk) if places is None else len(places)
+            if size >= rows:
+                tasks.append(tuple(parts))
+                sizes.append(size)
+                parts, size = [], 0
+        begin += len(shards[side])
+    if parts:
+        tasks.append(tuple(parts))
+        sizes.append(size)
+    return tasks, sizes
+
+
+def _chunk_points(job: Job, parts: Sequence[_Part]) -> Array:
+    points = [
+        project_rows(job.projection, job.dtype, chunk.read()[slice(None) if places is None else places])
+        for chunk, places in parts
     ]
+    joined = points[0] if len(points) == 1 else np.concatenate(points)
+    return np.zeros_like(joined) if job.flat else joined
 
 
-def _add_points(
-    members: Sequence[int],
-    where: dict[int, list[slice]],
-    state: dict[str, Array],
-    task: tuple[Chunk, Sequence[Labels | None]],
-    result: list[Array],
-) -> None:
-    for place, target, points in zip(members, where[task[0].start], result, strict=True):
-        state[str(place)][target] = points
+def _tell_points(points: Array, _: None) -> tuple[npt.NDArray[np.uint64], float]:
+    return hash_rows(points, points.dtype, 1), max(float(points.max()), -float(points.min()))

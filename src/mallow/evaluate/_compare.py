@@ -122,9 +122,11 @@ def compare_quietly(
     if one_reference and not _shares_bins(measure) and must_stream(measure, sets, engine):
         with open_engine(engine) as opened:
             streamed = stream_systems(opened, pairs, measure)
-            return compare_pairs(
+            comparison = compare_pairs(
                 streamed.pairs, measure=measure, repeats=repeats, seed=seed, baseline=baseline, streamed=streamed
             )
+            streamed.passes.finish()
+            return comparison
     loaded = {id(samples): samples.load() for samples in (*references, *sets)}
     pairs = {name: (loaded[id(own)], loaded[id(samples)]) for name, (own, samples) in pairs.items()}
     return compare_pairs(pairs, measure=measure, repeats=repeats, seed=seed, baseline=baseline)

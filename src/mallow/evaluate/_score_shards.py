@@ -94,7 +94,7 @@ def evaluate_shards(
         shards = {name: one.shards for name, one in sets.items()}
         gather = partial(hold_out_shards, passes, measure, shards, units, seen, seed)
         evidence_task = start(gather) if seen.complete else None  # otherwise both would read at once
-        run, itself = run_sharded(opened, measure, sets[""], sets["model"], repeats, seed, looked)
+        run, itself = run_sharded(passes, measure, sets[""], sets["model"], repeats, seed, looked)
         held_out = gather() if evidence_task is None else evidence_task.result()
         passes.finish()
     evidence, certificate = held_out.evidence["model"], held_out.certificates["model"]
@@ -103,7 +103,9 @@ def evaluate_shards(
     return ShardedRun(run, itself, evidence, certificate, reasons, (*seen.caveats, *caveats))
 
 
-def survey_sets(engine: Engine, sets: Mapping[str, Samples]) -> tuple[dict[str, SurveyedSet], Passes]:
+def survey_sets(
+    engine: Engine, sets: Mapping[str, Samples], within: Passes | None = None
+) -> tuple[dict[str, SurveyedSet], Passes]:
     """One pass over each set, the reference first; and the passes, whose checkpoint the caller removes at the end."""
     shards = {name: _as_shards(name or "reference", samples) for name, samples in sets.items()}
     (_, first), *others = shards.items()
@@ -114,7 +116,7 @@ def survey_sets(engine: Engine, sets: Mapping[str, Samples]) -> tuple[dict[str, 
                 "embedded by the same model?"
             )
     dtypes = sorted({np.dtype(np.float64), *(own.dtype for own in shards.values())}, key=str)
-    passes = Passes(engine, _describe(engine, list(shards.values())))
+    passes = Passes(engine, _describe(engine, list(shards.values())), within)
     surveyed = {}
     for place, (name, own) in enumerate(shards.items()):
         survey, names = survey_rows(passes, f"survey-{place}", own, dtypes), sets[name].unit_names
@@ -146,7 +148,7 @@ def check_seen(seen: Seen, sets: Mapping[str, SurveyedSet]) -> dict[str, list[Ca
 
 
 def run_sharded(
-    engine: Engine,
+    passes: Passes,
     measure: Measure,
     reference: SurveyedSet,
     model: SurveyedSet,
@@ -154,7 +156,7 @@ def run_sharded(
     seed: int,
     seen: tuple[Samples, Samples] | None,
 ) -> tuple[Run, dict[str, float]]:
-    """All repeats of the estimator, and the summaries of the reference against itself."""
+    """All repeats of the estimator, and the summaries of the reference against itself; part of the work of `passes`."""
     estimator = measure.estimator
     if not isinstance(estimator, Quantize):
         raise InputError(f"Shards beyond the memory need an estimator with bins, Quantize; this one is {estimator!r}.")
@@ -165,9 +167,8 @@ def run_sharded(
     size = split_size(*map(len, shards))
     splits = [split_rows(alone, rows, size, child) for child in children]
     rngs = generator_for(seed, "clustering").spawn(repeats)
-    passes = Passes(engine, _describe(engine, shards, repr(measure), repeats, seed))
-    streamed = quantize_shards(passes, estimator, shards, surveys, rngs, splits, children)
-    passes.finish()
+    own = Passes(passes.engine, _describe(passes.engine, shards, repr(measure), repeats, seed), within=passes)
+    streamed = quantize_shards(own, estimator, shards, surveys, rngs, splits, children)
     summaries = [measure.summarise(one) for one in streamed.itself]
     itself = {name: float(np.mean([one[name] for one in summaries])) for name in SUMMARIES}
     units = units_of_surveys(surveys)

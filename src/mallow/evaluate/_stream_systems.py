@@ -24,7 +24,7 @@ __all__ = ["StreamedSystems", "stream_systems"]
 class StreamedSystems:
     """Systems and their reference, surveyed, with those of their samples that are in memory."""
 
-    engine: Engine
+    passes: Passes
     sets: dict[str, SurveyedSet]  # the reference is called ""
     units: Units
     seen: Seen
@@ -47,7 +47,7 @@ class StreamedSystems:
     def hold_out(self, measure: Measure, seed: int) -> HeldOut:
         """The evidence about each system."""
         shards = {name: one.shards for name, one in self.sets.items()}
-        return hold_out_shards(Passes(self.engine, ""), measure, shards, self.units, self.seen, seed)
+        return hold_out_shards(self.passes, measure, shards, self.units, self.seen, seed)
 
     def caveats(self) -> dict[str, list[Caveat]]:
         """What gives reason to doubt the samples of each system."""
@@ -70,19 +70,20 @@ class StreamedSystems:
                 seen = None if self.complete else self.pairs[name]
                 sets = {"": self.sets[""], name: self.sets[name]}
                 if self.complete and model is not self.seen.samples[name]:  # one generation, or in another order
-                    sets, passes = survey_sets(self.engine, {"": reference, name: model})
-                    passes.finish()
-                run, itself = run_sharded(self.engine, measure, sets[""], sets[name], repeats, seed, seen)
+                    sets, _ = survey_sets(self.passes.engine, {"": reference, name: model}, within=self.passes)
+                run, itself = run_sharded(self.passes, measure, sets[""], sets[name], repeats, seed, seen)
                 runs[name].append(Run(reference, model, run.masses, run.reduction, run.units, seen))
                 known[(id(reference), len(model))] = itself
         return runs
 
 
 def stream_systems(engine: Engine, pairs: Pairs, measure: Measure) -> StreamedSystems:
-    """Survey the reference and all systems, and read those of their samples that fit the memory."""
+    """Survey the reference and all systems, and read those of their samples that fit the memory.
+
+    The caller removes the checkpoint at the end (`passes.finish`).
+    """
     reference = next(iter(pairs.values()))[0]
     sets, passes = survey_sets(engine, {"": reference, **{name: samples for name, (_, samples) in pairs.items()}})
     units = units_of_surveys([one.survey for one in sets.values()])
     seen = see_samples(passes, sets, units, evidence=not streams_evidence(measure, units))
-    passes.finish()
-    return StreamedSystems(engine, sets, units, seen)
+    return StreamedSystems(passes, sets, units, seen)

@@ -103,15 +103,16 @@ def _read_range(name: str, content: Content, low: int, high: int) -> Array:
     if is_url(name):
         flat = np.frombuffer(read_bytes(name, start, content.offset + high * row), dtype)
     else:
-        shape = ((high - low) * content.width,)
-        try:
-            flat = np.array(np.memmap(name, dtype, "r", start, shape))
+        try:  # not mapped into memory: a file that is cut short during the work would end the process
+            flat = np.fromfile(name, dtype, (high - low) * content.width, offset=start)
         except FileNotFoundError:
             raise
-        except (OSError, ValueError) as error:
+        except OSError as error:
+            raise InputError(f"{name}: the shard cannot be read: {error.strerror or error}. Write it again.") from error
+        if len(flat) < (high - low) * content.width:
             raise InputError(
-                f"{name}: the shard ends too early, or cannot be read: {error}. Write it again."
-            ) from error
+                f"{name}: the shard ends too early, in row {low + len(flat) // content.width}. Write it again."
+            )
     rows = flat.reshape(high - low, content.width)
     return (rows.astype("<u4") << 16).view("<f4") if half else rows
 

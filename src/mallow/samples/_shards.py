@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mallow.engine import memory_budget
 from mallow.errors import InputError
-from mallow.samples._shard_files import Stamp, gone, list_shards, stamp_of
+from mallow.samples._shard_files import Stamp, gone, is_url, list_shards, stamp_of
 from mallow.samples._shard_formats import Content, describe_shard, read_ids, read_rows
 
 __all__ = ["Chunk", "Shard", "Shards", "find_shards"]
@@ -90,7 +90,7 @@ class Chunk:
 
     def take(self, places: NDArray[np.int64]) -> Array:
         """The rows at some places of the chunk; where a file allows it, no others are read."""
-        direct = self.shard.values is None and self.shard.content.offset >= 0
+        direct = self.shard.values is None and self.shard.content.offset >= 0 and not is_url(self.shard.name)
         if not direct or 4 * len(places) > len(self):
             rows: Array = self.read()[places]
             return rows
