@@ -1,6 +1,8 @@
 """What `mallow check` writes for continuous integration."""
 
+import os
 import re
+import resource
 import warnings
 from dataclasses import replace
 from xml.etree import ElementTree
@@ -98,6 +100,37 @@ def test_the_summary_is_appended(tmp_path, monkeypatch):
     for part in ("first\n", "zweitens äöü\n"):
         append_summary(find_summary_file(), part)
     assert file.read_text(encoding="utf-8") == "first\nzweitens äöü\n"
+
+
+def test_a_full_disk_leaves_the_summary_as_it_was(tmp_path):
+    file, markdown = tmp_path / "summary.md", "x" * 10_000
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+        with pytest.raises(InputError, match=r"summary\.md: cannot be written: File too large\."):
+            append_summary(file, markdown)
+        assert not file.exists()
+        file.write_text("first")
+        with pytest.raises(InputError, match="cannot be written"):
+            append_summary(file, markdown)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert file.read_text() == "first"
+    os.mkfifo(tmp_path / "pipe.md")
+    with pytest.raises(InputError, match="is a device or a pipe"):
+        append_summary(tmp_path / "pipe.md", "x")
+
+
+def test_the_outcome_is_printed_before_the_summary_is_written(mallow, home, monkeypatch):
+    def fail(*_):
+        raise InputError("summary.md: cannot be written: No space left on device.")
+
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(home / "summary.md"))
+    monkeypatch.setattr("mallow.cli._ci_reports.append_summary", fail)
+    assert mallow("score points.npy points.npy --repeats 1 -o base.json -q")[0] == 0
+    code, out, err = mallow("check points.npy points.npy --baseline base.json --github-summary -q")
+    assert (code, out.startswith("Passed: ")) == (1, True)
+    assert err == "mallow: summary.md: cannot be written: No space left on device.\n"
 
 
 def test_without_the_variable_there_is_no_summary(tmp_path, monkeypatch):

@@ -81,6 +81,15 @@ def test_a_series_that_comes_closer(tracked):
     assert "c-30 − c-" in tracked.change_table()
     assert str(tracked).startswith(tracked.verdict)
     assert [row["segment"] for row in tracked._records()] == [1, 1, 2]
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")] for line in tracked.table("markdown").splitlines()[2:]
+    ]
+    assert [(row[0], row[1], row[-1]) for row in rows] == [
+        ("c-10", "10", ""),
+        ("c-20", "20", ""),
+        ("c-30", "30", "closer"),
+    ]
+    assert [row[4] for row in rows] == [f"{tracked.comparison.scores[name].mauve:.3f}" for name in tracked.steps]
     again = Track.from_json(tracked.to_json())
     assert again.to_dict() == tracked.to_dict()
     brief = json.loads(json.dumps(tracked.brief()))

@@ -357,3 +357,13 @@ def test_a_folder_that_cannot_be_written(model, prompts, tmp_path):
     tmp_path.chmod(0o500)
     with pytest.raises(InputError, match=r"out\.jsonl: cannot be written: Permission denied\.$"):
         generate_file(model, prompts, "greedy", tmp_path / "out.jsonl")
+
+
+def test_a_disk_that_is_full_at_once_leaves_no_file(model, prompts, tmp_path, monkeypatch):
+    def fail(*_):
+        raise InputError("out.jsonl.meta.json: cannot be written: No space left on device.")
+
+    monkeypatch.setattr("mallow.generate._resumable.write_text", fail)
+    with pytest.raises(InputError, match="No space left on device"):
+        generate_file(model, prompts, "greedy", tmp_path / "out.jsonl")
+    assert list(tmp_path.iterdir()) == []

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
+from mallow._files import refuse_special
 from mallow._visible import one_line, visible
 from mallow.errors import InputError
 from mallow.results import escape_markdown
@@ -86,9 +88,16 @@ def find_summary_file() -> Path:
 
 
 def append_summary(file: Path, markdown: str) -> None:
-    """Append to the summary, which earlier steps may have begun."""
+    """Append to the summary, which earlier steps may have begun; all of it, or nothing."""
+    refuse_special(file)
+    before = file.stat().st_size if file.exists() else None
     try:
         with file.open("a", encoding="utf-8") as stream:
             stream.write(markdown)
     except OSError as error:
+        with suppress(OSError):
+            if before is None:
+                file.unlink()
+            else:
+                os.truncate(file, before)
         raise InputError(f"{file}: cannot be written: {error.strerror or error}.") from error

@@ -23,7 +23,18 @@ _PROJECT = "pyproject.toml"
 _LARGEST = 1_000_000  # bytes; chosen: hundreds of times what all options need
 _SIMPLE = (str, int, float)
 _PROGRAMS = ("embedder", "estimator")
-_WRITTEN = ("out", "plot", "junit", "grids", "overwrite", "checkpoint", "engine", "database", "export", "people")
+_WRITTEN: tuple[str, ...] = (
+    "out",
+    "plot",
+    "junit",
+    "grids",
+    "overwrite",
+    "checkpoint",
+    "engine",
+    "database",
+    "export",
+    "people",
+)
 _WRITTEN += ("host", "url", "github-summary", "repair")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -19,7 +20,7 @@ from mallow.cli._options import (
     sample_option,
     systems_argument,
 )
-from mallow.cli._output_files import check_output_file, save_text_at_end
+from mallow.cli._output_files import check_output_file, do_at_end, save_text_at_end
 from mallow.cli._questions import Questions, question_options
 from mallow.cli._samples import SampleReader, expand_glob, read_arguments, read_systems
 
@@ -333,7 +334,7 @@ def check_command(
     if junit_file is not None:
         save_text_at_end(junit_file, junit_xml(check, name, strict=strict))
     if summary_file is not None:
-        append_summary(summary_file, github_markdown(check, name))
+        do_at_end(partial(append_summary, summary_file, github_markdown(check, name)))
     return check
 
 

@@ -14,7 +14,15 @@ from mallow._optional import optional
 from mallow.cli._terminal import tell
 from mallow.errors import InputError
 
-__all__ = ["check_output_file", "check_picture_file", "save_pending", "save_picture", "save_text", "save_text_at_end"]
+__all__ = [
+    "check_output_file",
+    "check_picture_file",
+    "do_at_end",
+    "save_pending",
+    "save_picture",
+    "save_text",
+    "save_text_at_end",
+]
 
 _PENDING = "mallow.cli.files"
 
@@ -50,13 +58,18 @@ def save_text(path: Path, content: str) -> None:
 
 def save_text_at_end(path: Path, content: str) -> None:
     """Write a text file once the result is printed: if the disk is full, what was computed is not lost."""
-    click.get_current_context().meta.setdefault(_PENDING, []).append((path, content))
+    do_at_end(lambda: save_text(path, content))
+
+
+def do_at_end(task: Callable[[], None]) -> None:
+    """Have something written once the result is printed."""
+    click.get_current_context().meta.setdefault(_PENDING, []).append(task)
 
 
 def save_pending() -> None:
     """Write the files that were to be written at the end."""
-    for path, content in click.get_current_context().meta.pop(_PENDING, []):
-        save_text(path, content)
+    for task in click.get_current_context().meta.pop(_PENDING, []):
+        task()
 
 
 def save_picture(path: Path, draw: Callable[[Any], object]) -> None:

@@ -34,7 +34,7 @@ class Questions:
     """What else is asked of a score: training data, a covariate to match, a column of groups, a passport and its key."""
 
     train: str | None
-    match: str | None
+    match_column: str | None
     by: str | None
     passport: str | None
     key: str | None
@@ -46,7 +46,7 @@ class Questions:
     @property
     def asked(self) -> bool:
         """Whether anything is."""
-        return any((self.train, self.match, self.by, self.passport))
+        return any((self.train, self.match_column, self.by, self.passport))
 
     def answer(
         self,
@@ -65,15 +65,15 @@ class Questions:
         secret = _read_key(self.key)
         columns = {
             name: (read.column(paths[0], name), read.column(paths[1], name))
-            for name in (self.match, self.by)
+            for name in (self.match_column, self.by)
             if name is not None and name != "length"
         }
         more = [] if self.train is None else [read(self.train)]
         x, y, *more, left = embed_once(embedder, *sides, *more)
         known: dict[str, Any] = {}
-        if self.match is not None:
-            wanted = "length" if self.match == "length" else columns[self.match]
-            known["matched"] = score_matched(x, y, match=wanted, covariate=self.match, embedder=left, **options)
+        if self.match_column is not None:
+            wanted = "length" if self.match_column == "length" else columns[self.match_column]
+            known["matched"] = score_matched(x, y, match=wanted, covariate=self.match_column, embedder=left, **options)
         if self.by is not None:
             known["groups"] = score_groups(x, y, columns[self.by], embedder=left, **options)
         if more:
@@ -98,8 +98,8 @@ _question_options = bundle(
         "train": click.option(
             "--train", metavar="FILE", help="Training data: tell whether MODEL copies them, and list near copies."
         ),
-        "match": click.option(
-            "--match",
+        "match_column": click.option(
+            "--match-column",
             metavar="COLUMN",
             help="Score again where this column, or length, agrees between the sides: how much of the gap was that?",
         ),

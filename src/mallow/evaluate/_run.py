@@ -116,6 +116,7 @@ def parts_of_a_score(measure: Measure, pair: tuple[Samples, Samples]) -> Iterato
 
 
 def is_safe_on_threads(measure: Measure) -> bool:
+    """Whether the estimator is the library's own, of which several tasks may run at once."""
     return isinstance(measure.estimator, Quantize) and measure.estimator.method is None
 
 

@@ -69,6 +69,7 @@ def open_resumable(
     """
     about = path.with_name(path.name + ".meta.json")
     refuse_special(path)
+    new = not path.exists()
     try:
         file = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     except OSError as error:
@@ -79,7 +80,12 @@ def open_resumable(
             os.ftruncate(file, 0)
         count = size = 0
         if os.fstat(file).st_size == 0:
-            write_text(about, json.dumps(facts, indent=1, ensure_ascii=False) + "\n")
+            try:
+                write_text(about, json.dumps(facts, indent=1, ensure_ascii=False) + "\n")
+            except InputError:
+                if new:
+                    path.unlink(missing_ok=True)  # nothing was written: nothing stays
+                raise
         else:
             _check_facts(path, about, facts)
             count, size = _complete_lines(path, is_expected)

@@ -168,12 +168,10 @@ def _inspect_row(sample: object) -> object:
 def _inner(value: object, *path: str | int) -> Any:
     """What is at a path of names and numbers; "" where there is nothing."""
     for step in path:
-        if (isinstance(value, dict) and step in value) or (
-            isinstance(value, list) and isinstance(step, int) and step < len(value)
-        ):
-            value = value[step]
-        else:
+        entries = dict(enumerate(value)) if isinstance(value, list) else value
+        if not isinstance(entries, dict) or step not in entries:
             return ""
+        value = entries[step]
     return value
 
 

@@ -25,7 +25,7 @@ def feature_array(subject: str, values: object) -> NDArray[Any]:
         raise InputError(f"{subject} must have rows of equal length; {str(error).rstrip('.')}.") from None
     if isinstance(rows, np.ma.MaskedArray):  # numpy would pass over what is masked without a word
         if np.ma.is_masked(rows):
-            raise InputError(f"{subject} must be complete; {int(np.ma.count_masked(rows))} entries are masked.")
+            raise InputError(f"{subject} must be complete; {int(np.sum(rows.mask))} entries are masked.")
         rows = rows.data
     if rows.dtype.kind not in "biuf":
         raise InputError(f"{subject} must be real numbers; got dtype {rows.dtype}.")
