@@ -227,3 +227,13 @@ def test_two_folders_of_images(tmp_path):
     assert "text" not in {row.group for row in result.rows}
     for name in ("Fréchet distance", "kernel distance", "precision", "recall", "MAUVE* KL"):
         assert result.closest(name) == ("good",)
+
+
+def test_an_unbiased_distance_below_0_is_not_far_from_0():
+    rows = (Row("kernel distance", "features", 0.0), Row("accuracy", "features", 0.5))
+    values = {"a": {"kernel distance": -2e-5, "accuracy": 0.4}, "b": {"kernel distance": 2e-6, "accuracy": 0.55}}
+    noise = {name: dict.fromkeys(one, (1e-9, 1e-9)) for name, one in values.items()}
+    made = Table(rows, values, {"": 9}, "features", noise=noise)
+    assert made.ranks("kernel distance") == {"a": 1, "b": 2}
+    assert made.leader("kernel distance") == ("a",)
+    assert made.ranks("accuracy") == {"a": 2, "b": 1}

@@ -14,6 +14,7 @@ from mallow.baselines._kernel_distance import kernel_distance
 from mallow.baselines._points import Features
 from mallow.baselines._precision_recall import precision_recall
 from mallow.baselines._repetition import repetition
+from mallow.baselines._table import distance_from
 from mallow.evaluate import MAUVE_STAR, generator_for, summary_values
 from mallow.inference import find_units, published_interval
 from mallow.samples import Samples
@@ -61,7 +62,7 @@ def sampling_noise(
         )
         mine, ideal = _measure(x, y, measures, ideals, tokenize, seed)
         values.append(mine)
-        distances.append({name: abs(value - ideal[name]) for name, value in mine.items()})
+        distances.append({name: distance_from(ideal[name], value) for name, value in mine.items()})
     return {name: (_half([one[name] for one in values]), _half([one[name] for one in distances])) for name in values[0]}
 
 

@@ -12,7 +12,7 @@ from mallow.results import Result, TableData, draw, merge_caveats
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Row", "Table"]
+__all__ = ["Row", "Table", "distance_from"]
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Table(Result):
         if len(first) != 1 or first[0] not in own:
             return ()
         ideal = next(row.ideal for row in self.rows if row.name == name)
-        gaps = {system: _distance(values[name], ideal) for system, values in self.values.items() if name in values}
+        gaps = {system: distance_from(ideal, values[name]) for system, values in self.values.items() if name in values}
         others = [system for system in gaps if system != first[0]]
         clear = all(gaps[one] - gaps[first[0]] > math.hypot(own[one], own[first[0]]) for one in others)
         return first if others and clear else ()
@@ -93,7 +93,7 @@ class Table(Result):
         if name not in ideals:
             raise InputError(f"`name` must be a measure of the table, one of {', '.join(ideals)}; got {name!r}.")
         distances = {
-            system: _distance(values[name], ideals[name]) for system, values in self.values.items() if name in values
+            system: distance_from(ideals[name], values[name]) for system, values in self.values.items() if name in values
         }
         return {
             system: 1 + sum(other < distance for other in distances.values()) for system, distance in distances.items()
@@ -161,6 +161,6 @@ class Table(Result):
         return {"half_width": self.noise.get(system, {}).get(name, (math.nan, math.nan))[0]} if self.noise else {}
 
 
-def _distance(value: float, ideal: float) -> float:
-    """|value − ideal|, and 0 if both are infinite."""
-    return 0.0 if value == ideal else abs(value - ideal)
+def distance_from(ideal: float, value: float) -> float:
+    """|value − ideal|; 0 if both are infinite, and where an unbiased estimate of a distance fell below 0."""
+    return 0.0 if value == ideal or value < ideal == 0.0 else abs(value - ideal)
