@@ -276,12 +276,11 @@ def main() -> None:
         "mallow": mallow.__version__,
         "numpy": np.__version__,
         "cores": cores(),
-        "threads": os.environ.get("OMP_NUM_THREADS", "default"),
     }
     if names != ["growth"]:  # which needs mallow alone
         import faiss
 
-        results["about"]["faiss"] = faiss.__version__
+        results["about"] |= {"faiss": faiss.__version__, "threads": os.environ.get("OMP_NUM_THREADS", "default")}
     for name in names:
         results[name] = {"small": small, "single": single, "large": large, "ten": ten, "growth": growth}[name]()
         print(json.dumps({name: results[name]}, indent=1), flush=True)

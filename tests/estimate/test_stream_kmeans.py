@@ -95,7 +95,8 @@ def test_empty_bins_are_filled_alike(monkeypatch, small):
 
     monkeypatch.setattr(seeding, "spread_centres", crowd)
     monkeypatch.setattr(chunked, "spread_centres", crowd)
-    points = blobs(500, 5, copies=40)
+    points = blobs(500, 5)
+    points[[7, 250, 260, 499]] = 1.5 * np.abs(points).max()  # copies that are farthest: all of them go to one bin
     whole = lloyd(points, 25, rng=np.random.default_rng(0))
     assert np.bincount(whole.labels, minlength=25).all()
     assert_same(cluster(points, {3, 200, 499}, 25), whole)
