@@ -83,11 +83,11 @@ def cell(found: dict[str, float] | None) -> str:
 def table(results: dict[str, dict[str, object]], judge: dict[str, dict[str, float]]) -> str:
     flaws = [name for name in next(iter(results.values()))["photographs"] if name.endswith("weak")]
     head = ["embedder", "needs", "width", "images/s", *(flaw.removesuffix(", weak") for flaw in flaws), "seen"]
-    head += ["other photographs", *judge]
+    head += ["other photographs", *("other digits" if each == "none" else each for each in judge)]
     rows = []
     for name, found in results.items():
         photos, own = found["photographs"], found["digits"]
-        row = [name, NEEDS[name], str(found["width"]), f"{found['rate']:.2g}"]
+        row = [name, NEEDS[name], str(found["width"]), f"{found['rate']:.{0 if found['rate'] > 10 else 1}f}"]
         for flaw in flaws:
             row.append(
                 " / ".join(cell(photos.get(each)) for each in (flaw, flaw.replace("weak", "strong"))).rstrip("/ ")
@@ -120,7 +120,7 @@ def picture(results: dict[str, dict[str, object]]) -> None:
         axis.set_yticks(range(len(names)), names)
         axis.grid(alpha=0.3)
     axes[0].invert_yaxis()
-    axes[0].legend(fontsize=8, loc="upper left")
+    axes[3].legend(fontsize=8, loc="lower left")
     figure.supxlabel("MAUVE is at most this, with 95 % confidence; 1: nothing was seen", fontsize=10)
     figure.savefig(HERE / "image_embedders.png", dpi=110)
 
