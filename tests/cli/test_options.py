@@ -20,7 +20,7 @@ CALLS = {  # command: the functions behind it, and options that exist on the com
     "permutation-test": ([mallow.permutation_test], set()),
     "plan": ([mallow.plan_samples], set()),
     "check": ([mallow.check_regression], {"strict", "junit", "github_summary"}),
-    "baselines": ([baselines.table], {"all", "tokenizer", "scorer_train"}),
+    "baselines": ([baselines.table], {"all", "tokenizer", "scorer_train", "save_statistics"}),
     "likelihoods": ([baselines.likelihoods], {"surrogate_train"} | OF_MODEL),
     "report": ([mallow.compare, mallow.report.html], {"out"}),
     "demo": ([demo], {"out"}),
