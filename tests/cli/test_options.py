@@ -10,7 +10,7 @@ from mallow.demo import demo
 
 OF_READER = {"field", "skip_bad", "limit", "max"}
 OF_MEASURE = {"measure", "estimator", "divergence", "bins", "scale"}
-OF_EMBEDDER = {"embedder", "embedder_option"}
+OF_EMBEDDER = {"embedder", "embedder_option", "match"}
 OF_RESULTS = {"format", "plot", "summary"}
 OF_MODEL = {"model", "train", "device", "dtype"}
 CALLS = {  # command: the functions behind it, and options that exist on the command line only
@@ -22,7 +22,7 @@ CALLS = {  # command: the functions behind it, and options that exist on the com
     "permutation-test": ([mallow.permutation_test], set()),
     "plan": ([mallow.plan_samples], set()),
     "check": ([mallow.check_regression], {"strict", "junit", "github_summary"}),
-    "baselines": ([baselines.table], {"all", "tokenizer", "scorer_train"}),
+    "baselines": ([baselines.table], {"all", "tokenizer", "scorer_train", "save_statistics"}),
     "likelihoods": ([baselines.likelihoods], {"surrogate_train"} | OF_MODEL),
     "report": ([mallow.compare, mallow.report.html], {"out"}),
     "demo": ([demo], {"out"}),

