@@ -35,7 +35,7 @@ _WRITTEN: tuple[str, ...] = (
     "export",
     "people",
 )
-_WRITTEN += ("host", "url", "github-summary", "repair")
+_WRITTEN += ("host", "url", "github-summary", "repair", "passport", "save-statistics")
 
 
 def config_option() -> click.Option:
