@@ -91,6 +91,16 @@ def test_short_texts_are_told_once():
     system, _ = only(embedded(texts_of(50, 300)), embedded(texts_of(50, 40, 1)), "short texts")
     assert system == "model"
     assert raised(of_features(20), of_features(30), "short texts") == []
+    texts = embedded(texts_of(50, 40))  # features of one side may have lost their texts
+    assert raised(texts, of_features(50), "short texts") == raised(of_features(50), texts, "short texts") == []
+
+
+def test_prompts_that_only_one_side_lacks_are_told():
+    """One side may be a part of the other: whichever is larger."""
+    all_ids, some = [f"p{place}" for place in range(40)], [f"p{place}" for place in range(10)]
+    for reference, model in ((all_ids, some), (some, all_ids)):
+        pair = of_features(len(reference), ids=reference), of_features(len(model), ids=model)
+        assert len(raised(*pair, "unmatched prompts")) == 1
 
 
 @pytest.mark.parametrize(("length", "short"), [(204, True), (212, False)])
