@@ -56,6 +56,7 @@ def summary(results: list[mallow.Memorisation]) -> dict[str, float]:
         "share": float(np.mean([one.share.value for one in results])),
         "share_low": float(np.mean([one.share.low for one in results])),
         "share_high": float(np.mean([one.share.high for one in results])),
+        "drawn": float(np.mean([one.drawn.value for one in results])),
         "doubts": float(np.mean([bool(one.caveats) for one in results])),
     }
 
@@ -110,10 +111,13 @@ def page() -> str:
         known = json.loads(file.read_text())
         for name, rows in known["results"].items():
             lines += [f"## {name}, {known['embedder']}, n = {N} each", ""]
-            lines += ["| model | trials | copying found | second test | near copies, mean (95 %) |"]
-            lines += ["|---|---|---|---|---|"]
+            lines += [
+                "| model | trials | copying found | second test | near copies, mean (95 %) | at training data beyond chance, mean |"
+            ]
+            lines += ["|---|---|---|---|---|---|"]
             for key, one in rows.items():
                 share = f"{one['share']:.1%} ({one['share_low']:.1%} to {one['share_high']:.1%})"
+                share += f" | {one['drawn']:.1%}" if "drawn" in one else " | –"
                 lines.append(
                     f"| {key} | {one['trials']} | {one['found']:.3f} | {one['nearer_than_fresh']:.3f} | {share} |"
                 )

@@ -41,10 +41,22 @@ def test_copies_are_found_with_their_sources(copying):
     assert "95 % interval" in copying.verdict
 
 
+def test_edited_copies_are_counted_where_they_are_not_near():
+    train, fresh, model = normal(13, 300, width=30)
+    noise = np.random.default_rng(0).normal(0, 0.55, size=(150, 30))
+    model[:150] = train[:150] + noise
+    result = quietly(fresh, model, train, permutations=199)
+    assert result.copying
+    assert result.share.value < 0.5
+    assert result.drawn.low < 0.5 < result.drawn.high
+    assert "lie at training data beyond chance, edited or not." in result.verdict
+
+
 def test_a_model_that_generalises_is_not_accused():
     results = [quietly(*normal(seed, 100), permutations=99) for seed in range(24)]
     assert sum(one.copying for one in results) <= 4  # 5 % of 24; five have a probability of 0.6 %
     assert results[0].verdict.startswith("No copying was found (p = ")
+    assert sum(one.drawn.low > 0 for one in results) <= 4
     assert abs(np.mean([one.likelihood_gap for one in results])) < 2
 
 

@@ -61,6 +61,10 @@ class Memorisation(Result):
         Whether all units could be exchanged in both tests.
     share : Estimate
         The share of near copies among the model's samples, less what fresh samples show by chance, with a 95 % interval.
+        Copies that were edited so much that 1 % of the fresh samples are as near are not among them.
+    drawn : Estimate
+        The share of the model's samples that lie at training data beyond chance, however far they were edited: what the first
+        entry of `nearest` has beyond the second, as a share of what it could have, with a 95 % interval. Less precise than `share`.
     near : tuple of float
         The shares of the reference and of the model that are as near to training data as `threshold`.
     threshold : float
@@ -87,6 +91,7 @@ class Memorisation(Result):
     nearer_than_fresh: float
     exact: bool
     share: Estimate
+    drawn: Estimate
     near: tuple[float, float]
     threshold: float
     nearest: tuple[float, float]
@@ -116,7 +121,9 @@ class Memorisation(Result):
         if self.copying:
             return (
                 f"The model copies training data ({p_text(self.p_value)}): {_percent(self.share.value)} of its samples are near "
-                f"copies beyond what fresh data show (95 % interval: {_percent(low)} to {_percent(high)})."
+                f"copies beyond what fresh data show (95 % interval: {_percent(low)} to {_percent(high)}), and about "
+                f"{_percent(self.drawn.value)} ({_percent(self.drawn.low)} to {_percent(self.drawn.high)}) lie at training data beyond "
+                "chance, edited or not."
             )
         if self.nearer_than_fresh < _LEVEL:
             return (
@@ -126,7 +133,7 @@ class Memorisation(Result):
             )
         return (
             f"No copying was found ({p_text(self.p_value)}): the model's samples are about as near to the training data as fresh "
-            f"data are. At most {at_most(100 * high, 1)} % of them are near copies (95 % confidence)."
+            f"data are. At most {at_most(100 * high, 1)} % of them are nearer than 99 % of fresh data beyond chance (95 % confidence)."
         )
 
     def copy_lines(self, count: int = _SHOWN) -> list[str]:
@@ -168,8 +175,9 @@ class Memorisation(Result):
 
     def brief(self) -> dict[str, Any]:
         """The main numbers as a small dict, without the list of near copies."""
-        share = {"value": self.share.value, "low": self.share.low, "high": self.share.high}
-        return {**super().brief(), "share": share, "listed": len(self.copies), "n": list(self.n)}
+        each = {"share": self.share, "drawn": self.drawn}
+        shares = {name: {"value": one.value, "low": one.low, "high": one.high} for name, one in each.items()}
+        return {**super().brief(), **shares, "listed": len(self.copies), "n": list(self.n)}
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw how many samples of the model and of the reference are nearer than each ratio; returns the axes."""

@@ -132,6 +132,7 @@ def memorisation(
         nearer_than_fresh=fresh_p,
         exact=near_exact and fresh_exact,
         share=settle(_excess(near, (sizes[0], sizes[1])), _DIGITS),
+        drawn=settle(_drawn(in_pool.place, len(z), len(pool)), _DIGITS),
         near=near,
         threshold=settle(threshold, _DIGITS),
         nearest=(float((in_pool.place < len(z)).mean()), len(z) / len(pool)),
@@ -177,6 +178,18 @@ def _excess(near: tuple[float, float], units: tuple[int, int]) -> Estimate:
     low = value - math.hypot(near[1] - low_y, high_x - near[0])
     high = value + math.hypot(high_y - near[1], near[0] - low_x)
     return Estimate(max(value, 0.0), max(low, 0.0), min(max(high, 0.0), 1.0))
+
+
+def _drawn(place: Indices, train: int, size: int) -> Estimate:
+    """The share of samples that have their nearest in the training data beyond chance, with a 95 % interval.
+
+    The error is that of exchanging training data and reference, in which samples with the same neighbour go together.
+    """
+    counts = np.bincount(place, minlength=size)
+    chance, share = train / size, float((place < train).mean())
+    spread = float(np.square(counts - counts.mean()).sum()) * train * (size - train) / (size * (size - 1.0))
+    value, reach = (share - chance) / (1.0 - chance), NORMAL * math.sqrt(spread) / len(place) / (1.0 - chance)
+    return Estimate(*(min(1.0, max(0.0, end)) for end in (value, value - reach, value + reach)))
 
 
 def _wilson(share: float, count: int) -> tuple[float, float]:
