@@ -93,7 +93,9 @@ class Table(Result):
         if name not in ideals:
             raise InputError(f"`name` must be a measure of the table, one of {', '.join(ideals)}; got {name!r}.")
         distances = {
-            system: distance_from(ideals[name], values[name]) for system, values in self.values.items() if name in values
+            system: distance_from(ideals[name], values[name])
+            for system, values in self.values.items()
+            if name in values
         }
         return {
             system: 1 + sum(other < distance for other in distances.values()) for system, distance in distances.items()
