@@ -4,6 +4,7 @@
 """
 
 import importlib
+import inspect
 import json
 import re
 import sys
@@ -105,6 +106,34 @@ def test_every_public_name_is_in_the_reference_once():
     unplaced = re.findall(r"::: mallow\.(\S+)", build_site.names_markdown("mallow"))  # at the end of rest.md
     assert len(unplaced) < 40, "give them a place in docs/reference"
     assert sorted([*placed, *unplaced]) == sorted(public)
+
+
+BLOCKS = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.filterwarnings("default")
+def test_the_page_of_examples_runs():
+    namespace = {"__name__": "examples"}
+    blocks = BLOCKS.findall((DOCS / "reference" / "examples.md").read_text(encoding="utf-8"))
+    assert len(blocks) > 5
+    for block in blocks:
+        exec(compile(block, "docs/reference/examples.md", "exec"), namespace)
+
+
+def test_every_public_name_has_an_example():
+    """In its docstring, whose examples the suite runs, or in a block of a page, which it runs too."""
+    pages = [ROOT / "README.md", *DOCS.rglob("*.md")]
+    blocks = "\n".join(block for page in pages for block in BLOCKS.findall(page.read_text(encoding="utf-8")))
+    names = [(mallow, name) for name in mallow.__all__ if not isinstance(getattr(mallow, name), types.ModuleType)]
+    for package in ("bounds", "compat", "report", "smoothing", "transport"):
+        names += [(mallow_package(package), name) for name in mallow_package(package).__all__]
+    assert len(names) > 90
+    bare = [
+        f"{owner.__name__}.{name}"
+        for owner, name in names
+        if ">>>" not in (inspect.getdoc(getattr(owner, name)) or "") and not re.search(rf"\b{name}\b", blocks)
+    ]
+    assert bare == [], "add them to docs/reference/examples.md"
 
 
 def test_names_become_directives_functions_first():

@@ -15,6 +15,7 @@ from pytest import approx
 
 from mallow import EstimateWarning, InputError
 from mallow.human import bradley_terry, read_votes
+from mallow.human._bradley_terry import _differences
 
 COUNTS = st.integers(2, 7).flatmap(lambda n: hnp.arrays(np.int64, (n, n), elements=st.integers(0, 9)))
 
@@ -263,3 +264,10 @@ def test_probability_is_that_of_the_model():
     assert ranking.probability("a", "b") == approx(0.75)
     assert ranking.winner == "a"
     assert ranking.verdict == "People prefer a to every other system; 1 of 1 pairs of systems can be told apart."
+
+
+def test_rounding_below_no_variance_is_no_variance():
+    covariance = np.array([[1.0, 1.0], [1.0, 1.0 - 1e-15]])
+    [one] = _differences(["a", "b"], np.array([5.0, -5.0]), covariance, np.inf)
+    assert one.interval == (10.0, 10.0)
+    assert one.p_value == 0.0

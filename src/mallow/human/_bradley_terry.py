@@ -197,7 +197,8 @@ def _differences(
     names: Sequence[str], scores: Floats, covariance: Floats, freedom: float
 ) -> tuple[PairDifference, ...]:
     pairs = [(i, j) for i in range(len(names)) for j in range(i + 1, len(names))]
-    errors = [float(covariance[i, i] + covariance[j, j] - 2 * covariance[i, j]) ** 0.5 for i, j in pairs]
+    # Annotators who all answer alike have no variance, and rounding may put it below 0.
+    errors = [max(float(covariance[i, i] + covariance[j, j] - 2 * covariance[i, j]), 0.0) ** 0.5 for i, j in pairs]
     gaps = [float(scores[i] - scores[j]) for i, j in pairs]
     p_values = [
         _two_sided(gap / error, freedom) if error > 0 else float(gap == 0)
