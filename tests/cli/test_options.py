@@ -14,7 +14,10 @@ OF_EMBEDDER = {"embedder", "embedder_option", "match"}
 OF_RESULTS = {"format", "plot", "summary"}
 OF_MODEL = {"model", "train", "device", "dtype"}
 CALLS = {  # command: the functions behind it, and options that exist on the command line only
-    "score": ([mallow.score], {"out", "sample", "checkpoint", "train", "match_column", "by", "passport", "passport_key"}),
+    "score": (
+        [mallow.score],
+        {"out", "sample", "checkpoint", "train", "match_column", "by", "passport", "passport_key"},
+    ),
     "gaps": ([mallow.compare_gaps], set()),
     "robust": ([mallow.compare_embedders], set()),
     "compare": ([mallow.compare], {"out", "sample", "checkpoint"}),
