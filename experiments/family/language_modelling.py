@@ -18,22 +18,22 @@ from claims import FAILS, HOLDS, Claim, claims_table, grid, write
 from measured import comparison, kept, written
 from pictures import Panel, draw
 from settings import Domain, available
-from systems import human, model, prompts
+from systems import human_tokens, model, prompts
 
 from mallow.baselines import language_modelling
 from mallow.generate import Nucleus, TopK
 
 HERE = Path(__file__).resolve().parent
 LABEL = "tab:mauve:expt:webtext-app-LM"
-TEXTS = 20
+TEXTS = 30
 RULES = {"greedy": (TopK(1),), "ancestral": (), "nucleus:0.95": (Nucleus(0.95),)}
 
 
 def measured(domain: Domain, size: str, rules: tuple) -> dict[str, float]:
     own = model(domain, size)
-    texts = [own.encode(text) for text in human(domain).require_texts()[:TEXTS]]
+    texts = human_tokens(domain, count=TEXTS)[:, :128].tolist()
     before = [prompt.tokens for prompt in prompts(domain, TEXTS)]
-    found = language_modelling(own, [text[:128] for text in texts], rules, prefixes=before, batch=TEXTS)
+    found = language_modelling(own, texts, rules, prefixes=before, batch=TEXTS)
     return {"SP": found.sparsemax, "JS": found.js, "ε-perplexity": found.epsilon_perplexity}
 
 

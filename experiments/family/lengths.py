@@ -18,8 +18,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from claims import Claim, claims_table, fold_error, grid, monotone, standard_errors, write
 from measured import EMBEDDER, comparison, features, generation_perplexity, kept, written
 from pictures import Panel, draw
-from settings import PROMPT, Domain, available
-from systems import MIDDLE, System, generations, human, model, prompts
+from settings import Domain, available
+from systems import MIDDLE, System, generations, human, human_tokens, model, prompts, tokens_of
 
 from mallow import Comparison, Quantize, transport
 from mallow.baselines import frechet_distance, language_modelling, precision_recall
@@ -55,8 +55,8 @@ def quantised(x: np.ndarray, y: np.ndarray) -> float:
 def sparsemax(domain: Domain, system: System, length: int) -> float:
     """Of human text under the model: it does not look at generated text."""
     own = model(domain, system.size)
-    texts = [own.encode(text)[:length] for text in human(domain).require_texts()[:LM_TEXTS]]
-    before = [prompt.tokens[:PROMPT] for prompt in prompts(domain, LM_TEXTS)]
+    texts = human_tokens(domain, count=LM_TEXTS)[:, :length].tolist()
+    before = [prompt.tokens for prompt in prompts(domain, LM_TEXTS)]
     return language_modelling(own, texts, (), prefixes=before, batch=LM_TEXTS).sparsemax
 
 
@@ -67,9 +67,10 @@ def measured(domain: Domain, system: System, length: int, scores: Comparison) ->
     def work() -> object:
         reference, own = human(domain, new=length), generations(domain, system, new=length)
         x, y = features(domain, reference), features(domain, own)
-        gap = abs(generation_perplexity(domain, own, new=length) - generation_perplexity(domain, reference, new=length))
-        both = precision_recall(x, y)
-        plain = {name: getattr(both, name) for name in ("precision", "recall")}
+        both = tokens_of(domain, system), human_tokens(domain)
+        gap = abs(float(np.subtract(*(generation_perplexity(domain, tokens, new=length) for tokens in both))))
+        manifolds = precision_recall(x, y)
+        plain = {name: getattr(manifolds, name) for name in ("precision", "recall")}
         return {
             "Fréchet": [frechet_distance(x, y), fold_error(frechet_distance, x, y)],
             "transport": [float(transport.transport_cost(x, y)), fold_error(transport.transport_cost, x, y)],

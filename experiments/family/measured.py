@@ -9,8 +9,24 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
-from settings import NEW, PROMPT, Domain, domain_folder, model_folder
-from systems import COUNT, MIDDLE, RULES, System, compared, generations, human, is_written, model, systems_of
+from numpy.typing import NDArray
+from settings import NEW, Domain, domain_folder, model_folder
+from systems import (
+    COUNT,
+    FEW,
+    MIDDLE,
+    RULES,
+    System,
+    compared,
+    generations,
+    human,
+    human_tokens,
+    is_written,
+    model,
+    prompts,
+    systems_of,
+    tokens_of,
+)
 
 from mallow import Comparison, Masses, Quantize, Samples, area, frontier
 from mallow.baselines import perplexity, text_statistics
@@ -18,8 +34,8 @@ from mallow.embed import AnyEmbedder, LanguageModel, embed_samples, find_embedde
 from mallow.smoothing import krichevsky_trofimov
 
 EMBEDDER = "the family's own 0.3M model, mean of its last layer"
-SCORED = 20  # texts whose perplexity is measured
-COUNTED = 80  # texts for statistics such as self-BLEU, which depend on the amount of text: the same for all
+SCORED = 50  # texts whose perplexity is measured
+COUNTED = 200  # texts for statistics such as self-BLEU, which depend on the amount of text: the same for all
 
 
 def written(domain: Domain) -> list[System]:
@@ -34,7 +50,7 @@ def texts_of(domain: Domain, systems: Sequence[System], *, new: int = NEW) -> di
 
 def kept(domain: Domain, key: str, content: object, work: Callable[[], object]) -> object:
     """A value of JSON from the cache, or computed and kept, under a digest of what it depends on."""
-    label = hashlib.sha256(repr(content).encode()).hexdigest()[:12]
+    label = hashlib.sha256(repr((content, COUNT)).encode()).hexdigest()[:12]
     path = domain_folder(domain) / f"{key}-{label}.json"
     if not path.exists():
         value = work()
@@ -49,7 +65,7 @@ def comparison(domain: Domain, systems: Sequence[System], embedder: str = "own",
         sets = texts_of(domain, systems, new=new)
         return compared(human(domain, new=new), sets, find(domain, embedder)).to_json()
 
-    key = [system.name for system in systems], embedder, new
+    key = [system.name for system in systems], embedder, new, FEW
     found = Comparison.from_json(kept(domain, "comparison", key, work))
     return found if embedder != "own" or new != NEW else in_full_bins(domain, systems, found)
 
@@ -107,28 +123,22 @@ def statistics(domain: Domain, system: System | None) -> dict[str, float]:
     """Text statistics of a system, or of the reference, over the tokens of the family."""
 
     def work() -> object:
-        samples = human(domain) if system is None else generations(domain, system)
-        encode = model(domain, domain.sizes[0]).encode
+        tokens = human_tokens(domain) if system is None else tokens_of(domain, system)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            found = text_statistics([encode(text) for text in samples.require_texts()[:COUNTED]])
+            found = text_statistics(tokens[:COUNTED].tolist())
         return {
             "Zipf": found.zipf_coefficient,
             "repetition": found.repetition,
             "distinct-4": found.distinct,
             "self-BLEU": found.self_bleu,
-            "perplexity": generation_perplexity(domain, samples),
+            "perplexity": generation_perplexity(domain, tokens),
         }
 
-    return kept(domain, "statistics", (system, NEW, COUNTED, SCORED), work)
+    return kept(domain, "statistics", (system, NEW, COUNTED, SCORED, domain.sizes[-1]), work)
 
 
-def generation_perplexity(domain: Domain, samples: Samples, *, new: int = NEW) -> float:
+def generation_perplexity(domain: Domain, tokens: NDArray[np.int64], *, new: int = NEW) -> float:
     """Of continuations under the largest model of the family, after their prompts, as the paper has it with GPT-2 large."""
-    judge, smallest = model(domain, domain.sizes[-1]), model(domain, domain.sizes[0])
-    from systems import prompts
-
-    before = {prompt.id: prompt.tokens for prompt in prompts(domain)}
-    ids = samples.ids[:SCORED]
-    texts = [smallest.encode(text)[:new] for text in samples.require_texts()[:SCORED]]
-    return float(perplexity(judge, texts, prefixes=[before[id_][:PROMPT] for id_ in ids]))
+    before = [prompt.tokens for prompt in prompts(domain, SCORED)]
+    return float(perplexity(model(domain, domain.sizes[-1]), tokens[:SCORED, :new].tolist(), prefixes=before))

@@ -17,7 +17,7 @@ DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 VOCABULARY, PROMPT, NEW = 2048, 35, 256
 CONTEXT = PROMPT + NEW + 1
 BATCH = 4  # sequences of CONTEXT tokens in a step of training
-HELD = 3000  # human texts that are kept from training: reference, prompts, and other human text
+HELD = 4100  # human texts that are kept from training: reference, prompts, and other human text
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,6 @@ SIZES = (
     Size("0.1M", 32, 2, 2, 6e-3),
     Size("0.3M", 64, 3, 2, 5e-3),
     Size("1.1M", 128, 4, 4, 3e-3),
-    Size("2.7M", 192, 5, 6, 2e-3),
 )
 
 
@@ -52,9 +51,9 @@ class Domain:
 
 DOMAINS = {
     "books": Domain(
-        "books", "classic-books/classic_books_chunks.jsonl.gz", 600_000, tuple(size.name for size in SIZES)
+        "books", "classic-books/classic_books_chunks.jsonl.gz", 800_000, tuple(size.name for size in SIZES)
     ),
-    "news": Domain("news", "reuters/reuters_c50.jsonl.gz", 450_000, ("0.1M", "0.3M", "1.1M")),
+    "news": Domain("news", "reuters/reuters_c50.jsonl.gz", 600_000, tuple(size.name for size in SIZES)),
 }
 
 
@@ -80,8 +79,7 @@ def human_texts(domain: Domain) -> tuple[list[str], list[str]]:
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         texts = list(dict.fromkeys(json.loads(line)["text"].strip() for line in lines))
     order = np.random.default_rng(0).permutation(len(texts))
-    held = min(HELD, len(texts) * 2 // 5)
-    return [texts[place] for place in order[held:]], [texts[place] for place in order[:held]]
+    return [texts[place] for place in order[HELD:]], [texts[place] for place in order[:HELD]]
 
 
 def domain_folder(domain: Domain) -> Path:

@@ -19,7 +19,7 @@ from claims import FAILS, HOLDS, Claim, above, claims_table, grid, rising, stand
 from measured import COUNTED, EMBEDDER, SCORED, comparison, features, statistics, written
 from pictures import Panel, draw
 from settings import DOMAINS, Domain, available
-from systems import MIDDLE, System, generations, human
+from systems import COUNT, FEW, MIDDLE, System, generations, human
 
 from mallow import Comparison
 from mallow.baselines import discriminator_accuracy
@@ -112,14 +112,16 @@ def picture(domain: Domain, rows: dict[str, dict[str, float]], trained: dict[str
     published, certified = {}, {}
     for decoder in ("greedy", "ancestral", "nucleus:0.95"):
         sizes = [size for size in domain.sizes if f"{size} {decoder}" in rows]
-        at = [trained[size]["parameters"] for size in sizes]
+        at = [round(trained[size]["parameters"] / 1e6, 2) for size in sizes]
         own = [rows[f"{size} {decoder}"] for size in sizes]
         published[decoder] = at, [row["MAUVE*"] for row in own], [row["± (standard error)"] for row in own]
         certified[decoder] = at, [row["certified, at most"] for row in own]
     level = {"other human text": rows["human"]["MAUVE*"]}
     panels = [
-        Panel(f"{domain.name}: MAUVE*; bars: one standard error", "parameters", published, log=True, level=level),
-        Panel(f"{domain.name}: certified, MAUVE at most", "parameters", certified, log=True),
+        Panel(
+            f"{domain.name}: MAUVE*; bars: one standard error", "million parameters", published, log=True, level=level
+        ),
+        Panel(f"{domain.name}: certified, MAUVE at most", "million parameters", certified, log=True),
     ]
     draw(HERE / f"sizes-{domain.name}.png", panels)
 
@@ -132,8 +134,8 @@ def run(domain: Domain) -> None:
     claims = judge(domain, systems, scores, rows)
     head = ["size", "parameters", "tokens", "perplexity per token", "perplexity per word"]
     page = f"The family on {domain.name}, embedder: {EMBEDDER}: `python experiments/family/sizes.py {domain.name}`.\n\n"
-    page += f"Text statistics are of the first {COUNTED} texts, perplexity of the first {SCORED} under the largest model. MAUVE* of beam search, which has few "
-    page += "texts, is in n/10 = 6 bins and not comparable with that of the others, in 40. Held-out perplexities:\n\n"
+    page += f"Text statistics are of the first {COUNTED} texts, perplexity of the first {SCORED} under the largest model, {domain.sizes[-1]}. MAUVE* of beam search, which has few "
+    page += f"texts, is in n/10 = {FEW // 10} bins and not comparable with that of the others, in {COUNT // 10}. Held-out perplexities:\n\n"
     page += grid(
         head,
         [

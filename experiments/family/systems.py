@@ -3,21 +3,24 @@
     python experiments/family/systems.py [books | news] [0/2]     writes all texts (or every second); continues where it stopped
 
 Each system continues the first 35 tokens of the same held-out texts by exactly 256 tokens; the reference are the human continuations of these
-prompts, and "human" are continuations of other texts by people, what a perfect model would give. Texts are kept in the user's cache folder.
+prompts, and "human" are continuations of other texts by people, what a perfect model would give. Tokens are kept in the user's cache folder.
 """
 
 from __future__ import annotations
 
 import functools
+import hashlib
 import json
 import os
 import sys
+import time
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from settings import DOMAINS, NEW, PROMPT, SIZES, Domain, available, human_texts, model_folder
+from numpy.typing import NDArray
+from settings import DOMAINS, NEW, PROMPT, SIZES, Domain, available, domain_folder, human_texts, model_folder
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
@@ -25,10 +28,11 @@ import mallow
 from mallow import Comparison, Samples
 from mallow.baselines import perplexity
 from mallow.embed import embed_samples
-from mallow.generate import CausalModel, GenerationPlan, Prompt, generate_file
+from mallow.generate import CausalModel, Prompt, decoder
 
-COUNT = 400  # texts per system
-FEW = 60  # of beam search, which is slow
+COUNT = 1000  # texts per system
+FEW = 100  # of beam search, which is slow
+PART = 250  # texts that are decoded together and kept in one file
 MIDDLE = {"books": "0.3M", "news": "0.3M"}  # the size that is decoded in all ways
 EVERY_SIZE = ("ancestral", "nucleus:0.95", "greedy")
 P = (0.5, 0.8, 0.9, 0.95, 0.99)
@@ -73,29 +77,46 @@ def model(domain: Domain, size: str):
 
 
 @functools.cache
-def _continuations(domain: Domain) -> tuple[tuple[str, tuple[int, ...]], ...]:
-    """Held-out texts that are long enough, as tokens of prompt and continuation."""
-    smallest = model(domain, domain.sizes[0])
-    found = []
-    for number, text in enumerate(human_texts(domain)[1]):
-        tokens = smallest.encode(text)[: PROMPT + NEW]
-        if len(tokens) == PROMPT + NEW:
-            found.append((str(number), tuple(tokens)))
-    return tuple(found)
+def _tokenizer(domain: Domain):
+    from tokenizers import Tokenizer
+
+    return Tokenizer.from_file(str(domain_folder(domain) / "tokenizer.json"))
+
+
+@functools.cache
+def _held(domain: Domain) -> tuple[tuple[str, ...], NDArray[np.int64]]:
+    """Held-out texts that are long enough: their numbers, and tokens (n, PROMPT + NEW) of prompt and continuation."""
+    path = domain_folder(domain) / "held.npz"
+    if not path.exists():
+        coded = [one.ids for one in _tokenizer(domain).encode_batch(human_texts(domain)[1], add_special_tokens=False)]
+        numbers = [number for number, ids in enumerate(coded) if len(ids) >= PROMPT + NEW]
+        np.savez(path, numbers=numbers, tokens=[coded[number][: PROMPT + NEW] for number in numbers])
+    kept = np.load(path)
+    return tuple(map(str, kept["numbers"])), kept["tokens"]
+
+
+def _texts(domain: Domain, tokens: NDArray[np.int64]) -> tuple[str, ...]:
+    return tuple(_tokenizer(domain).decode_batch(tokens.tolist(), skip_special_tokens=False))
 
 
 def prompts(domain: Domain, count: int = COUNT) -> list[Prompt]:
-    decode = model(domain, domain.sizes[0]).decode
-    return [Prompt(id_, decode(tokens[:PROMPT]), tokens[:PROMPT]) for id_, tokens in _continuations(domain)[:count]]
+    ids, tokens = _held(domain)
+    rows = tokens[:count, :PROMPT]
+    return [Prompt(*one) for one in zip(ids, _texts(domain, rows), map(tuple, rows.tolist()), strict=False)]
+
+
+def human_tokens(domain: Domain, *, other: bool = False, count: int = COUNT) -> NDArray[np.int64]:
+    """Tokens (n, NEW) of human continuations."""
+    first = COUNT if other else 0
+    return _held(domain)[1][first : first + count, PROMPT:]
 
 
 def human(domain: Domain, *, new: int = NEW, other: bool = False, count: int = COUNT) -> Samples:
     """Human continuations: the reference, or those of other texts."""
-    decode = model(domain, domain.sizes[0]).decode
-    first = count if other else 0
-    rows = _continuations(domain)[first : first + count]
-    texts = tuple(decode(tokens[PROMPT : PROMPT + new]) for _, tokens in rows)
-    return Samples(texts=texts, ids=tuple(id_ for id_, _ in rows), source="human")
+    first = COUNT if other else 0
+    tokens = human_tokens(domain, other=other, count=count)
+    ids = _held(domain)[0][first : first + count]
+    return Samples(texts=_texts(domain, tokens[:, :new]), ids=ids, source="human")
 
 
 def texts_folder(domain: Domain, size: str) -> Path:
@@ -110,38 +131,55 @@ def human_perplexity(domain: Domain, size: str) -> float:
     """What the adversary aims at; kept beside the weights."""
     kept = texts_folder(domain, size) / "human-perplexity.json"
     if not kept.exists():
-        rows = [tokens for _, tokens in _continuations(domain)[:100]]
+        rows = _held(domain)[1][:100].tolist()
         value = perplexity(model(domain, size), [row[PROMPT:] for row in rows], prefixes=[row[:PROMPT] for row in rows])
         kept.write_text(json.dumps(round(value, 2)))
     return json.loads(kept.read_text())
 
 
-def generations(domain: Domain, system: System, *, new: int = NEW) -> Samples:
-    """The system's texts, generated at the first call, cut to so many tokens."""
+def _parts(domain: Domain, system: System) -> dict[int, Path]:
+    """Where the texts of a system are: the first place of each part, and its file."""
+    folder = texts_folder(domain, system.size) / system.decoder.replace(":", "-")
+    count = FEW if "beam" in system.decoder else COUNT
+    return {first: folder / f"{first}-{min(first + PART, count)}.npy" for first in range(0, count, PART)}
+
+
+def _write_part(domain: Domain, system: System, first: int, path: Path) -> None:
+    from decode import Network, continuations, generators
+
     name = system.decoder
     if name == "adversarial":
         name = f"adversarial:{human_perplexity(domain, system.size)}"
-    folder = texts_folder(domain, system.size)
-    path = folder / f"{name.replace(':', '-')}-{COUNT}.jsonl"
-    count, batch = (FEW, 100) if "beam" in name else (COUNT, 200)
-    plan = GenerationPlan(max_new=NEW, min_new=NEW)
-    if not path.exists() or len(path.read_bytes().splitlines()) < count:
-        generate_file(model(domain, system.size), prompts(domain, count), name, path, plan, batch=batch)
-    read = mallow.read(path)
-    if new == NEW:
-        return read
-    coder = model(domain, domain.sizes[0])
-    texts = tuple(coder.decode(coder.encode(text)[:new]) for text in read.require_texts())
-    return Samples(texts=texts, ids=read.ids, source=read.source)
+    network = Network.load(model_folder(domain, RULES[system.size]), RULES[system.size].heads)
+    last = int(path.stem.split("-")[1])
+    ids, tokens = (each[first:last] for each in _held(domain))
+    # A text's random numbers depend on its prompt alone, as in `mallow.generate.generate_file`.
+    keys = [int.from_bytes(hashlib.blake2b(f"0 {id_}".encode(), digest_size=8).digest(), "little") for id_ in ids]
+    found = continuations(network, tokens[:, :PROMPT], decoder(name), NEW, generators(keys))
+    path.parent.mkdir(exist_ok=True)
+    unfinished = path.with_suffix(".part.npy")
+    np.save(unfinished, found.astype(np.int16))
+    unfinished.rename(path)
+
+
+def tokens_of(domain: Domain, system: System) -> NDArray[np.int64]:
+    """The system's new tokens (n, NEW), decoded at the first call."""
+    parts = _parts(domain, system)
+    for first, path in parts.items():
+        if not path.exists():
+            _write_part(domain, system, first, path)
+    return np.concatenate([np.load(path) for path in parts.values()]).astype(np.int64)
+
+
+def generations(domain: Domain, system: System, *, new: int = NEW) -> Samples:
+    """The system's texts, cut to so many tokens."""
+    tokens = tokens_of(domain, system)
+    return Samples(texts=_texts(domain, tokens[:, :new]), ids=_held(domain)[0][: len(tokens)], source=system.name)
 
 
 def is_written(domain: Domain, system: System) -> bool:
     """Whether its texts exist, so that an experiment need not generate."""
-    folder = texts_folder(domain, system.size)
-    wild = "-*" if system.decoder == "adversarial" else ""
-    found = list(folder.glob(f"{system.decoder.replace(':', '-')}{wild}-{COUNT}.jsonl"))
-    count = FEW if "beam" in system.decoder else COUNT
-    return any(len(path.read_bytes().splitlines()) == count for path in found)
+    return all(path.exists() for path in _parts(domain, system).values())
 
 
 def embedded(samples: Samples, embedder: object = None) -> Samples:
@@ -166,8 +204,10 @@ def main() -> None:
     for name in [word for word in sys.argv[1:] if word in DOMAINS] or DOMAINS:
         domain = available(name)
         for system in systems_of(domain)[part::parts]:
+            since = time.process_time()
             texts = generations(domain, system).require_texts()
-            print(name, system.name, len(texts), repr(texts[0][:70]), flush=True)
+            used = time.process_time() - since
+            print(name, system.name, len(texts), f"{used:.0f} s of processor time", repr(texts[0][:70]), flush=True)
 
 
 if __name__ == "__main__":
