@@ -22,6 +22,7 @@ import tempfile
 import time
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -215,31 +216,38 @@ def seconds_of(one: dict[str, object]) -> dict[str, float]:
     return {step: sum(v for name, v in measured.items() if plain[name].startswith(step)) for step in STEPS}
 
 
-def show_model(sizes: list[dict[str, object]]) -> None:
-    """The rates of the largest size, tried on the others, and used for sizes that nobody measured here."""
-    largest = max(sizes, key=lambda one: one["rows"])  # type: ignore[arg-type,return-value]
-    own = {"axes": int(largest["axes"]), "bins": BINS, "clustered": SAMPLE}  # type: ignore[call-overload]
-    measured = seconds_of(largest)
-    amounts = work(float(largest["rows"]), WIDTH, **own)  # type: ignore[arg-type]
-    rates = {step: amounts[step] / measured[step] for step in STEPS}
-    print("rates on 2 processors: " + ", ".join(f"{step} {rate:.2g}/s" for step, rate in rates.items()))
+def show_model(sizes: list[dict[str, Any]]) -> None:
+    """Processor time by the rates of the size that was disturbed least, tried on the others, and used for sizes not measured here.
+
+    A step has its share of the clock's time in the processor time of the whole call, so that the load of the machine is left out.
+    """
+    base = max(sizes, key=lambda one: one["processor"] / one["seconds"])
+    own = {"axes": int(base["axes"]), "bins": BINS, "clustered": SAMPLE}
+    measured = seconds_of(base)
+    share = base["processor"] / sum(measured.values())
+    amounts = work(float(base["rows"]), WIDTH, **own)
+    rates = {step: amounts[step] / measured[step] / share for step in STEPS}
+    shown = ", ".join(f"{step} {rate:.2g}/s" for step, rate in rates.items())
+    print(f"rates of one processor, from {base['rows']:,} rows: {shown}")
     for one in sizes:
-        amounts = work(float(one["rows"]), WIDTH, **own)  # type: ignore[arg-type]
-        seen = seconds_of(one)
-        by_step = ", ".join(f"{step} {seen[step]:.1f} ({amounts[step] / rates[step]:.1f})" for step in STEPS)
-        predicted = sum(amounts[step] / rates[step] for step in STEPS)
-        print(f"{one['rows']:>14,} x {WIDTH}: {sum(seen.values()):.1f} s, by the model {predicted:.1f} s: {by_step}")
+        amounts = work(float(one["rows"]), WIDTH, **own)
+        by_step = {step: amounts[step] / rates[step] for step in STEPS}
+        shown = ", ".join(f"{step} {seconds:.1f}" for step, seconds in by_step.items())
+        print(
+            f"{one['rows']:>14,} x {WIDTH}: {one['processor']:.1f} processor s, by the model {sum(by_step.values()):.1f} ({shown})"
+        )
     for rows in (1e8, 1e9):
         amounts = work(rows, 1024, 300, 1000, clustered=1e7)
-        each = {step: 2 * amounts[step] / rates[step] / 3600 for step in STEPS}
+        each = {step: amounts[step] / rates[step] / 3600 for step in STEPS}
         hours = sum(each.values())
+        shown = ", ".join(f"{step} {own:,.1f}" for step, own in each.items())
         print(
             f"{rows:>14,.0f} x 1024, 300 axes, 1,000 bins: {rows * 4096 / 1e12:.1f} TB read {READS} times, {hours:,.0f} processor hours "
-            f"({', '.join(f'{step} {own:,.1f}' for step, own in each.items())}); "
-            f"{hours * 60 / 64:,.0f} minutes on 64 processors, which then read {READS * rows * 4096 / (hours / 64 * 3600) / 1e9:.1f} GB/s"
+            f"({shown}); {hours * 60 / 64:,.0f} minutes on 64 processors, which then read "
+            f"{READS * rows * 4096 / (hours / 64 * 3600) / 1e9:.1f} GB/s"
         )
-    small = min((one for one in sizes if one is not largest), key=lambda one: -one["rows"])  # type: ignore[operator,arg-type,return-value]
-    per_row = (largest["peak_bytes"] - small["peak_bytes"]) / (largest["rows"] - small["rows"])  # type: ignore[operator]
+    largest, next_one = sorted(sizes, key=lambda one: -one["rows"])[:2]
+    per_row = (largest["peak_bytes"] - next_one["peak_bytes"]) / (largest["rows"] - next_one["rows"])
     print(f"memory of the calling process: {per_row:.0f} bytes for each further row")
 
 
