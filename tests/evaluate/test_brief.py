@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from pytest import approx
 
-from mallow import EstimateWarning, compare, plan_samples, score
-from mallow.evaluate import _caveats
+from mallow import EstimateWarning, Samples, compare, plan_samples, score
+from mallow.evaluate import _caveats, _compare
 from mallow.evaluate._estimate_checks import _count_lengths
 from mallow.theory import Partition
 
@@ -57,3 +57,19 @@ def test_few_independent_samples_have_few_bins_of_lengths():
         max(map(np.count_nonzero, _count_lengths(lengths, lengths, independent=count))) for count in (1, 100_000)
     )
     assert few <= 3 < many
+
+
+def test_the_variance_over_generations_has_one_degree_of_freedom_less(monkeypatch):
+    seen, original = [], _compare.summary_values
+
+    def recorded(measure, masses):
+        values = original(measure, masses)
+        seen.append(np.mean(values["mauve"]))
+        return values
+
+    monkeypatch.setattr(_compare, "summary_values", recorded)
+    ids = [f"p{place}" for place in range(60)]
+    made = compare(
+        Samples(features=points(0, 0, 60), ids=ids), {"m": Samples(features=points(0, 1, 180), ids=ids * 3)}, repeats=1
+    )
+    assert made.variance["m"]["generation"] == approx(np.var(seen[-3:], ddof=1), rel=1e-6)
