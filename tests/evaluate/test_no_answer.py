@@ -95,3 +95,12 @@ def test_an_estimator_must_return_masses():
     x = np.random.default_rng(0).normal(size=(N, 3))
     with pytest.raises(InputError, match=r"`estimator` must return Masses; Numbers\.masses returned int"):
         mallow.score(x, x + 1, measure=Measure(Numbers()))
+
+
+def test_a_row_of_zeros_has_no_direction():
+    from mallow.evaluate._no_answer import _one_direction
+
+    line = np.outer([1.0, 2.0, 5.0], [1.0, 2.0])
+    assert _one_direction([line])
+    assert not _one_direction([line, np.zeros((1, 2))])
+    assert not _one_direction([np.concatenate([line, np.zeros((1, 2))])])

@@ -28,3 +28,10 @@ def test_sums_in_blocks_of_rows_are_the_same(monkeypatch):
     for block in (1000, 1):  # 1: a row has more entries than a block
         monkeypatch.setattr(_tables, "_BLOCK", block)
         assert area(Masses.from_histograms(p, q), scale=5) == approx(at_once, abs=1e-13)
+
+
+def test_a_row_may_have_more_entries_than_a_block(monkeypatch):
+    p, q, weights = np.random.default_rng(0).random((3, 7))
+    monkeypatch.setattr(_tables, "_BLOCK", 1)
+    sums = _tables._weighted_sums(p, q, weights[None], lambda a, b: np.stack([a * b, a - b, a], axis=-1))
+    assert sums[0] == approx([weights @ (p * q), weights @ (p - q), weights @ p])

@@ -1,5 +1,7 @@
 """Barycentric frontiers on the bins against linear programmes, and entropic ones against exact ones and definitions."""
 
+from contextlib import contextmanager
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -195,3 +197,17 @@ def test_bad_options_are_refused(build, options, message):
 def test_bad_tolerances_are_refused(tolerance):
     with pytest.raises(InputError, match=r"`tolerance` must lie strictly between 0 and 1"):
         barycentric_frontier(SAME_PLACE, tolerance=tolerance)
+
+
+def test_progress_goes_from_nothing_to_all(monkeypatch):
+    shown = []
+
+    @contextmanager
+    def bar(*_, **__):
+        yield lambda done, text: shown.append(done)
+
+    monkeypatch.setattr("mallow.theory._transport_barycentres.bar", bar)
+    barycentric_frontier(histograms(8, 3))
+    assert shown[-1] == 1000
+    assert shown == sorted(shown)
+    assert shown[0] >= 0
