@@ -14,7 +14,8 @@ import mallow
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-PAGES = [README, *(page.read_text(encoding="utf-8") for page in sorted((ROOT / "docs").rglob("*.md")))]
+FILES = [page for page in sorted((ROOT / "docs").rglob("*.md")) if page.name != "examples.md"]  # tests/test_site.py
+PAGES = [README, *(page.read_text(encoding="utf-8") for page in FILES)]
 BLOCKS = [block for page in PAGES for block in re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)]
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / ".venv-audit"
-FILES = ("constraints.txt", "tests/models.txt")
+FILES = ("constraints.txt", "tests/models.txt", "tests/beside.txt")
 
 
 def main() -> None:

@@ -103,7 +103,7 @@ def test_rows_that_are_not_finite(chunk, tmp_path, monkeypatch, refused):
         ([[1.0, 2.0], [3.0]], "list: features must have rows of equal length"),
         (
             [1, 2],
-            "list: must contain texts, paths to images or rows of features; got numbers such as 1. "
+            "list: must contain texts, paths to images or recordings, or rows of features; got numbers such as 1. "
             "For samples of one feature, pass a numpy array.",
         ),
     ],

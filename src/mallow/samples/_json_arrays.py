@@ -97,13 +97,18 @@ class _Buffer:
         self.start += 1
 
 
+def _may_go_on(value: object, rest: str) -> bool:
+    """Whether a value may be the beginning of a longer number, with so much of what follows."""
+    return not rest or (isinstance(value, int | float) and len(rest) < 3 and set(rest) <= set(".eE+-"))
+
+
 def _next_entry(text: _Buffer, decoder: json.JSONDecoder, place: str, options: Options) -> object:
     """The next value, or a BadEntryError for one that is nested too deeply; reads on until the value is complete."""
     text.next_sign()
     while True:
         try:
             value, end = decoder.raw_decode(text.text, text.start)
-            if end < len(text.text) or text.ended:  # otherwise it may be the first half of a number
+            if text.ended or not _may_go_on(value, text.text[end : end + 3]):
                 break
         except json.JSONDecodeError as error:
             if text.ended or (error.pos < len(text.text) - 32 and error.msg.startswith("Expecting")):
