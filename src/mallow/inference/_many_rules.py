@@ -16,7 +16,7 @@ from mallow.theory import Array
 
 __all__ = ["Rules", "learn_rules"]
 
-_ROOTS = 2**23  # chosen: numbers of the factors that are held at once, 64 MB
+_ROOTS = 2**22  # chosen: numbers of the factors that are held at once, 32 MB
 
 
 @dataclass(frozen=True, eq=False)
