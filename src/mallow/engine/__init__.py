@@ -8,11 +8,19 @@ from typing import TYPE_CHECKING, Any
 from mallow.engine._engine import AnyEngine, Threads, open_engine, resolve_engine
 from mallow.engine._exact import DOUBLE, SINGLE, bits_for_squares, round_to, settle, unit_rows
 from mallow.engine._held import hold
+from mallow.engine._lapack import (
+    add_products,
+    cholesky,
+    eigenvectors,
+    leading_eigenvectors,
+    solve_lower,
+    solve_with_root,
+)
 from mallow.engine._memory import memory_budget
 from mallow.engine._passes import Passes, Progress
 from mallow.engine._progress import bar, quiet
 from mallow.engine._protocol import Engine, Held
-from mallow.engine._threads import cores, one_core, ordered_map, run_now, single_threaded_blas, start
+from mallow.engine._threads import Crew, cores, crew_of, one_core, ordered_map, run_now, single_threaded_blas, start
 
 if TYPE_CHECKING:
     from mallow.engine._ray import Ray
@@ -21,16 +29,22 @@ __all__ = [
     "DOUBLE",
     "SINGLE",
     "AnyEngine",
+    "Crew",
     "Engine",
     "Held",
     "Passes",
     "Progress",
     "Ray",
     "Threads",
+    "add_products",
     "bar",
     "bits_for_squares",
+    "cholesky",
     "cores",
+    "crew_of",
+    "eigenvectors",
     "hold",
+    "leading_eigenvectors",
     "memory_budget",
     "one_core",
     "open_engine",
@@ -41,6 +55,8 @@ __all__ = [
     "run_now",
     "settle",
     "single_threaded_blas",
+    "solve_lower",
+    "solve_with_root",
     "start",
     "unit_rows",
 ]

@@ -7,16 +7,17 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from itertools import islice
 from typing import Any, TypeVar
 
-__all__ = ["cores", "one_core", "ordered_map", "run_now", "single_threaded_blas", "start"]
+__all__ = ["Crew", "cores", "crew_of", "one_core", "ordered_map", "run_now", "single_threaded_blas", "start"]
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 
-_TASK = threading.local()  # whether this thread works on one of several tasks
+_TASK = threading.local()  # whether this thread works on one of several tasks, and the crew that it belongs to
 
 
 @contextmanager
@@ -39,31 +40,114 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
+class _Task(Future[Result]):
+    """A task of a crew: whoever of the crew waits for it, before anybody has begun it, does it."""
+
+    def __init__(self, function: Callable[[], Result]) -> None:
+        super().__init__()
+        self._function: Callable[[], Result] | None = function
+        self._begun = threading.Lock()
+
+    def run(self) -> None:
+        """Do it, unless somebody has begun it."""
+        if self._begun.acquire(blocking=False):
+            assert self._function is not None
+            try:
+                self.set_result(self._function())
+            except BaseException as error:
+                self.set_exception(error)
+            self._function = None  # what it holds may be large
+
+    def result(self, timeout: float | None = None) -> Result:
+        """The result, computed here if nobody has begun."""
+        if _crew() is not None:
+            self.run()
+        return super().result(timeout)
+
+    def drop(self) -> None:
+        """Nobody needs the result: do not begin, and wait if somebody has."""
+        if self._begun.acquire(blocking=False):
+            self._function = None
+        else:
+            self.exception()
+
+
+class Crew:
+    """A few threads that share all tasks, also those that their tasks begin: no processor is idle while there is work.
+
+    A task that waits for another one does it itself if nobody has begun it, so that tasks may wait for tasks however few
+    threads there are.
+    """
+
+    def __init__(self, threads: int) -> None:
+        self._pool = ThreadPoolExecutor(threads, initializer=self._join)
+
+    def _join(self) -> None:
+        _TASK.crew = self
+
+    def begin(self, function: Callable[[], Result]) -> _Task[Result]:
+        """Begin a task as soon as a thread is free."""
+        task = _Task(function)
+        self._pool.submit(task.run)
+        return task
+
+    def map(self, function: Callable[[Task], Result], tasks: Iterable[Task], waiting: int) -> Iterator[Result]:
+        """The results of ``function`` in the order of ``tasks``, of which at most `waiting` wait to be consumed."""
+        pending = iter(tasks)
+        queue = [self.begin(partial(function, task)) for task in islice(pending, waiting)]
+        try:
+            while queue:
+                yield queue.pop(0).result()
+                queue.extend(self.begin(partial(function, task)) for task in islice(pending, 1))
+        finally:
+            for task in queue:
+                task.drop()
+
+    def close(self) -> None:
+        """Wait for what has begun, and end the threads."""
+        self._pool.shutdown()
+
+
+@contextmanager
+def crew_of(threads: int) -> Iterator[Crew]:
+    """The crew that this thread belongs to, or a new one of so many threads."""
+    known = _crew()
+    crew = known or Crew(threads)
+    try:
+        yield crew
+    finally:
+        if known is None:
+            crew.close()
+
+
+def _crew() -> Crew | None:
+    """The crew that this thread belongs to, if it may share its work."""
+    return None if getattr(_TASK, "alone", False) else getattr(_TASK, "crew", None)
+
+
 def ordered_map(
     function: Callable[[Task], Result], tasks: Iterable[Task], threads: int, *, ahead: int = 2
 ) -> Iterator[Result]:
-    """The results of ``function`` in the order of ``tasks``, computed on ``threads`` threads.
+    """The results of ``function`` in the order of ``tasks``, computed on ``threads`` threads, or by the crew of this thread.
 
     At most ``ahead * threads`` results wait to be consumed, which bounds the memory.
     """
     if threads == 1:
         yield from map(function, tasks)
         return
-    pending = iter(tasks)
-    with ThreadPoolExecutor(threads) as pool:
-        queue = [pool.submit(function, task) for task in islice(pending, ahead * threads)]
-        while queue:
-            yield queue.pop(0).result()
-            queue.extend(pool.submit(function, task) for task in islice(pending, 1))
+    with crew_of(threads) as crew:
+        yield from crew.map(function, tasks, ahead * threads)
 
 
 def start(function: Callable[[], Result]) -> Future[Result]:
     """The result of ``function``, which starts at once on a thread of its own: `Future.result` waits for it.
 
-    Inside `one_core` it is computed here and now.
+    Inside `one_core` it is computed here and now; a crew does it when somebody is free or waits for it.
     """
     if getattr(_TASK, "alone", False):
         return run_now(function)
+    if (crew := _crew()) is not None:
+        return crew.begin(function)
     pool = ThreadPoolExecutor(1)
     future = pool.submit(function)
     pool.shutdown(wait=False)

@@ -8,14 +8,14 @@ the label of a point depends on no other point, no block, no thread and no proce
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from mallow.engine import DOUBLE, SINGLE, bits_for_squares, cores, ordered_map, round_to, single_threaded_blas
+from mallow.engine import DOUBLE, SINGLE, bits_for_squares, cores, crew_of, ordered_map, round_to, single_threaded_blas
 from mallow.estimate._device import BLOCK, Device
 
 __all__ = [
@@ -178,11 +178,11 @@ class Workers:
         self.threads = max(threads, 1)
 
     def __enter__(self) -> None:
-        self._pool = ThreadPoolExecutor(self.threads) if self.threads > 1 else None
+        self._stack = ExitStack()
+        self._crew = self._stack.enter_context(crew_of(self.threads)) if self.threads > 1 else None
 
     def __exit__(self, *_: object) -> None:
-        if self._pool is not None:
-            self._pool.shutdown()
+        self._stack.close()
 
     def tiles(self, function: Callable[[slice], None], size: int) -> None:
         """Call ``function`` once for each tile of ``size`` rows."""
@@ -197,11 +197,12 @@ class Workers:
 
     def each(self, function: Callable[[int], None], tasks: Sequence[int]) -> None:
         """Call ``function`` once for each task."""
-        if self._pool is None or len(tasks) == 1:
+        if self._crew is None or len(tasks) == 1:
             for task in tasks:
                 function(task)
         else:
-            list(self._pool.map(function, tasks))
+            for _ in self._crew.map(function, tasks, len(tasks)):
+                pass
 
 
 class Data:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mallow.engine import ordered_map
+from mallow.engine import DOUBLE, add_products, leading_eigenvectors, ordered_map
 from mallow.estimate._row_order import Indices
 
 __all__ = ["ROWS", "Spectrum", "spectrum_from_covariance", "spectrum_from_gram", "spectrum_from_sums"]
@@ -46,18 +46,69 @@ def spectrum_from_covariance(
     """
     size = len(order)
     step = min(ROWS, max(FEWEST, ENTRIES // integers(order[:1]).shape[1]))
+    sums = _Sums()
 
-    def part(low: int) -> tuple[Doubles, Doubles]:
-        rows = integers(order[low : low + step])
-        return rows.T @ rows, rows.sum(axis=0)
+    def add(low: int) -> None:
+        sums.add(integers(order[low : low + step]))
 
-    return spectrum_from_sums(*_sum_integers(part, range(0, size, step), threads), size, enough)
+    for _ in ordered_map(add, range(0, size, step), threads):
+        pass
+    return spectrum_from_sums(*sums.result(), size, enough)
+
+
+class _Sums:
+    """Sums of products of rows of integers, and of the rows, added by several threads: exact, the same in any order.
+
+    Each thread adds to a table of its own in float64, which is exact while its largest entry, one on the diagonal, stays below
+    2^53; before that, the table is emptied into one of 64-bit integers.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._free: list[tuple[Doubles, Doubles]] = []  # tables of no thread at present, with their sums of rows
+        self._whole: list[npt.NDArray[np.int64]] = []
+
+    def add(self, rows: Doubles) -> None:
+        """Add a block of rows whose own sums are below 2^53."""
+        width, squares = rows.shape[1], np.einsum("ij,ij->j", rows, rows)
+        if float(squares.max()) >= DOUBLE:
+            raise AssertionError("sums of integers are too large to be exact")
+        with self._lock:
+            table, total = self._free.pop() if self._free else (np.zeros((width, width), order="F"), np.zeros(width))
+            if float((np.diagonal(table) + squares).max()) >= DOUBLE:
+                self._empty(table, total)
+        add_products(table, rows)
+        total += rows.sum(axis=0)
+        with self._lock:
+            self._free.append((table, total))
+
+    def _empty(self, table: Doubles, total: Doubles) -> None:
+        if not self._whole:
+            self._whole = [np.zeros(table.shape, np.int64, order="F"), np.zeros(len(total), np.int64)]
+        for whole, part in zip(self._whole, (table.T, total), strict=True):
+            for low in range(0, len(part), SLAB):
+                whole.T[low : low + SLAB] += part[low : low + SLAB].astype(np.int64)
+            part[...] = 0.0
+
+    def result(self) -> tuple[Doubles, Doubles]:
+        """The sum of products, of which the lower triangle counts, and the sum of the rows."""
+        for table, total in self._free:
+            self._empty(table, total)
+        scatter, total = self._free[0]
+        self._free.clear()
+        if int(np.diagonal(self._whole[0]).max()) >= 2**62:
+            raise AssertionError("sums of integers are too large to be exact")
+        scatter[...], total[...] = self._whole
+        return scatter, total
 
 
 def spectrum_from_sums(
     scatter: Doubles, total: Doubles, size: int, enough: Callable[[Doubles, float], bool]
 ) -> Spectrum:
-    """The spectrum of `size` rows of which the sum of products (d, d) is known, and the sum (d,); `scatter` is changed."""
+    """The spectrum of `size` rows of which the sum of products (d, d) is known, its lower triangle at least, and the sum (d,).
+
+    `scatter` is changed.
+    """
     mean = total / size
     scatter -= np.outer(mean, total)
     values, vectors = _eigenvectors(scatter, enough)
@@ -72,12 +123,14 @@ def spectrum_from_gram(integers: Rows, order: Indices, threads: int) -> Spectrum
     mean = rows.sum(axis=0) / len(rows)
     rows -= np.rint(mean)
 
-    def part(low: int) -> tuple[Doubles, Doubles]:
-        some = rows[:, low : low + COLUMNS]
-        return some @ some.T, some.sum(axis=1)
+    sums = _Sums()
 
-    scatter, _ = _sum_integers(part, range(0, rows.shape[1], COLUMNS), threads)
-    values, vectors = np.linalg.eigh(scatter)
+    def add(low: int) -> None:
+        sums.add(rows[:, low : low + COLUMNS].T)
+
+    for _ in ordered_map(add, range(0, rows.shape[1], COLUMNS), threads):
+        pass
+    values, vectors = np.linalg.eigh(sums.result()[0])
     values = np.maximum(values[::-1], 0)
 
     def axes(kept: int) -> Doubles:
@@ -89,39 +142,13 @@ def spectrum_from_gram(integers: Rows, order: Indices, threads: int) -> Spectrum
 
 def _eigenvectors(scatter: Doubles, enough: Callable[[Doubles, float], bool]) -> tuple[Doubles, Doubles]:
     """The largest eigenvalues, rising, with their eigenvectors: `LEADING` of them if those are `enough`, or all."""
-    import scipy.linalg
-
     width, total = len(scatter), float(np.trace(scatter))
     if width >= 2 * LEADING and total > 0:
-        leading = [width - LEADING, width - 1]
-        values, vectors = scipy.linalg.eigh(scatter, subset_by_index=leading, check_finite=False)
+        values, vectors = leading_eigenvectors(scatter, LEADING)
         if enough(values, total):
             return values, vectors
     values, vectors = np.linalg.eigh(scatter)
     return values, vectors
-
-
-def _sum_integers(
-    part: Callable[[int], tuple[Doubles, Doubles]], starts: range, threads: int
-) -> tuple[Doubles, Doubles]:
-    """The sums of both results of ``part(start)``, which are integers below 2^53: exact, hence the same in any order."""
-    sums: list[npt.NDArray[np.int64]] = []
-    lock = threading.Lock()
-
-    def add(start: int) -> None:  # here, so that no results wait: each is as large as the sum
-        parts = part(start)
-        with lock:
-            if not sums:
-                sums.extend(np.zeros(one.shape, np.int64) for one in parts)
-            for total, one in zip(sums, parts, strict=True):
-                for low in range(0, len(one), SLAB):
-                    total[low : low + SLAB] += one[low : low + SLAB].astype(np.int64)
-
-    for _ in ordered_map(add, starts, threads):
-        pass
-    if not sums or int(np.abs(np.diagonal(sums[0])).max()) >= 2**62:
-        raise AssertionError("sums of integers are too large to be exact")
-    return sums[0].astype(np.float64), sums[1].astype(np.float64)
 
 
 def _rank(values: Doubles, size: int) -> int:

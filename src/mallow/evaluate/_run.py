@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mallow.engine import bar, cores, one_core, ordered_map, run_now, single_threaded_blas, start
+from mallow.engine import bar, cores, crew_of, one_core, ordered_map, run_now, single_threaded_blas
 from mallow.errors import InputError
 from mallow.estimate import Quantize, Reduction, as_features, same_width
 from mallow.evaluate._measure import SUMMARIES, Measure
@@ -95,24 +95,17 @@ class Parts:
 
 @contextmanager
 def parts_of_a_score(measure: Measure, pair: tuple[Samples, Samples]) -> Iterator[Parts]:
-    """How the parts of a score share the processors.
+    """How the parts of a score share the processors: whichever is free takes the next task, of any part.
 
-    Two processors: each part uses one of them, and whichever is free takes the next. With more, parts run at once, each
-    spreads its work, and repeats follow one another. All run one after the other where there is not memory for several, and
-    so does an estimator that a user brought: it need not be safe on threads.
+    All run one after the other, each spreading its work, where there is not memory for several. So does an estimator that a
+    user brought: it need not be safe on threads.
     """
-    safe = is_safe_on_threads(measure)
-    if not fits_several([pair]):
+    if not fits_several([pair]) or cores() == 1:
         yield Parts(run_now, run_now, run_now)
-    elif cores() != 2:
-        yield Parts(start, start if safe else run_now, run_now)
-    else:
-        with ThreadPoolExecutor(2) as pool:
-
-            def begin(task: Callable[[], Outcome]) -> Future[Outcome]:
-                return pool.submit(run_alone, task)
-
-            yield Parts(begin, begin, begin) if safe else Parts(begin, _run_here, _run_here)
+        return
+    with crew_of(cores()) as crew:
+        safe = is_safe_on_threads(measure)
+        yield Parts(crew.begin, crew.begin, crew.begin) if safe else Parts(crew.begin, _run_here, _run_here)
 
 
 def is_safe_on_threads(measure: Measure) -> bool:
@@ -121,8 +114,14 @@ def is_safe_on_threads(measure: Measure) -> bool:
 
 
 def _run_here(task: Callable[[], Outcome]) -> Future[Outcome]:
-    """Like `run_now`, on one processor: another task keeps the other busy."""
-    return run_now(partial(run_alone, task))
+    """Like `run_now`, on one processor: other tasks keep the others busy."""
+    return run_now(partial(_run_alone, task))
+
+
+def _run_alone(task: Callable[[], Outcome]) -> Outcome:
+    """The result of a task that does not spread its work."""
+    with one_core():
+        return task()
 
 
 def run_repeats(measure: Measure, prepared: Any, repeats: int, seed: int, *, begin: Begin = run_now) -> list[Masses]:
@@ -130,8 +129,10 @@ def run_repeats(measure: Measure, prepared: Any, repeats: int, seed: int, *, beg
     estimator = measure.estimator
     count = 1 if getattr(estimator, "deterministic", False) else repeats
     children = generator_for(seed, "clustering").spawn(count)
-    tasks = [begin(partial(estimator.masses, prepared, child)) for child in children]
-    runs = [task.result() for task in tasks]
+    tasks = [partial(estimator.masses, prepared, child) for child in children]
+    if begin is not run_now and count > 1:  # as many tasks as there are repeats are enough to share
+        tasks = [partial(_run_alone, task) for task in tasks]
+    runs = [task.result() for task in [begin(task) for task in tasks]]
     for masses in runs:
         if not isinstance(masses, Masses):
             raise InputError(
@@ -167,10 +168,9 @@ def run_systems(
     outcomes: list[Outcome] = []
     with single_threaded_blas():
         threads = 1 if alone or not fits_several(pairs) else max(1, min(cores(), len(tasks)))
-        own = run_alone if 1 < threads == cores() else run_plainly
         began = time.monotonic()
         with bar(verb, len(tasks) if progress else 0) as show:
-            for outcome in ordered_map(own, tasks, threads, ahead=1):
+            for outcome in ordered_map(_call, tasks, threads, ahead=1):
                 outcomes.append(outcome)
                 done = len(outcomes)
                 rate = 60 * done / max(time.monotonic() - began, 1e-9)
@@ -179,14 +179,7 @@ def run_systems(
     return outcomes
 
 
-def run_alone(task: Callable[[], Outcome]) -> Outcome:
-    """The result of a task that uses one processor: others keep the rest busy."""
-    with one_core():
-        return task()
-
-
-def run_plainly(task: Callable[[], Outcome]) -> Outcome:
-    """The result of a task that may spread its work."""
+def _call(task: Callable[[], Outcome]) -> Outcome:
     return task()
 
 

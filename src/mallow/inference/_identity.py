@@ -61,18 +61,13 @@ class IdentityTest:
     statistics: dict[str, float]
 
 
-def run_identity_test(
-    space: Space, units: Units, system: int, *, permutations: int, seed: int, threads: int | None = None
-) -> IdentityTest:
-    """The test for the reference and one system of a space; `units` are those of the two alone.
-
-    By default it runs on as many threads as there are processors.
-    """
+def run_identity_test(space: Space, units: Units, system: int, *, permutations: int, seed: int) -> IdentityTest:
+    """The test for the reference and one system of a space; `units` are those of the two alone."""
     whole("permutations", permutations, least=1)
     rows, unit, is_reference = _rows_of_pair(space, units, system)
     exchange = draw_exchanges(unit, is_reference, permutations, np.random.default_rng([seed, 2]))
     with single_threaded_blas():
-        groups = _quadratic_forms(space, rows, exchange, threads or cores())
+        groups = _quadratic_forms(space, rows, exchange)
     return judge_statistics(groups, exchange)
 
 
@@ -121,26 +116,24 @@ def _tail_probability(roots: Array) -> float:
     return min(1.0, int(roots.shape[1]) * math.exp(float(log_ndtr(-z.max()))))
 
 
-def _quadratic_forms(space: Space, rows: Indices, exchange: Exchange, threads: int) -> dict[str, Array]:
+def _quadratic_forms(space: Space, rows: Indices, exchange: Exchange) -> dict[str, Array]:
     """Every statistic of every permutation."""
     forms: dict[str, Array] = {}
     if exchange.exact:  # otherwise axes, columns and bins follow the side with fewer units: only means are safe
-        means, variances = _differences(space.columns, rows, exchange, threads, squares=True)
+        means, variances = _differences(space.columns, rows, exchange, squares=True)
         forms["variances by column"] = means**2 @ _inverse(variances, _FLOOR)
         forms["total variance"] = means.sum(axis=1) ** 2
-    means, variances = _differences(space.points, rows, exchange, threads)
+    means, variances = _differences(space.points, rows, exchange)
     for strength in STRENGTHS:
         forms[f"means, strength {strength:g}"] = means**2 @ _inverse(variances, strength)
     if exchange.exact:
         for partitions in space.bins:
             bins = int(partitions.max()) + 1
-            forms[f"{bins} bins"] = bin_form(partitions[:, rows], bins, exchange, threads)
+            forms[f"{bins} bins"] = bin_form(partitions[:, rows], bins, exchange)
     return forms
 
 
-def _differences(
-    source: Values, rows: Indices, exchange: Exchange, threads: int, *, squares: bool = False
-) -> tuple[Array, Array]:
+def _differences(source: Values, rows: Indices, exchange: Exchange, *, squares: bool = False) -> tuple[Array, Array]:
     """Δ of every permutation, (1 + permutations, columns), and a variance for it that no permutation changes, (columns,)."""
     values = source if len(rows) == len(source) else source[rows]
     each = _sum_atoms(exchange.atoms.astype(source.dtype), values, squares=squares)
@@ -158,7 +151,7 @@ def _differences(
         some = exchange.signs[low : low + _PERMUTATIONS].astype(source.dtype)
         means[low : low + _PERMUTATIONS] = some @ each + constant
 
-    for _ in ordered_map(task, range(0, len(means), _PERMUTATIONS), threads):
+    for _ in ordered_map(task, range(0, len(means), _PERMUTATIONS), cores()):
         pass
     if exchange.within.shape[0]:
         middle = exchange.within.astype(source.dtype) @ each
@@ -180,7 +173,7 @@ def _sum_atoms(atoms: sparse.csr_array, values: Values, *, squares: bool) -> Val
     return each
 
 
-def bin_form(partitions: Indices, bins: int, exchange: Exchange, threads: int) -> Array:
+def bin_form(partitions: Indices, bins: int, exchange: Exchange) -> Array:
     """Σ (difference of the shares of a bin)²/(its size), over the bins of all partitions (partitions, rows)."""
     member = membership(partitions, bins)
     each = (exchange.atoms @ member).T.tocsr()
@@ -191,7 +184,7 @@ def bin_form(partitions: Indices, bins: int, exchange: Exchange, threads: int) -
         form: Array = shares**2 @ one_over_size
         return form
 
-    return np.concatenate(list(ordered_map(task, range(0, len(exchange.signs), _FEW_PERMUTATIONS), threads)))
+    return np.concatenate(list(ordered_map(task, range(0, len(exchange.signs), _FEW_PERMUTATIONS), cores())))
 
 
 def _inverse(variances: Array, strength: float) -> Array:

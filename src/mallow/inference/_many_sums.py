@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mallow.engine import cores, ordered_map, single_threaded_blas
+from mallow.engine import cholesky, cores, ordered_map, single_threaded_blas, solve_with_root
 from mallow.estimate import Features
 from mallow.inference._blocks import Values
 from mallow.inference._coarse import LEVELS, ROWS, CoarseGrid
@@ -78,20 +78,15 @@ class Metrics:
 
     def root(self, strength: float) -> Array:
         """L with L Lᵀ = C + strength · mean variance, C of all rows; lower triangular. It is not kept: it is large."""
-        import scipy.linalg
-
         table = self.covariance.copy(order="F")
         table[np.diag_indices(len(table))] += strength * self._floor
-        root: Array = scipy.linalg.cholesky(table, lower=True, overwrite_a=True, check_finite=False)
-        return root
+        return cholesky(table)
 
     def solve(self, targets: Array, kept: Array, strengths: Sequence[float]) -> Array:
         """(C + strength · mean variance)⁻¹ of each column of `targets` (d, columns), C of its cells ``kept`` (columns, cells).
 
         For all strengths at once, (strengths, d, columns): the products of the cells are large, and each step reads them.
         """
-        import scipy.linalg
-
         width, columns = targets.shape
         sizes = kept @ self._sums.counts.sum(axis=1)  # (columns,)
         means = np.tile((kept @ self._sums.sums.sum(axis=1) / sizes[:, None]).T, len(strengths))
@@ -114,11 +109,7 @@ class Metrics:
 
         def precondition(values: Array) -> Array:
             parts = np.split(values, len(strengths), axis=1)
-            solved = [
-                scipy.linalg.cho_solve((root, True), part, check_finite=False)
-                for root, part in zip(roots, parts, strict=True)
-            ]
-            return np.hstack(solved)
+            return np.hstack([solve_with_root(root, part) for root, part in zip(roots, parts, strict=True)])
 
         solution = _conjugate_gradients(multiply, precondition, np.tile(targets, len(strengths)))
         return np.stack(np.split(solution, len(strengths), axis=1))

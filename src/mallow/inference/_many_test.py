@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from mallow.engine import cores, ordered_map, single_threaded_blas
+from mallow.engine import cores, ordered_map, single_threaded_blas, solve_lower
 from mallow.inference._blocks import Values
 from mallow.inference._coarse import CoarseGrid
 from mallow.inference._exchange import Exchange, draw_exchanges, exchangeable_rows
@@ -67,7 +67,7 @@ def run_test_of_many(
             for low in range(0, len(labels), PARTITIONS_OF_MANY):
                 partitions = labels[low : low + PARTITIONS_OF_MANY, kept].astype(np.int64)
                 bins = int(partitions.max()) + 1
-                forms[f"{bins} bins"] = bin_form(partitions, bins, exchange, cores())
+                forms[f"{bins} bins"] = bin_form(partitions, bins, exchange)
     return judge_statistics(forms, exchange)
 
 
@@ -108,8 +108,6 @@ def _exchanged_means(exchange: Exchange, read: Callable[[int, int], Values], wid
 
 def _forms(exchange: Exchange, means: Array, squares: Array, metrics: Metrics) -> dict[str, Array]:
     """The statistics of means and squares. Metrics come from all rows together: no permutation changes them."""
-    import scipy.linalg
-
     forms: dict[str, Array] = {}
     if exchange.exact:
         spread = squares.var(axis=0)  # over all permutations, the observed one among them
@@ -118,6 +116,6 @@ def _forms(exchange: Exchange, means: Array, squares: Array, metrics: Metrics) -
         forms["total variance"] = squares.sum(axis=1) ** 2
     for strength in STRENGTHS:
         root = metrics.root(strength)
-        white = scipy.linalg.solve_triangular(root, means.T, lower=True, check_finite=False)
+        white = solve_lower(root, means.T)
         forms[f"means, strength {strength:g}"] = np.einsum("ij,ij->j", white, white)
     return forms

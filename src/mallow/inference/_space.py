@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mallow.engine import single_threaded_blas, start
+from mallow.engine import eigenvectors, single_threaded_blas, start
 from mallow.estimate import Features
 from mallow.inference._blocks import ROWS, Values, add_up, each_block, sum_blocks
 from mallow.inference._partitions import find_partitions
@@ -156,8 +156,6 @@ def _scale_columns(sets: Sequence[Features], places: Sequence[Indices]) -> Value
 
 def _principal_axes(columns: Values) -> tuple[Values, Array]:
     """The coordinates of centred rows on all their principal axes, and the variance along each, falling."""
-    import scipy.linalg
-
     size, width = columns.shape
     if width <= size:
 
@@ -174,7 +172,7 @@ def _principal_axes(columns: Values) -> tuple[Values, Array]:
 
         table = sum_blocks(product, (size, size), width, _LARGE) / size
     with single_threaded_blas():
-        values, vectors = scipy.linalg.eigh(table.astype(columns.dtype), driver="evd", check_finite=False)
+        values, vectors = eigenvectors(table.astype(columns.dtype))
     kept = max(1, int(np.count_nonzero(values > _RANK * np.finfo(columns.dtype).eps * values[-1])))
     leading = np.ascontiguousarray(vectors[:, : -kept - 1 : -1])
     if width > size:

@@ -168,9 +168,9 @@ class Learner:
         return tuple(total[self.space.places[place]] for place in (0, *systems))
 
     def test(self, system: int, *, permutations: int, seed: int) -> IdentityTest:
-        """The test of identity of the reference and one system; on one thread, since the witness keeps others busy."""
+        """The test of identity of the reference and one system."""
         units = self.units.pair(system)
-        return run_identity_test(self.space, units, system, permutations=permutations, seed=seed, threads=1)
+        return run_identity_test(self.space, units, system, permutations=permutations, seed=seed)
 
     @property
     def tolerance(self) -> float:
