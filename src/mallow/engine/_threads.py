@@ -48,15 +48,17 @@ class _Task(Future[Result]):
         self._function: Callable[[], Result] | None = function
         self._begun = threading.Lock()
 
-    def run(self) -> None:
-        """Do it, unless somebody has begun it."""
-        if self._begun.acquire(blocking=False):
-            assert self._function is not None
-            try:
-                self.set_result(self._function())
-            except BaseException as error:
-                self.set_exception(error)
-            self._function = None  # what it holds may be large
+    def run(self) -> bool:
+        """Do it, unless somebody has begun it; whether it was done here."""
+        if not self._begun.acquire(blocking=False):
+            return False
+        assert self._function is not None
+        try:
+            self.set_result(self._function())
+        except BaseException as error:
+            self.set_exception(error)
+        self._function = None  # what it holds may be large
+        return True
 
     def result(self, timeout: float | None = None) -> Result:
         """The result, computed here if nobody has begun."""
@@ -97,6 +99,9 @@ class Crew:
         queue = [self.begin(partial(function, task)) for task in islice(pending, waiting)]
         try:
             while queue:
+                if _crew() is not None:  # do what others have not begun, rather than wait for what they have
+                    while not queue[0].done() and any(task.run() for task in queue):
+                        pass
                 yield queue.pop(0).result()
                 queue.extend(self.begin(partial(function, task)) for task in islice(pending, 1))
         finally:

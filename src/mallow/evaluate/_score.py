@@ -16,7 +16,7 @@ from mallow.errors import Caveat, InputError, warn_about
 from mallow.evaluate._brief import brief_values
 from mallow.evaluate._caveats import bin_caveats, unique_caveats
 from mallow.evaluate._estimate_checks import blindness_caveats, check_estimate
-from mallow.evaluate._held_out import evidence_caveats, hold_out
+from mallow.evaluate._held_out import HeldOut, evidence_caveats, hold_out
 from mallow.evaluate._measure import MAUVE_STAR, SUMMARIES, Measure, measure_for
 from mallow.evaluate._no_answer import refuse_without_answer
 from mallow.evaluate._run import (
@@ -294,9 +294,14 @@ def score_embedded(reference: Samples, model: Samples, *, measure: Measure, repe
     refuse_without_answer(measure, (x, y))
     pair = {"model": (reference, model)}
     itself = partial(self_score, measure, reference, len(y), repeats=repeats, seed=seed)
+
+    def gather() -> tuple[HeldOut, tuple[Reason, ...]]:
+        held_out = hold_out(measure, pair, seed)
+        return held_out, find_reasons(reference, model, held_out.evidence["model"])
+
     with single_threaded_blas():
         with parts_of_a_score(measure, pair["model"]) as begin:
-            evidence_task = begin.own(partial(hold_out, measure, pair, seed))
+            evidence_task = begin.own(gather)
             # An estimator that a user brought, and that is wrong, must say so of the pair, not of the reference alone.
             self_task = begin.estimate(itself) if is_safe_on_threads(measure) else None
             check_task = begin.own(partial(check_samples, pair))
@@ -305,16 +310,15 @@ def score_embedded(reference: Samples, model: Samples, *, measure: Measure, repe
             reduction = reduction_of(prepared)
             del prepared  # it holds points
             own_score = (self_task or begin.estimate(itself)).result()
-            caveats, held_out = check_task.result()["model"], evidence_task.result()
-        evidence, certificate = held_out.evidence["model"], held_out.certificates["model"]
+            caveats, (held_out, reasons) = check_task.result()["model"], evidence_task.result()
         return build_score(
             measure,
             Run(reference, model, masses, reduction, held_out.units),
             own_score,
             seed,
-            evidence=evidence,
-            certificate=certificate,
-            reasons=find_reasons(reference, model, evidence),
+            evidence=held_out.evidence["model"],
+            certificate=held_out.certificates["model"],
+            reasons=reasons,
             caveats=caveats,
         )
 

@@ -37,7 +37,7 @@ class Exchange:
 
     Attributes
     ----------
-    signs : float32 array (1 + permutations, atoms)
+    signs : int8 array (1 + permutations, atoms)
         1 and −1; the first row is the observed one.
     atoms : sparse array (atoms, rows)
         What each atom adds to Δ, the mean of the reference minus that of the model, from values of the rows.
@@ -51,7 +51,7 @@ class Exchange:
         The logarithm of the number of different permutations.
     """
 
-    signs: NDArray[np.float32]
+    signs: NDArray[np.int8]
     atoms: sparse.csr_array
     constant: Array
     within: sparse.csr_array
@@ -114,7 +114,7 @@ def draw_exchanges(unit: Indices, is_reference: Flags, permutations: int, rng: n
     shape = len(unit_of_atom), len(unit)
     atoms = sparse.csr_array((entries, (atom, np.arange(len(unit)))), shape=shape)
     constant = np.where(lonely[unit], 0.0, (1.0 / n - 1.0 / m) / 2.0)
-    signs = np.tile(observed.astype(np.float32), (1 + permutations, 1))
+    signs = np.tile(observed.astype(np.int8), (1 + permutations, 1))
     log_count = _draw_signs(signs, counts, unit_of_atom, single[new], lonely, rng)
     if n == m and not single.any():
         log_count -= math.log(2.0)  # all signs at once: the same statistics
@@ -126,7 +126,7 @@ def draw_exchanges(unit: Indices, is_reference: Flags, permutations: int, rng: n
 
 
 def _draw_signs(
-    signs: NDArray[np.float32],
+    signs: NDArray[np.int8],
     counts: _Counts,
     unit: Indices,
     single: Flags,
@@ -154,12 +154,12 @@ def _draw_signs(
     return log_count
 
 
-def _flip(signs: NDArray[np.float32], columns: Indices, rng: np.random.Generator) -> None:
+def _flip(signs: NDArray[np.int8], columns: Indices, rng: np.random.Generator) -> None:
     """Multiply the signs in some columns by those of fair coins; a few rows at a time, since there may be many columns."""
     count = signs.shape[0] * len(columns)
     bits = np.unpackbits(np.frombuffer(rng.bytes(-(-count // 8)), np.uint8), count=count).reshape(len(signs), -1)
     for low in range(0, len(signs), _AT_ONCE):
-        signs[low : low + _AT_ONCE, columns] *= 1.0 - 2.0 * bits[low : low + _AT_ONCE].astype(np.float32)
+        signs[low : low + _AT_ONCE, columns] *= 1 - 2 * bits[low : low + _AT_ONCE].astype(np.int8)
 
 
 def _log_ways(total: int, chosen: int) -> float:

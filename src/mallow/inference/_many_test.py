@@ -86,9 +86,11 @@ def _exchanged_means(exchange: Exchange, read: Callable[[int, int], Values], wid
         some = atoms[low : low + _ATOMS]
         first, last = int(some.indices.min()), int(some.indices.max()) + 1
         values = read(first, last)
-        squares = np.rint(np.square(values) / np.float32(_SQUARES))
+        squares = np.square(values)
+        squares /= np.float32(_SQUARES)
+        np.rint(squares, out=squares)
         own = (some[:, first:last] / largest).astype(np.float32)
-        block = signs[:, low : low + _ATOMS]
+        block = signs[:, low : low + _ATOMS].astype(np.float32)
         fixed = np.stack([constant[first:last] @ values, constant[first:last] @ squares])
         return block @ (own @ values), block @ (own @ squares), fixed, values.sum(axis=0, dtype=np.float64)
 
