@@ -69,16 +69,18 @@ def leading_eigenvectors(matrix: NDArray[Number], count: int) -> tuple[NDArray[N
 
 
 def cholesky(table: NDArray[Number]) -> NDArray[Number]:
-    """The lower triangular root of a positive definite matrix in Fortran's order, which is overwritten with it."""
+    """The lower triangular root of a positive definite matrix in Fortran's order, in place of its lower triangle.
+
+    The entries above the diagonal are neither read nor changed.
+    """
     routine = _routine(table, "potrf")
     if routine is None:
         import scipy.linalg
 
-        root: NDArray[Number] = scipy.linalg.cholesky(table, lower=True, overwrite_a=True, check_finite=False)
-        return root
+        root, _ = scipy.linalg.cho_factor(table.copy(order="F"), lower=True, overwrite_a=True, check_finite=False)
+        table[np.tril_indices(len(table))] = root[np.tril_indices(len(table))]
+        return table
     _call(routine, [b"L", len(table), table, len(table)])
-    for column in range(1, len(table)):
-        table[:column, column] = 0.0
     return table
 
 

@@ -20,7 +20,7 @@ Doubles = npt.NDArray[np.float64]
 Rows = Callable[[Indices], Array]
 
 ROWS = 2560  # rows of one product at most: more would not be exact, and take more memory
-FEWEST, ENTRIES = 512, 2560 * 1024  # chosen: fewer rows of wide data, which need memory
+FEWEST, ENTRIES = 512, 1280 * 1024  # chosen: fewer rows of wide data, which need memory
 SLAB = 256  # rows of a table that are converted at once; chosen: they stay in the cache
 COLUMNS = 4096  # columns of one product of rows; chosen likewise
 LEADING = 192  # chosen: eigenvectors computed first; they usually explain the share of the variance asked for

@@ -73,12 +73,24 @@ class Metrics:
 
     def __init__(self, sums: CellSums) -> None:
         self._sums = sums
-        self.covariance = sums.total_covariance()
-        self._floor = max(float(np.trace(self.covariance)) / len(self.covariance), np.finfo(float).tiny)
+        self._table = sums.total_covariance().T  # in Fortran's order; roots take the lower triangle
+        self._diagonal = np.diagonal(self._table).copy()
+        self._floor = max(float(self._diagonal.sum()) / len(self._diagonal), np.finfo(float).tiny)
+
+    @property
+    def covariance(self) -> Array:
+        """C, of all rows, until `root` is called again."""
+        self._table[np.diag_indices(len(self._table))] = self._diagonal
+        for low in range(0, len(self._table), _PART):
+            high = low + _PART
+            self._table[high:, low:high] = self._table[low:high, high:].T
+            block = self._table[low:high, low:high]
+            np.copyto(block, block.T.copy(), where=np.tri(len(block), k=-1, dtype=np.bool_))
+        return self._table
 
     def root(self, strength: float) -> Array:
-        """L with L Lᵀ = C + strength · mean variance, C of all rows; lower triangular. It is not kept: it is large."""
-        table = self.covariance.copy(order="F")
+        """L with L Lᵀ = C + strength · mean variance, C of all rows: the lower triangle of a table that the next call changes."""
+        table = self.covariance
         table[np.diag_indices(len(table))] += strength * self._floor
         return cholesky(table)
 
@@ -92,7 +104,8 @@ class Metrics:
         means = np.tile((kept @ self._sums.sums.sum(axis=1) / sizes[:, None]).T, len(strengths))
         shares = np.tile((kept / sizes[:, None]).T, len(strengths))  # (cells, strengths · columns)
         ridges = self._floor * np.repeat(np.asarray(strengths, np.float64), columns)
-        roots = [self.root(strength) for strength in strengths]
+        several = len(strengths) > 1
+        roots = [self.root(strength).copy(order="F") if several else self.root(strength) for strength in strengths]
 
         def multiply(values: Array) -> Array:
             total: Array = ridges * values - means * np.einsum("ij,ij->j", means, values)

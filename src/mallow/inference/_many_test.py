@@ -20,7 +20,8 @@ from mallow.theory import Array
 
 __all__ = ["run_test_of_many"]
 
-_ATOMS = 512  # chosen: atoms per product; up to 4,096, sums of squares over 16 are exact in float32
+_ATOMS = 512  # chosen: atoms per product at most; up to 4,096, sums of squares over 16 are exact in float32
+_NUMBERS = 2**19  # chosen: numbers of the atoms of a product, since wide rows need memory
 _SQUARES = 16.0  # squares are rounded to multiples of it
 _FLOOR = 0.01  # regularisation of squares, in units of their mean variance; as in `_identity.py`
 
@@ -81,22 +82,23 @@ def _exchanged_means(exchange: Exchange, read: Callable[[int, int], Values], wid
     atoms, signs = exchange.atoms, exchange.signs
     largest = float(np.abs(atoms.data).max())  # atoms of exchangeable units become −1, 0 and 1
     constant = exchange.constant / largest
+    step = max(1, min(_ATOMS, _NUMBERS // width))
 
     def task(low: int) -> tuple[Values, Values, Array, Array]:
-        some = atoms[low : low + _ATOMS]
+        some = atoms[low : low + step]
         first, last = int(some.indices.min()), int(some.indices.max()) + 1
         values = read(first, last)
         squares = np.square(values)
         squares /= np.float32(_SQUARES)
         np.rint(squares, out=squares)
         own = (some[:, first:last] / largest).astype(np.float32)
-        block = signs[:, low : low + _ATOMS].astype(np.float32)
+        block = signs[:, low : low + step].astype(np.float32)
         fixed = np.stack([constant[first:last] @ values, constant[first:last] @ squares])
         return block @ (own @ values), block @ (own @ squares), fixed, values.sum(axis=0, dtype=np.float64)
 
     totals = np.zeros((2, len(signs), width))
     fixed, sums = np.zeros((2, width)), np.zeros(width)
-    for of_values, of_squares, own, some in ordered_map(task, range(0, atoms.shape[0], _ATOMS), cores(), ahead=1):
+    for of_values, of_squares, own, some in ordered_map(task, range(0, atoms.shape[0], step), cores(), ahead=1):
         totals[0] += of_values
         totals[1] += of_squares
         fixed += own
