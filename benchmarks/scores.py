@@ -65,7 +65,7 @@ def kmeans_rate(points: np.ndarray, bins: int) -> float:
         state = nearest.Assignment(len(points), data.rows.dtype)
         everything = np.ones(bins, np.bool_)
         best = min(
-            seconds(lambda: nearest.assign_points(data, centres, everything, state, workers))[0] for _ in range(5)
+            seconds(lambda: nearest.assign_points(data, centres, everything, state, workers))[0] for _ in range(30)
         )
     return 2.0 * points.size * bins / best / 1e9
 

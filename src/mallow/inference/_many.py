@@ -285,7 +285,7 @@ def _score(
 def _score_integers(
     rules: Rules, integers: NDArray[Any], lengths: NDArray[np.int32], labels: NDArray[np.uint8]
 ) -> Array:
-    return rules.score(integers.astype(np.float64), lengths.astype(np.float64), labels.astype(np.int64))
+    return rules.score(integers, lengths.astype(np.float64), labels.astype(np.int64))
 
 
 def _judge(

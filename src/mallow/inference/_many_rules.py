@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mallow.engine import cores, ordered_map, single_threaded_blas
-from mallow.inference._blocks import Values
 from mallow.inference._many_sums import CellSums, Metrics
 from mallow.inference._unit_views import PRIOR_SHARE, discriminant, shrink_variances
 from mallow.inference._units import Indices
@@ -45,14 +46,15 @@ class Rules:
         bins = tuple(np.einsum("rvp,vpb->rb", weights, own)[:, None] for own in self.bins)
         return Rules(linear, quadratic, length, constant, bins)
 
-    def score(self, integers: Values, lengths: Array, labels: Indices) -> Array:
-        """The scores of rows (n, d) in float64, whose bins are ``labels`` (partitions, n): (views, rules, n)."""
+    def score(self, integers: NDArray[Any], lengths: Array, labels: Indices) -> Array:
+        """The scores of rows (n, d), whose bins are ``labels`` (partitions, n): (views, rules, n)."""
         width = self.linear.shape[-1]
         shape = *self.constant.shape, len(integers)
-        scores: Array = (self.linear.reshape(-1, width) @ integers.T).reshape(shape)
+        values = integers.astype(np.float64)
+        scores: Array = (self.linear.reshape(-1, width) @ values.T).reshape(shape)
         some = np.flatnonzero(self.quadratic.any(axis=(1, 2)))
         if some.size:
-            squares = np.square(integers).T
+            squares = np.square(values, out=values).T
             scores[some] += (self.quadratic[some].reshape(-1, width) @ squares).reshape(len(some), *shape[1:])
         scores += self.length[..., None] * lengths + self.constant[..., None]
         for table, own in zip(self.bins, labels, strict=True):
