@@ -157,3 +157,17 @@ def test_an_error_ends_what_a_crew_has_not_begun():
         before = len(done)  # all that had begun has ended
         assert crew.begin(cores).result() == cores()
     assert len(done) == before < 6
+
+
+def test_an_error_outside_ends_what_a_crew_has_not_begun():
+    done = []
+
+    def work(task: int) -> None:
+        time.sleep(0.01)
+        done.append(task)
+
+    with pytest.raises(KeyError), crew_of(2) as crew:
+        for task in range(50):
+            crew.begin(partial(work, task))
+        raise KeyError
+    assert len(done) < 10

@@ -109,8 +109,8 @@ class Crew:
                 task.drop()
 
     def close(self) -> None:
-        """Wait for what has begun, and end the threads."""
-        self._pool.shutdown()
+        """Wait for what has begun, drop the rest, and end the threads."""
+        self._pool.shutdown(cancel_futures=True)
 
 
 @contextmanager

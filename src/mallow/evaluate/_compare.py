@@ -348,7 +348,8 @@ def _mean_ends(ends: Sequence[tuple[float, ...]]) -> Any:
 def _all_differences(held_out: HeldOut, pairs: Sequence[tuple[str, str]]) -> tuple[Difference, ...]:
     """The differences of the pairs, with p-values corrected over all of them."""
     tasks = [partial(held_out.difference, first, second) for first, second in pairs]
-    each = run_systems(tasks, held_out.samples.values(), alone=bool(held_out.measure.witness.views))
+    alone = bool(held_out.measure.witness.views)
+    each = run_systems(tasks, held_out.samples.values(), alone=alone, uneven=True)  # most need no witness of their own
     adjusted = {name: holm([one.p_value[name] for one in each]) for name in SUMMARIES}
     return tuple(
         Difference(
