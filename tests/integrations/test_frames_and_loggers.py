@@ -152,3 +152,15 @@ print(json.dumps(SQLiteStorage.get_logs("mallow", "run")))
     [row] = run_program("trackio", SCORE + code, folder, TRACKIO_DIR=str(folder / "trackio"))
     del row["timestamp"]
     assert row == metrics_of(score) | {"mallow/verdict": score.verdict, "step": 1}
+
+
+def test_a_program_that_leaves_this_machine_is_noticed(tmp_path):
+    code = """
+import socket
+try:
+    socket.create_connection(("192.0.2.1", 9), 0.1)  # an address that belongs to nobody
+except OSError:
+    print("{}")
+"""
+    with pytest.raises(AssertionError, match="network"):
+        run_program("json", code, tmp_path)
