@@ -62,7 +62,7 @@ $(LIGHT): pyproject.toml constraints.txt tools/install.py
 	@touch $@
 
 # The tests need more: torch, transformers and real models, about 2 GB.
-$(STAMP): $(LIGHT) tests/models.txt tests/beside.txt
+$(STAMP): $(LIGHT) tests/models.txt tests/beside.txt tests/integrations.txt
 	@$(BIN)/python tools/install.py dev
 	@touch $@
 
@@ -81,6 +81,7 @@ hashes:
 	@$(PYTHON) tools/lock.py hash constraints.txt
 	@$(PYTHON) tools/lock.py hash tests/models.txt
 	@$(PYTHON) tools/lock.py hash tests/beside.txt
+	@$(PYTHON) tools/lock.py hash tests/integrations.txt
 
 sbom: $(STAMP)
 	@$(BIN)/python tools/sbom.py > sbom.json

@@ -44,8 +44,6 @@ MAY_SKIP = (
     r"\.\./shared",  # data beside the repository
     r"apt-get install (chromium|postgresql)",
     r"root may",  # permissions do not bind the superuser
-    r"is not part of the development environment",  # trackers of experiments, which bring many packages
-    r"compares with sacrebleu",
     r"there is one",  # of a device that must be missing
 )
 

@@ -24,7 +24,7 @@ from licences import licence_of
 from lock import Lock, Pin, find_hashes, format_lock, parse_lock
 
 ROOT = Path(__file__).resolve().parent.parent
-FILES = ("constraints.txt", "tests/models.txt", "tests/beside.txt")
+FILES = ("constraints.txt", "tests/models.txt", "tests/beside.txt", "tests/integrations.txt")
 
 
 def lock(file: str = "constraints.txt") -> Lock:
@@ -196,6 +196,22 @@ def test_what_is_installed_has_a_known_digest(index, tmp_path):
         == "note: torch 1.0 comes from a folder of this machine (PIP_FIND_LINKS), and its SHA-256 was not checked.\n"
     )
     assert install(str(Pin("torch", "1.0", ("0" * 64,)))) == (0, "")  # it is there already
+
+
+def test_the_page_of_integrations_names_the_versions_that_are_tried():
+    page = (ROOT / "docs" / "integrations.md").read_text(encoding="utf-8")
+    versions = {pin.key: pin.version for file in FILES for pin in lock(file).pins}
+    rows = {
+        "Hugging Face datasets": "datasets",
+        "Hugging Face evaluate": "evaluate",
+        "transformers": "transformers",
+        "Lightning": "lightning",
+        "torchmetrics": "torchmetrics",
+    }
+    for title, name in rows.items():
+        assert re.search(rf"^\| {title} \|.*\| {re.escape(versions[name])} \|$", page, re.MULTILINE), name
+    for name in ("pandas", "polars", "wandb", "mlflow-skinny", "tensorboard", "trackio", "lm-eval", "inspect-ai"):
+        assert re.search(rf"\| .*\b{name} {re.escape(versions[name])}[ ,|]", page), name
 
 
 # --- licences, bill of materials, audit, matrix

@@ -1,4 +1,4 @@
-"""Compare all versions in constraints.txt and tests/models.txt with the databases of known vulnerabilities (`make audit`).
+"""Compare all versions in constraints.txt and in the lists of tests/ with the databases of known vulnerabilities (`make audit`).
 
 pip-audit does it, in a virtual environment of its own (.venv-audit): it is no dependency of mallow. It needs the network.
 """
@@ -14,7 +14,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / ".venv-audit"
-FILES = ("constraints.txt", "tests/models.txt", "tests/beside.txt")
+FILES = ("constraints.txt", "tests/models.txt", "tests/beside.txt", "tests/integrations.txt")
 
 
 def main() -> None:

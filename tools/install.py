@@ -1,7 +1,8 @@
 """Fill the virtual environment that this Python belongs to, from files whose SHA-256 is known.
 
     .venv/bin/python tools/install.py light       what the demonstration needs
-    .venv/bin/python tools/install.py dev         everything, and the models in tests/models.txt; tests/beside.txt in a folder of its own
+    .venv/bin/python tools/install.py dev         everything, and the models in tests/models.txt; what is in
+                                                  tests/beside.txt and tests/integrations.txt in folders of their own
 
 Every package is installed from constraints.txt with `--require-hashes`. Three cases are different, and each is told on standard
 error: a line without hashes (`make hashes` adds them); torch from a folder of this machine (PIP_FIND_LINKS), such as a build for
@@ -103,9 +104,10 @@ def main() -> None:
     install_project(lock, EXTRAS[kind])
     if kind == "dev":
         install_pins(parse_lock((ROOT / "tests" / "models.txt").read_text(encoding="utf-8")).pins)
-        beside = str(Path(sys.prefix, "beside"))
-        options = ("--no-deps", "--require-hashes", "--upgrade", "--target", beside)
-        require("install", *options, "--requirement", str(ROOT / "tests" / "beside.txt"))
+        for name in ("beside", "integrations"):  # thousands of files, few of which are imported: compiled when they are
+            folder = str(Path(sys.prefix, name))
+            options = ("--no-deps", "--require-hashes", "--no-compile", "--upgrade", "--target", folder)
+            require("install", *options, "--requirement", str(ROOT / "tests" / f"{name}.txt"))
 
 
 if __name__ == "__main__":

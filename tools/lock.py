@@ -1,4 +1,4 @@
-"""constraints.txt and tests/models.txt: which versions, and the SHA-256 of every file that a version may be installed from.
+"""constraints.txt and the lists of tests/: which versions, and the SHA-256 of every file that a version may be installed from.
 
     python tools/lock.py hash FILE                      add hashes to the lines that have none (`make hashes`)
     python tools/lock.py write LIGHT ALL > FILE         both made by `pip freeze` (`make lock`)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from importlib.metadata import distribution
+import sys
+from importlib.metadata import distribution, distributions
 from pathlib import Path
 
-from dependencies import find_closure
+from dependencies import find_closure, spelled
 from licences import licence_of
 from lock import parse_lock
 
@@ -60,7 +61,18 @@ def notice() -> str:
     pins = parse_lock((ROOT / "tests" / "models.txt").read_text(encoding="utf-8")).pins
     rows = [(pin.name, pin.version, licence_of(distribution(pin.name))) for pin in pins]
     parts.append(section("Packages with models, for the tests", rows))
+    parts.append(section("Packages that only single tests see, in folders of their own", _beside()))
     return re.sub(r"[^\x00-\x7f]", "?", HEAD + "\n".join(parts))
+
+
+def _beside() -> list[tuple[str, str, str]]:
+    """The packages of tests/beside.txt and tests/integrations.txt, from where tools/install.py has put them."""
+    rows = []
+    for name in ("beside", "integrations"):
+        found = {spelled(each.metadata["Name"]): each for each in distributions(path=[str(Path(sys.prefix, name))])}
+        pins = parse_lock((ROOT / "tests" / f"{name}.txt").read_text(encoding="utf-8")).pins
+        rows += [(pin.name, pin.version, licence_of(found[pin.key])) for pin in pins]
+    return sorted(rows, key=lambda row: row[0].lower())
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from pytest import approx
 from baselines.token_texts import grams, orders, quietly, token_texts
 from mallow.baselines import self_bleu, text_self_bleus, text_statistics
 from mallow.errors import EstimateWarning, InputError
+from real_packages import beside
 
 # None is shorter than 4, so that sacreBLEU and NLTK agree.
 long_texts = st.lists(st.lists(st.sampled_from("abc"), min_size=4, max_size=12), min_size=2, max_size=7)
@@ -95,9 +96,14 @@ def test_self_bleu_equals_nltk(texts, order, smoothing):
     assert quietly(text_self_bleus, texts, order=order, smoothing=smoothing) == approx(expected, abs=1e-9)
 
 
+@pytest.fixture(scope="module")
+def sacrebleu():
+    with beside("sacrebleu", "portalocker", "tabulate", "lxml") as package:
+        yield package
+
+
 @given(texts=long_texts, smoothing=st.sampled_from([0, 0.1, 0.5]))
-def test_self_bleu_equals_sacrebleu(texts, smoothing):
-    sacrebleu = pytest.importorskip("sacrebleu", reason="compares with sacrebleu")
+def test_self_bleu_equals_sacrebleu(sacrebleu, texts, smoothing):
     options = {"smooth_method": "floor", "smooth_value": smoothing} if smoothing else {"smooth_method": "none"}
     joined = [" ".join(text) for text in texts]
     metric = sacrebleu.BLEU(tokenize="none", effective_order=False, **options)

@@ -141,3 +141,10 @@ def test_what_is_no_passport_is_refused(made, tmp_path):
     wrong = made[1].to_dict() | {"smoothing": "__builtins__"}
     with pytest.raises(InputError, match="a smoothing '__builtins__' or a divergence 'KL' is not known here"):
         mallow.verify_passport(wrong)
+
+
+@pytest.mark.parametrize("number", [150, -1])
+def test_a_unit_that_does_not_exist_is_named(made, number):
+    data = copy.deepcopy(made[1].to_dict())
+    data["evidence"]["reference_units"]["values"][3] = number
+    assert mallow.verify_passport(data).verdict == "The passport is NOT valid: digest, units do not agree."

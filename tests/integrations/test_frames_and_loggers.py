@@ -1,17 +1,14 @@
 """Tables in and out with the real packages, and what the loggers send where."""
 
-import json
 import warnings
 
 import numpy as np
 import pytest
+from pytest import approx
 
 import mallow
-from mallow.integrations import log_mlflow, log_tensorboard, log_trackio, log_wandb, metrics_of
-
-from mallow.integrations import to_dataset, to_pandas, to_polars  # isort: skip
-
-HEAVY = "is not part of the development environment: pip install"
+from mallow.integrations import log_tensorboard, metrics_of, to_dataset, to_pandas, to_polars
+from real_packages import run_program
 
 
 @pytest.fixture(scope="module")
@@ -73,46 +70,97 @@ def test_tensorboard(score):
     assert writer.texts == {("mallow/verdict", 7): score.verdict}
 
 
-def test_tensorboard_files(score, tmp_path):
-    pytest.importorskip("tensorboard", reason=f"tensorboard {HEAVY} tensorboard")
-    from torch.utils.tensorboard import SummaryWriter
-
-    with SummaryWriter(tmp_path) as writer:
-        log_tensorboard(score, writer, step=1)
-    assert b"mallow/mauve" in next(tmp_path.iterdir()).read_bytes()
+# --- the real packages, each in a program of its own that logs the score and says what the package has stored
 
 
-def test_wandb_offline(score, tmp_path, monkeypatch):
-    wandb = pytest.importorskip("wandb", reason=f"wandb {HEAVY} wandb")
-    monkeypatch.setenv("WANDB_SILENT", "true")
-    with pytest.raises(mallow.InputError, match=r"^`run` must be a run of wandb; there is none yet\. Call wandb\.init"):
-        log_wandb(score)
-    with wandb.init(mode="offline", dir=tmp_path, project="mallow") as run:
-        log_wandb(score, step=3)
-        run.log({"loss": 1.0}, step=4)  # what belongs to a step is complete when the next one begins
-        assert run.summary["mallow/verdict"] == score.verdict
-        assert run.summary["mallow/mauve"] == score.mauve
-    [log] = tmp_path.rglob("*.wandb")
-    assert log.stat().st_size > 0
+SCORE = """
+import json
+from mallow import Score
+from mallow.integrations import log_mlflow, log_tensorboard, log_trackio, log_wandb
+score = Score.from_json(open(folder + "/score.json").read())
+"""
 
 
-def test_mlflow_in_a_folder(score, tmp_path, monkeypatch):
-    mlflow = pytest.importorskip("mlflow", reason=f"mlflow {HEAVY} mlflow-skinny")
-    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
-    mlflow.set_tracking_uri((tmp_path / "mlruns").as_uri())
-    with mlflow.start_run() as run:
-        log_mlflow(score, step=3)
-    stored = mlflow.get_run(run.info.run_id)
-    assert stored.data.metrics["mallow/mauve"] == score.mauve
-    assert stored.data.tags["mallow/verdict"] == score.verdict
-    [saved] = tmp_path.rglob("score-3.json")
-    assert json.loads(saved.read_text())["mauve"] == score.mauve
+@pytest.fixture
+def folder(score, tmp_path):
+    (tmp_path / "score.json").write_text(score.to_json())
+    return tmp_path
 
 
-def test_trackio_on_this_machine(score, tmp_path, monkeypatch):
-    monkeypatch.setenv("TRACKIO_DIR", str(tmp_path))
-    trackio = pytest.importorskip("trackio", reason=f"trackio {HEAVY} trackio")
-    trackio.init(project="mallow")
-    log_trackio(score, step=1)
-    trackio.finish()
-    assert any(b"mallow/mauve" in path.read_bytes() for path in tmp_path.rglob("mallow*"))
+def test_tensorboard_files(score, folder):
+    code = """
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from torch.utils.tensorboard import SummaryWriter
+with SummaryWriter(folder) as writer:
+    log_tensorboard(score, writer, step=7)
+events = EventAccumulator(folder)
+events.Reload()
+numbers = {name: [(event.step, event.value) for event in events.Scalars(name)] for name in events.Tags()["scalars"]}
+[text] = events.Tensors("mallow/verdict/text_summary")
+print(json.dumps([numbers, text.tensor_proto.string_val[0].decode()]))
+"""
+    numbers, verdict = run_program("tensorboard", SCORE + code, folder)
+    expected = {name: [[7, approx(value, rel=1e-6)]] for name, value in metrics_of(score).items()}  # it keeps float32
+    assert (numbers, verdict) == (expected, score.verdict)
+
+
+def test_wandb_offline(score, folder):
+    code = """
+import wandb
+try:
+    log_wandb(score)
+except ValueError as error:
+    message = str(error)
+with wandb.init(mode="offline", dir=folder, project="mallow") as run:
+    log_wandb(score, step=3)
+    run.log({"loss": 1.0}, step=4)  # what belongs to a step is complete when the next one begins
+    summary = {name: run.summary[name] for name in ("mallow/mauve", "mallow/verdict", "mallow/signature")}
+print(json.dumps([message, summary]))
+"""
+    message, summary = run_program("wandb", SCORE + code, folder, WANDB_SILENT="true")
+    assert message == "`run` must be a run of wandb; there is none yet. Call wandb.init() first."
+    assert list(summary.values()) == [score.mauve, score.verdict, str(score.signature)]
+    [log] = folder.rglob("*.wandb")
+    assert f"{score.mauve}".encode() in log.read_bytes()
+
+
+def test_mlflow_in_a_folder(score, folder):
+    code = """
+import mlflow
+mlflow.set_tracking_uri("file://" + folder + "/mlruns")
+with mlflow.start_run() as run:
+    log_mlflow(score, step=3)
+data = mlflow.get_run(run.info.run_id).data
+[point] = mlflow.MlflowClient().get_metric_history(run.info.run_id, "mallow/mauve")
+print(json.dumps([data.metrics, data.tags["mallow/verdict"], point.step]))
+"""
+    numbers, verdict, step = run_program("mlflow", SCORE + code, folder, MLFLOW_ALLOW_FILE_STORE="true")
+    assert (numbers, verdict, step) == (metrics_of(score), score.verdict, 3)
+    [saved] = folder.rglob("score-3.json")
+    assert mallow.Score.from_json(saved.read_text()).to_json() == score.to_json()
+
+
+def test_trackio_on_this_machine(score, folder):
+    code = """
+import trackio
+from trackio.sqlite_storage import SQLiteStorage
+trackio.init(project="mallow", name="run")
+log_trackio(score, step=1)
+trackio.finish()
+print(json.dumps(SQLiteStorage.get_logs("mallow", "run")))
+"""
+    [row] = run_program("trackio", SCORE + code, folder, TRACKIO_DIR=str(folder / "trackio"))
+    del row["timestamp"]
+    assert row == metrics_of(score) | {"mallow/verdict": score.verdict, "step": 1}
+
+
+def test_a_program_that_leaves_this_machine_is_noticed(tmp_path):
+    code = """
+import socket
+try:
+    socket.create_connection(("192.0.2.1", 9), 0.1)  # an address that belongs to nobody
+except OSError:
+    print("{}")
+"""
+    with pytest.raises(AssertionError, match="network"):
+        run_program("json", code, tmp_path)

@@ -1,6 +1,5 @@
 """Monitors inside of training loops: the numbers of all processes add up exactly, and callbacks see each model."""
 
-import importlib.util
 import os
 import re
 import subprocess
@@ -11,10 +10,12 @@ from socket import create_server
 
 import numpy as np
 import pytest
+from pytest import approx
 
 import mallow
 from mallow import Measure, Monitor, Quantize
 from mallow.integrations import torch_metric, trainer_callback
+from real_packages import run_program
 
 torch = pytest.importorskip("torch", reason="needs torch: pip install 'mallow[text]'")
 ROOT = Path(__file__).resolve().parents[2]
@@ -118,19 +119,31 @@ def test_two_processes_agree(monitor, monkeypatch):
     assert printed == repr(mine) == repr(alone.compute().mauve)
 
 
-def test_the_example_runs(tmp_path, capsys):
-    pytest.importorskip("accelerate", reason="needs accelerate: pip install 'mallow[gguf]'")
-    spec = importlib.util.spec_from_file_location("integrations_example", ROOT / "examples" / "integrations.py")
-    example = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(example)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # those of other packages
-        for part in (example.tables, example.torchmetrics, example.trainer):
-            part(tmp_path)
-    out = capsys.readouterr().out
-    assert "pandas: (5, 2) back: 5" in out
-    first, last = map(float, re.search(r"Trainer: (\S+) -> (\S+)", out).groups())
-    assert first < last
+def test_the_example_runs(tmp_path):
+    """All of it, with the real packages."""
+    code = f"""
+import contextlib, io, json, runpy
+with contextlib.redirect_stdout(io.StringIO()) as out:
+    runpy.run_path({str(ROOT / "examples" / "integrations.py")!r}, run_name="__main__")
+print(json.dumps(out.getvalue()))
+"""
+    out = run_program("lightning", code, tmp_path, WANDB_SILENT="true", TRACKIO_DIR=str(tmp_path / "trackio"))
+    assert out.startswith("not installed: none\n")
+    for line in (
+        "pandas: (5, 2) back: 5",
+        "polars: (5, 2) back: 5",
+        "datasets: (5, 2) back: 5",
+        "TensorBoard: 1 file",
+        "wandb, offline: 1 file",
+        "trackio: logged",
+    ):
+        assert f"{line}\n" in out
+    logged, counted = (re.search(rf"{name}: (\S+)", out)[1] for name in ("MLflow", "torchmetrics"))
+    assert 0 < float(logged) < 1
+    assert 0 < float(counted) < 1
+    for name in ("Trainer", "Lightning"):
+        first, last = map(float, re.search(rf"{name}: (\S+) -> (\S+)", out).groups())
+        assert first < last
 
 
 def test_a_callback_scores_each_model_by_itself(monitor):
@@ -177,3 +190,43 @@ def test_the_module_of_evaluate_has_both_sides_the_right_way_round(tmp_path, mon
         values["self_score"] == expected.self_score["mauve"]
     )  # of the reference, which differs if the sides are swapped
     assert values["self_score"] != mallow.score(model.tolist(), human[:150].tolist(), repeats=1).self_score["mauve"]
+
+
+def test_lightning_logs_what_the_callback_scores(tmp_path):
+    code = """
+import json
+import lightning.pytorch as pl
+import numpy as np, torch
+import mallow
+from mallow.integrations import lightning_callback, metrics_of
+
+class Shift(pl.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.shift = torch.nn.Parameter(torch.ones(4))
+    def training_step(self, batch, _):
+        return ((batch - self.shift) ** 2).mean()
+    def validation_step(self, batch, _):
+        pass
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), lr=0.2)
+
+def sample(model):
+    modes.append(model.training)
+    with torch.no_grad():
+        return (torch.from_numpy(np.random.default_rng(1).normal(size=(100, 4))) + model.shift).numpy()
+
+modes, human = [], np.random.default_rng(0).normal(size=(400, 4))
+batches = torch.utils.data.DataLoader(torch.from_numpy(human.astype(np.float32)), batch_size=50)
+callback = lightning_callback(mallow.Monitor(human), sample)
+trainer = pl.Trainer(max_epochs=2, accelerator="cpu", logger=False, enable_checkpointing=False, enable_progress_bar=False,
+                     enable_model_summary=False, callbacks=[callback], default_root_dir=folder)
+trainer.fit(Shift(), batches, batches)
+logged = {name: float(value) for name, value in trainer.callback_metrics.items()}
+print(json.dumps([modes, [score.mauve for score in callback.scores], logged, metrics_of(callback.scores[-1])]))
+"""
+    modes, scores, logged, expected = run_program("lightning", code, tmp_path)
+    assert modes == [False, False]  # not at the sanity check before training
+    assert scores[0] < scores[1]
+    assert logged.keys() == expected.keys() | {"mallow/alarm"}
+    assert {name: logged[name] for name in expected} == approx(expected, rel=1e-6)  # float32

@@ -4,7 +4,9 @@ The records are short, and have the fields that lm-eval 0.4 (--log_samples) and 
 """
 
 import json
+import sys
 import zipfile
+import zlib
 
 import pytest
 
@@ -57,11 +59,26 @@ def test_answers_of_the_harness(tmp_path):
     assert read(path).prompts == ("an older prompt",)
 
 
-def test_likelihoods_are_no_texts(tmp_path):
+@pytest.mark.parametrize(
+    ("answers", "request_"),
+    [
+        ([[-3.0, False]], None),  # older versions write numbers as numbers
+        ([["-3.0", "False"]], {"arg_0": "prompt", "arg_1": " choice"}),
+        (["-123.5"], {"arg_0": "a text that is scored as a whole"}),
+    ],
+)
+def test_likelihoods_are_no_texts(tmp_path, answers, request_):
     path = tmp_path / "samples_hellaswag.jsonl"
-    path.write_text(json.dumps(harness(0, [[-3.0, False]], arguments=[])))
+    arguments = [] if request_ is None else {"gen_args_0": request_}
+    path.write_text(json.dumps(harness(0, answers, arguments=arguments)))
     with pytest.raises(InputError, match=r"jsonl:1: the answers are likelihoods, not texts: only tasks that generate"):
         read(path)
+
+
+def test_answers_may_look_like_numbers(tmp_path):
+    path = tmp_path / "samples_gsm8k.jsonl"
+    path.write_text("\n".join(json.dumps(harness(doc, ["42", "True"][doc:])) for doc in (0, 1)))
+    assert read(path).texts == ("42", "True", "True")
 
 
 @pytest.mark.parametrize("form", ["json", "eval"])
@@ -163,6 +180,36 @@ def test_a_damaged_log_is_refused(tmp_path, compression):
     path.write_bytes(locked)
     with pytest.raises(InputError, match="is encrypted"):
         read(path)
+
+
+def write_zstandard(path, content):
+    """A log with one sample as Inspect compresses it by default: zipfile cannot write that before Python 3.14."""
+    pyarrow = pytest.importorskip("pyarrow", reason="needs pyarrow: pip install 'mallow[tables]'")
+    expanded = json.dumps(content).encode()
+    stored = pyarrow.compress(expanded, codec="zstd", asbytes=True)
+    data = bytearray(write_log(path, ("samples/1.json", stored), compression=zipfile.ZIP_STORED).read_bytes())
+    checksum, size = zlib.crc32(expanded).to_bytes(4, "little"), len(expanded).to_bytes(4, "little")
+    for start in (data.find(b"PK\x03\x04") + 8, data.rfind(b"PK\x01\x02") + 10):  # before the sample, and in the list
+        data[start : start + 2] = (93).to_bytes(2, "little")
+        data[start + 6 : start + 10], data[start + 14 : start + 18] = checksum, size
+    path.write_bytes(data)
+    return path
+
+
+def test_zstandard_is_read_by_what_there_is(tmp_path, monkeypatch):
+    path = write_zstandard(tmp_path / "log.eval", GOOD)
+    assert read(path).texts == ("good",)
+    damaged = bytearray(path.read_bytes())
+    damaged[14] ^= 1  # the checksum, here and in the list
+    damaged[damaged.rfind(b"PK\x01\x02") + 16] ^= 1
+    (tmp_path / "damaged.eval").write_bytes(damaged)
+    with pytest.raises(InputError, match=r"damaged\.eval: not a readable \.eval file: Bad CRC-32 for file"):
+        read(tmp_path / "damaged.eval")
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    if sys.version_info < (3, 14):
+        message = r"log\.eval: is compressed with zstandard, .* or: pip install 'mallow\[tables\]'$"
+        with pytest.raises(InputError, match=message):
+            read(path)
 
 
 def test_names_of_samples_may_have_any_digits(tmp_path):

@@ -6,13 +6,17 @@ any option, and the answers that were expected with the field `target`.
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import re
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
+from copy import copy
+from io import BytesIO
 from typing import Any, BinaryIO
 
+from mallow._optional import optional
 from mallow.errors import InputError
 from mallow.samples._entries import BadEntryError, Row, list_names, message_of
 from mallow.samples._limits import Limits, check_expansion, depth_fault
@@ -20,6 +24,7 @@ from mallow.samples._limits import Limits, check_expansion, depth_fault
 __all__ = ["eval_rows", "object_rows", "plain_harness_rows"]
 
 _SHOWN = 8  # names of fields in a message
+_ZSTANDARD = 93  # how Inspect compresses by default: a method of zip files that Python knows from 3.14 on
 _LARGEST = 1_000_000_000  # bytes of a file that is one object; chosen, as for results
 
 
@@ -40,16 +45,43 @@ def plain_harness_rows(rows: Iterable[Row]) -> Iterator[Row]:
 
 
 def _harness_row(row: Mapping[str, Any]) -> object:
-    answers = list(_leaves(row.get("resps", row.get("filtered_resps"))))
+    responses = row.get("resps", row.get("filtered_resps"))
+    answers = list(_leaves(responses))
     if "text" in row:
         return row
-    if any(not isinstance(answer, str) for answer in answers):
+    if any(not isinstance(answer, str) for answer in answers) or _are_likelihoods(responses, row.get("arguments")):
         return BadEntryError(
             "the answers are likelihoods, not texts: only tasks that generate have samples to read (output_type generate_until)"
         )
     prompt = _first_text(row.get("arguments"))
     more = {} if prompt is None or "prompt" in row else {"prompt": prompt}
     return {**row, "text": answers[0] if len(answers) == 1 else answers, "id": row["doc_id"], **more}
+
+
+def _are_likelihoods(responses: object, requests: object) -> bool:
+    """Whether answers are numbers, which the harness writes as strings: ["-1.5", "False"] of a choice, or "-1.5" of a text.
+
+    Texts are asked for with a dict of options, so that whatever such a request got is a text.
+    """
+    if not isinstance(requests, dict | list) or not requests:
+        return False
+    for one in _entries(requests):
+        if any(isinstance(part, dict) for part in _entries(one)):
+            return False
+    return all(_is_number(answer) or answer in ("True", "False") for answer in _leaves(responses))
+
+
+def _entries(value: object) -> list[object]:
+    """The values of a dict or of a list; newer logs have the one where older ones have the other."""
+    return list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
+
+
+def _is_number(text: object) -> bool:
+    try:
+        float(str(text))
+    except ValueError:
+        return False
+    return True
 
 
 def _leaves(value: object) -> Iterator[object]:
@@ -64,7 +96,7 @@ def _leaves(value: object) -> Iterator[object]:
 def _first_text(arguments: object) -> str | None:
     """The prompt: the first text of the first request, which is a list or, in newer logs, a dict."""
     while isinstance(arguments, list | dict):
-        values = list(arguments.values()) if isinstance(arguments, dict) else arguments
+        values = _entries(arguments)
         if not values:
             return None
         arguments = values[0]
@@ -131,8 +163,8 @@ def eval_rows(stream: BinaryIO, name: str, limits: Limits) -> Iterator[Row]:
             for place, member in enumerate(sorted(members, key=lambda one: _natural(one.filename))):
                 size += member.file_size
                 check_expansion(name, size, stored, limits)
-                yield place, _member_row(archive.read(member), limits)
-    except NotImplementedError as error:  # zstandard, which zipfile knows from Python 3.14 on
+                yield place, _member_row(_contents(archive, member, name), limits)
+    except NotImplementedError as error:
         raise InputError(
             f"{name}: is compressed in a way that this Python cannot read. Convert it: inspect log convert --to json."
         ) from error
@@ -140,6 +172,35 @@ def eval_rows(stream: BinaryIO, name: str, limits: Limits) -> Iterator[Row]:
         raise
     except Exception as error:  # a damaged archive: zipfile, zlib, lzma and bz2 have errors of their own
         raise InputError(f"{name}: not a readable .eval file: {message_of(error)}. Is it complete?") from error
+
+
+def _contents(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str) -> bytes:
+    """The bytes of a member, however Inspect has compressed it."""
+    try:
+        return archive.read(member)
+    except NotImplementedError:
+        if member.compress_type != _ZSTANDARD:
+            raise
+    stored = copy(member)
+    stored.compress_type, stored.file_size = zipfile.ZIP_STORED, member.compress_size
+    del stored.CRC  # it is that of the expanded bytes
+    data = _expand(archive.read(stored), member.file_size + 1, name)
+    if zlib.crc32(data) != member.CRC:
+        raise zipfile.BadZipFile(f"Bad CRC-32 for file {member.filename!r}")
+    return data
+
+
+def _expand(data: bytes, most: int, name: str) -> bytes:
+    """At most so many bytes from zstandard's, by the package that Inspect brings or by pyarrow."""
+    if importlib.util.find_spec("zstandard") is not None:
+        reader = optional("zstandard", extra="tables").ZstdDecompressor().stream_reader(data, read_across_frames=True)
+        return bytes(reader.read(most))
+    if importlib.util.find_spec("pyarrow") is not None:
+        return bytes(optional("pyarrow", extra="tables").input_stream(BytesIO(data), compression="zstd").read(most))
+    raise InputError(
+        f"{name}: is compressed with zstandard, which Python itself reads from 3.14 on. Convert it with "
+        "inspect log convert --to json, or: pip install 'mallow[tables]'"
+    )
 
 
 def _member_row(data: bytes, limits: Limits) -> object:

@@ -1,0 +1,174 @@
+"""Figures in the documentation are those of committed results: each sentence is written again from the JSON file it rests on.
+
+A new figure needs a line in `CLAIMS`: the page, the words with a hole for each number, the file, and where the numbers are in it.
+"""
+
+import importlib.util
+import json
+import math
+import re
+import statistics
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mallow
+
+ROOT = Path(__file__).resolve().parent.parent
+HONESTY, PEOPLE = "experiments/honesty", "experiments/people"
+DECODERS = {"nucleus": "nucleus", "top-k": "topk", "typical": "typical", "contrastive": "contrastive", "beam": "beam", "greedy": "greedy"}  # fmt: skip
+
+
+def first_run(data: dict[str, Any]) -> dict[str, Any]:
+    """Scores by decoder, one generation for each prompt."""
+    return data["One generation for each prompt"]["scores"]
+
+
+def certified(*names: str) -> Callable[[dict[str, Any]], list[float]]:
+    return lambda data: [first_run(data)[name]["certified"][0] for name in names]
+
+
+def decoder_row(name: str) -> Callable[[dict[str, Any]], list[float]]:
+    return lambda data: [first_run(data)[name]["MAUVE*"], *first_run(data)[name]["certified"]]
+
+
+def samples_for_power(*settings: str) -> Callable[[dict[str, Any]], list[int]]:
+    """n at which 80 % of trials see the gap, between the sizes that were tried."""
+
+    def needed(power: dict[str, float]) -> int:
+        values = np.maximum.accumulate(list(power.values()))
+        above = int(np.argmax(values >= 0.8))
+        assert values[above] >= 0.8
+        sizes = np.log([int(size) for size in power])
+        return round(math.exp(np.interp(0.8, values[: above + 1], sizes[: above + 1])))
+
+    return lambda data: [needed(data[name]["power"]["this library"]) for name in settings]
+
+
+def alarms(data: dict[str, Any]) -> list[float]:
+    """Per cent of false alarms of the test: least, most, and most of the approximate one."""
+    rates = [(100 * row["test"] / row["trials"], row["exact"]) for row in data.values() if "test" in row]
+    exact = [rate for rate, known in rates if known]
+    return [min(exact), max(exact), max(rate for rate, known in rates if not known)]
+
+
+def small(name: str) -> Callable[[dict[str, Any]], list[float]]:
+    return lambda data: [data["small"][name]]
+
+
+CLAIMS: list[tuple[str, str, str, Callable[[Any], Any]]] = [
+    # what contrastive search scores, and what is certified
+    ("README.md", "scores {:.3f} by published MAUVE", "experiments/readme/score.json", lambda d: [d["mauve"]]),
+    ("README.md", "real text against real text ({:.3f})", "experiments/readme/score.json", lambda d: [d["self_score"]]),
+    ("README.md", "MAUVE is at most {:.2f}, with 95 % confidence", "experiments/readme/score.json", lambda d: [d["at_most"]]),
+    ("docs/explanation/held-out.md", "contrastive search with GPT-2 large scores {:.3f}, more than real text against real text ({:.3f}, README)", "experiments/readme/score.json", lambda d: [d["mauve"], d["self_score"]]),
+    ("docs/explanation/is-it-good.md", "In the README's example it is {:.3f} with 1,000 texts", "experiments/readme/score.json", lambda d: [d["self_score"]]),
+    # six decoders of GPT-2 large
+    *(("docs/explanation/is-it-good.md", f"| {shown} | {{:.3f}} | {{:.3f}} ({{:.3f}}) |", f"{HONESTY}/decoders.json", decoder_row(name)) for shown, name in DECODERS.items()),
+    ("docs/results.md", "certified MAUVE goes from {:.2f} down to {:.2f}", f"{HONESTY}/decoders.json", certified("nucleus", "contrastive")),
+    ("docs/how-to/tune-p.md", "nucleus sampling is certified at {:.3f}, top-k at {:.3f}, typical at {:.3f}, contrastive search at {:.3f}, and greedy and beam search at {:.3f}", f"{HONESTY}/decoders.json", certified("nucleus", "topk", "typical", "contrastive", "beam")),
+    ("docs/explanation/held-out.md", "{:.2f} certified, {:.2f} MAUVE\\* of the same features", f"{HONESTY}/decoders.json", lambda d: [d["One generation for each prompt"]["spearman"][name] for name in ("certified, published", "MAUVE*, published")]),
+    # promises that were measured
+    ("docs/explanation/held-out.md", "{:.1f} to {:.1f} %, and {:.1f} % in the one setting where the test is approximate", f"{HONESTY}/nulls-seed-14.json", alarms),
+    (f"{HONESTY}/README.md", "test of identity rejects {:.1f} to {:.1f} %, and {:.1f} % of 400 rows", f"{HONESTY}/nulls-seed-14.json", alarms),
+    ("docs/explanation/held-out.md", "in {:.0f} to {:.0f} % of 200 trials of each of fifteen known pairs", f"{HONESTY}/certificates-seed-14.json", lambda d: [100 * f(each / row["trials"] for row in d["settings"].values() for each in row["holds"]) for f in (min, max)]),
+    ("docs/explanation/held-out.md", "for a true area of {:.2f}, with 1,000 samples, the certified value is {:.2f} too high in 5 dimensions and {:.2f} too high in 400", f"{HONESTY}/certificates-seed-14.json", lambda d: [d["slack"]["5, 1000"]["truth"][0], *(d["slack"][k]["value"] - d["slack"][k]["truth"][0] for k in ("5, 1000", "400, 1000"))]),
+    ("docs/explanation/held-out.md", "{} samples show top-k, {} typical, {} contrastive", f"{HONESTY}/power.json", samples_for_power("topk, same prompts", "typical, same prompts", "contrastive, same prompts")),
+    ("docs/explanation/choices.md", "differs from human text (other prompts) | {} |", f"{HONESTY}/power.json", samples_for_power("greedy, other prompts")),
+    ("docs/explanation/choices.md", "differs (same prompts) | {} to {} |", f"{HONESTY}/power.json", samples_for_power("contrastive, same prompts", "topk, same prompts")),
+    ("docs/explanation/choices.md", "see that nucleus sampling differs (same prompts) | {} |", f"{HONESTY}/power.json", samples_for_power("nucleus, same prompts")),
+    ("docs/explanation/choices.md", "with MAUVE 0.85 and 0.75 apart | about {:,} |", "experiments/power/results.json", lambda d: [round(statistics.mean(d["rows"][1]["n"]), -2).__round__()]),
+    ("docs/explanation/choices.md", "with MAUVE 0.97 and 0.92 apart | about {:,} |", "experiments/power/results.json", lambda d: [round(statistics.mean(d["rows"][0]["n"]), -2).__round__()]),
+    ("docs/how-to/training.md", "(400 runs of 100 looks: {:.1f} to {:.1f} %", f"{HONESTY}/monitor.json", lambda d: [f(100 * row["alarms"] / row["runs"] for row in d["nulls"]) for f in (min, max)]),
+    # embedders
+    *(("docs/choosing.md", f"| {name} | {light} | {{}} | {{:.2f}} | {{:.2f}} | {{:.2f}} | {{:.2f}} | {{:.2f}} | {{:.2f}} | {{:.2f}} | {{:.2f}} | {{:.3f}} |", "experiments/embedders/results.json", lambda d, name=name: [d[name]["n"], *(d[name]["scores"][each] for each in ("greedy", "beam", "typical", "contrastive", "nucleus", "topk")), d[name]["spearman"], d[name]["gap"], d[name]["audit"]["floor"]]) for name, light in (("GloVe 50d", ""), ("MiniLM int8", "yes"), ("MiniLM", ""), ("USE multilingual", "yes"), ("SmolLM2 last", ""), ("3-gram kernel", "yes"))),
+    ("docs/explanation/is-it-good.md", "{:.2f} with MiniLM, {:.2f} with GloVe, {:.2f} with SmolLM2 (500 prompts)", "experiments/embedders/results.json", lambda d: [d[name]["scores"]["greedy"] for name in ("MiniLM int8", "GloVe 50d", "SmolLM2 last")]),
+    ("docs/explanation/choices.md", "| MiniLM, 8 bits (default) | yes | yes | no | {:.0f} |", "experiments/embedders/results.json", lambda d: [d["MiniLM int8"]["audit"]["rate"]]),
+    ("docs/explanation/choices.md", "| GloVe | no | yes | no | {:,} |", "experiments/embedders/results.json", lambda d: [round(d["GloVe 50d"]["audit"]["rate"], -1).__round__()]),
+    ("docs/explanation/choices.md", "| SmolLM2, a causal language model | yes | yes | yes | {:.0f} |", "experiments/embedders/results.json", lambda d: [d["SmolLM2 last"]["audit"]["rate"]]),
+    # mauve-text beside it
+    ("docs/mauve-text.md", "takes {:.1f} s with one repeat and {:.1f} s with five, where one call of mauve-text takes {:.1f} s and five calls {:.1f} s: {:.1f} and {:.1f} times as fast", "benchmarks/scores.json", lambda d: [d["small"][name] for name in ("mallow.score(x, y, repeats=1), all that it returns (s)", "mallow.score(x, y), five repeats, all that it returns (s)", "mauve-text, one call (s)", "mauve-text, five calls (s)", "one repeat, times faster", "five repeats, times faster")]),
+    ("docs/mauve-text.md", "is {:.1f} times as fast with one repeat and {:.0f} times with five", "benchmarks/scores.json", lambda d: [d["small"][f"inner path, {count}, times faster"] for count in ("one repeat", "five repeats")]),
+    ("docs/mauve-text.md", "five repeats | {:.0f} times as fast | 1 |", "benchmarks/scores.json", small("inner path, five repeats, times faster")),
+    ("docs/mauve-text.md", "the whole call is {:.1f} times and the published score alone {:.1f} times as fast, with {:.1f} and {:.1f} times the memory of the input", "benchmarks/scores.json", lambda d: [d["large"][name] for name in ("times faster", "inner path, times faster", "peak memory of the process / input (input included)", "the same of the inner path")]),
+    ("docs/mauve-text.md", "The cost of a call grows like n^{:.2f}", "benchmarks/scores.json", lambda d: [d["growth"]["exponent"]]),
+    ("docs/scale.md", "grows with the exponent {:.2f} from 5,000 + 5,000", "benchmarks/scores.json", lambda d: [d["growth"]["exponent"]]),
+    # FID
+    *(("docs/how-to/fid.md", f"| {shown} | {{:.4f}} |", "experiments/image_embedders/fid.json", lambda d, name=name: [d["mallow"][name]]) for shown, name in (("`--match torch-fidelity`", "torch-fidelity"), ("`--match pytorch-fid`", "pytorch-fid"), ("`--match clean-fid`", "clean-fid"), ("`--embedder inception` alone", "mallow's own resize"))),
+    ("docs/how-to/fid.md", "| torch-fidelity 0.4.0 | {:.4f} |", "experiments/image_embedders/fid.json", lambda d: [d["torch-fidelity 0.4.0"]]),
+    # people
+    ("docs/people.md", "intervals are {:.1f} points wide with `\"half\"` and {:.1f} with `\"random\"`, and {} against {} of 190 pairs", f"{PEOPLE}/arena.json", lambda d: [d["ties"][name][key] for key in ("width", "told apart") for name in ("half", "random")]),
+    ("docs/people.md", "the judges are worth a factor of {:.2f} to {:.2f} in votes", f"{PEOPLE}/arena.json", lambda d: [f(row["gain"] for row in d["beside people"]) for f in (min, max)]),
+    ("docs/people.md", "scores {} lie in people's intervals", f"{PEOPLE}/arena.json", lambda d: [d["judges"]["gpt4"]["inside"]]),
+    ("docs/people.md", "wins {:.3f} of GPT-4's untied votes, {:.3f} of GPT-3.5's, and {:.3f} of people's", f"{PEOPLE}/arena.json", lambda d: [d["judges"][name]["left"] for name in ("gpt4", "gpt35", "people")]),
+    ("docs/people.md", "intervals held in {:.0f} % or more of {} trials in each of {} settings", f"{PEOPLE}/coverage.json", lambda d: [100 * min(row["held"] for row in d["settings"]), d["trials"], len(d["settings"])]),
+    ("docs/study.md", "were acknowledged within {:.0f} ms, at {:.0f} answers per second", "benchmarks/annotation.json", lambda d: [d["4 s between pairs"][name] for name in ("answer acknowledged, p95 (ms)", "answers per second")]),
+]  # fmt: skip
+
+
+def words(text: str) -> str:
+    """The text with single spaces, wherever its lines end."""
+    return re.sub(r"\s+", " ", text)
+
+
+def written(sentence: str, file: str, numbers: Callable[[Any], Any]) -> str:
+    return sentence.format(*numbers(json.loads((ROOT / file).read_text(encoding="utf-8"))))
+
+
+@pytest.mark.parametrize(("page", "sentence", "file", "numbers"), CLAIMS, ids=lambda value: str(value)[:60])
+def test_a_figure_is_that_of_its_result(page, sentence, file, numbers):
+    assert words(written(sentence, file, numbers)) in words((ROOT / page).read_text(encoding="utf-8"))
+
+
+def test_a_wrong_figure_is_noticed():
+    page, sentence, file, numbers = next(claim for claim in CLAIMS if claim[0] == "docs/results.md")
+    wrong = written(sentence, file, lambda data: [value + 0.02 for value in numbers(data)])
+    assert words(wrong) not in words((ROOT / page).read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize(
+    "table", ["experiments/embedders/embedders.md", "experiments/image_embedders/image_embedders.md"]
+)
+def test_the_tables_of_embedders_are_those_of_the_experiments(table):
+    rows = re.findall(r"^\|.*\|$", (ROOT / table).read_text(encoding="utf-8"), re.MULTILINE)
+    page = (ROOT / "docs" / "choosing.md").read_text(encoding="utf-8").splitlines()
+    assert len(rows) > 5
+    assert [row for row in rows if row not in page] == []
+
+
+def test_the_page_of_benchmarks_is_written_from_the_results():
+    spec = importlib.util.spec_from_file_location("benchmark_report", ROOT / "benchmarks" / "report.py")
+    report = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(report)
+    assert report.PAGE.read_text(encoding="utf-8") == report.page(), "run `python benchmarks/report.py`"
+
+
+def indented(page: str, first: str) -> str:
+    """The block of output on a page that begins with these words."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    start = text.index(f"    {first}")
+    lines = text[start:].split("\n")
+    count = next(place for place, line in enumerate(lines) if line and not line.startswith("    "))
+    return "\n".join(line.removeprefix("    ") for line in lines[:count]).rstrip()
+
+
+def test_the_output_in_the_readme_is_that_of_the_command():
+    """experiments/readme/run.py runs the command and keeps what it prints."""
+    kept = (ROOT / "experiments" / "readme" / "score.txt").read_text(encoding="utf-8")
+    verdict, table, signature = (words(part) for part in kept.strip().split("\n\n"))
+    shown = indented("README.md", "The gap is real").split("\n\n")
+    assert [words(part) for part in shown[:2]] == [verdict, table]
+    parts = [re.escape(part) for part in words(shown[2]).split("...")]
+    assert re.fullmatch(".*".join(parts), signature)
+
+
+def test_the_score_on_the_page_of_results_is_that_of_the_readme():
+    rng = np.random.default_rng(0)
+    human, machine, _ = (rng.normal(shift, 1.0, size=(1000, 16)) for shift in (0.0, 0.2, 0.5))
+    printed = str(mallow.score(human, machine)).split("\n\n")
+    verdict, table = indented("docs/results.md", "The gap is real").split("\n\n")
+    assert words(table) == words(printed[1])
+    assert words(printed[0]).startswith(words(verdict).removesuffix(" …"))
