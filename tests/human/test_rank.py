@@ -197,7 +197,11 @@ def test_all_questions_at_once(tmp_path):
     ("votes", "options", "message"),
     [
         (Votes(()), {}, r"`votes` must hold votes of people on tasks; none are left \(none were given\)"),
-        (Votes((), {"": {"faster than 25 s": 7}}), {}, r"none are left \(7 faster than 25 s\). Keep fast answers with min_seconds=0"),
+        (
+            Votes((), {"": {"faster than 25 s": 7}}),
+            {},
+            r"none are left \(7 faster than 25 s\). Keep fast answers with min_seconds=0",
+        ),
         (Votes((vote("a", "b", 1),)), {"ties": "coin"}, "`ties` must be one of half, random, davidson; got 'coin'"),
         (Votes((vote("a", "b", 1),)), {"effects": ["top"]}, "`effects` must be among left, length; got 'top'"),
         (
