@@ -225,3 +225,9 @@ def test_a_worker_answers_in_a_page_that_is_opened_from_a_folder(browser, tmp_pa
     tab.goto((tmp_path / "page.html").as_uri())
     tab.get_by_text("2 3").wait_for(timeout=5000)
     tab.close()
+
+
+def test_every_table_of_results_is_linked():
+    page = (DOCS / "experiments.md").read_text(encoding="utf-8")
+    tables = {path.relative_to(ROOT).as_posix() for path in (ROOT / "experiments").rglob("*.md")}
+    assert tables - set(re.findall(r"\(\.\./(experiments/[\w/.-]+\.md)\)", page)) == set()
