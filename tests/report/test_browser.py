@@ -292,3 +292,17 @@ def test_a_keyboard_skips_to_the_verdict_and_reaches_every_part(opened):
         tab.keyboard.press("Tab")
         reached.add(tab.evaluate("document.activeElement.tagName + (document.activeElement.id || '')"))
     assert {"A", "BUTTON", "BUTTONtoggle", "SUMMARY", "INPUT", "g"} <= reached
+
+
+def test_values_of_a_list_end_at_the_same_place(opened):
+    tab, _, _ = opened()
+    tab.set_viewport_size({"width": 390, "height": 740})
+    ends = """() => [...document.querySelectorAll("tbody :is(th, td)")].map((cell) => {
+        const words = document.createRange();
+        words.selectNodeContents(cell.lastElementChild ?? cell);
+        return [cell.getBoundingClientRect().left, Math.round(words.getBoundingClientRect().right)];
+    })"""
+    measured = tab.evaluate(ends)
+    assert {left for left, _ in measured} == {measured[0][0]}
+    rights = sorted(right for _, right in measured)
+    assert rights[-1] - rights[0] <= 8  # a tag has a border around its letter
