@@ -208,3 +208,28 @@ def test_nothing_is_loaded_from_elsewhere():
     text = (ROOT / "mkdocs.yml").read_text(encoding="utf-8") + (DOCS / "site.css").read_text(encoding="utf-8")
     assert "  font: false" in text
     assert "://" not in text
+    assert "  - offline" in text  # which loads a script from elsewhere, unless there is a polyfill of that name
+    assert "    - iframe-worker.js" in text
+    assert "://" not in (DOCS / "iframe-worker.js").read_text(encoding="utf-8")
+
+
+def test_a_worker_answers_in_a_page_that_is_opened_from_a_folder(browser, tmp_path):
+    """What the search of the site needs, as Material calls it."""
+    (tmp_path / "worker.js").write_text('addEventListener("message", (event) => postMessage(event.data + 1));')
+    (tmp_path / "iframe-worker.js").write_bytes((DOCS / "iframe-worker.js").read_bytes())
+    page = """<body><p></p><script src="iframe-worker.js"></script><script>
+        const worker = new Worker("worker.js");
+        worker.addEventListener("message", (event) => { document.querySelector("p").textContent += event.data + " "; });
+        worker.postMessage(1); worker.postMessage(2);
+    </script></body>"""
+    (tmp_path / "page.html").write_text(page)
+    tab = browser.new_page()
+    tab.goto((tmp_path / "page.html").as_uri())
+    tab.get_by_text("2 3").wait_for(timeout=5000)
+    tab.close()
+
+
+def test_every_table_of_results_is_linked():
+    page = (DOCS / "experiments.md").read_text(encoding="utf-8")
+    tables = {path.relative_to(ROOT).as_posix() for path in (ROOT / "experiments").rglob("*.md")}
+    assert tables - set(re.findall(r"\(\.\./(experiments/[\w/.-]+\.md)\)", page)) == set()

@@ -63,8 +63,14 @@ def test_annotators_are_shown_and_excluded(mallow, study):
     assert "40 annotators, " in out
     out = mallow("rank one.jsonl --exclude w1 --exclude w2")[1]
     assert "by 38 annotators" in out
-    assert "annotator excluded" in out
+    assert "of excluded annotators" in out
     assert mallow("rank one.jsonl --exclude-flagged --min-seconds 89.9 -q")[0] == 1  # nearly all are fast, and flagged
+
+
+def test_votes_that_all_came_too_fast_are_kept_by_an_option(mallow, study):
+    code, _, err = mallow("rank one.jsonl --min-seconds 1000")
+    assert code == 1
+    assert "faster than 1000 s). Keep fast answers with --min-seconds 0." in err
 
 
 def test_judges_stand_beside_people(mallow, study):

@@ -37,6 +37,14 @@ def test_a_set_that_is_passed_twice():
     assert caveat.message.endswith("This usually means that the same samples were passed twice. Check the files.")
 
 
+def test_checkpoints_that_share_texts_get_one_line_each():
+    one, other = halves()
+    mixed = {f"ckpt-{k}": [*other[: 50 * k], *(f"{text} {k}" for text in other[50 * k :])] for k in range(6)}
+    caveats = [caveat for caveat in find_confounds(one, mixed) if caveat.kind == "shared"]
+    assert [caveat.system for caveat in caveats] == ["ckpt-3", "ckpt-4", "ckpt-5"]
+    assert caveats[-1].message.startswith("200 of 500 texts (40.0 %) also occur in `ckpt-4` (and some of them in ")
+
+
 def test_short_answers_that_recur_on_both_sides_are_not_shared():
     answers = ["yes", "no", "maybe so"]
     rng = np.random.default_rng(0)

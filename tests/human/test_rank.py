@@ -146,9 +146,9 @@ def test_unknown_annotators_are_independent():
 def test_people_can_be_left_out_and_are_counted():
     votes = simulate(TRUTH, 500, seed=9)
     ranking = rank(votes, exclude=["w3", "w4"])
-    assert ranking.dropped == {"annotator excluded": sum(v.annotator in ("w3", "w4") for v in votes)}
+    assert ranking.dropped == {"of excluded annotators": sum(v.annotator in ("w3", "w4") for v in votes)}
     assert ranking.annotators == 38
-    assert f"Dropped: {ranking.dropped['annotator excluded']} annotator excluded." in str(ranking)
+    assert f"Dropped: {ranking.dropped['of excluded annotators']} of excluded annotators." in str(ranking)
 
 
 def test_gold_repeats_and_judges_take_no_part():
@@ -160,7 +160,7 @@ def test_gold_repeats_and_judges_take_no_part():
     ]
     ranking = rank(Votes((*votes, *more)))
     assert ranking.scores == rank(votes).scores
-    assert ranking.dropped == {"a judge, not a person": 1, "gold pair": 1, "repeated pair": 1}
+    assert ranking.dropped == {"by a judge, not a person": 1, "on gold pairs": 1, "on repeated pairs": 1}
 
 
 def test_all_ties_tell_nothing():
@@ -197,7 +197,11 @@ def test_all_questions_at_once(tmp_path):
     ("votes", "options", "message"),
     [
         (Votes(()), {}, r"`votes` must hold votes of people on tasks; none are left \(none were given\)"),
-        (Votes((), {"": {"faster than 25 s": 7}}), {}, r"none are left \(7 faster than 25 s\). Relax what drops them"),
+        (
+            Votes((), {"": {"faster than 25 s": 7}}),
+            {},
+            r"none are left \(7 faster than 25 s\). Keep fast answers with min_seconds=0",
+        ),
         (Votes((vote("a", "b", 1),)), {"ties": "coin"}, "`ties` must be one of half, random, davidson; got 'coin'"),
         (Votes((vote("a", "b", 1),)), {"effects": ["top"]}, "`effects` must be among left, length; got 'top'"),
         (

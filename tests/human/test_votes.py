@@ -102,7 +102,7 @@ def test_arena_battles_with_judges(tmp_path):
         ("2", False, "", 0),
     ]
     assert votes.judges == ("gpt4",)
-    assert votes.people().dropped == {"a judge, not a person": 1}
+    assert votes.people().dropped == {"by a judge, not a person": 1}
 
 
 def test_label_studio_exports(tmp_path):
@@ -206,7 +206,7 @@ def test_votes_can_be_chosen():
         votes.of(None)
     with pytest.raises(InputError, match=r"`question` must be one of q, r; got 'qq'. Did you mean q\?"):
         votes.of("qq")
-    assert votes.without(["bob"]).dropped == {"annotator excluded": 1}
+    assert votes.without(["bob"]).dropped == {"of excluded annotators": 1}
     with pytest.raises(InputError, match="`annotators` must have voted; 'eve' did not"):
         votes.without(["eve"])
-    assert votes.of("q").people().dropped == {"gold pair": 1}
+    assert votes.of("q").people().dropped == {"on gold pairs": 1}

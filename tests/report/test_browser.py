@@ -93,6 +93,12 @@ def test_details_open_and_close(opened):
     tab, _, _ = opened()
     button, systems = tab.locator("#toggle"), tab.locator("details.system")
     states = lambda: systems.evaluate_all("(all) => all.map((each) => each.open)")  # noqa: E731
+    assert states() == [
+        False,
+        True,
+    ]  # nothing sets the first apart from the reference, so that there is nothing to read
+    assert button.inner_text() == "Expand all"
+    button.click()
     assert states() == [True, True]
     assert button.inner_text() == "Collapse all"
     button.click()
@@ -170,8 +176,33 @@ def test_only_clusters_beyond_chance_are_open_and_printed(opened, diagnosed):
     beyond = sum(region.significant for region in regions)
     assert 0 < beyond < len(regions)
     assert tab.locator("details.region[open]").count() == beyond
+    for others in tab.locator("details.others").all():  # the rest is gathered in one line of each side
+        assert not others.get_attribute("open")
+        assert others.locator("details.region").count() == int(
+            others.locator("summary").first.text_content().split()[0]
+        )
     tab.emulate_media(media="print")
     assert not tab.locator("details.chance").first.is_visible()
+
+
+def test_no_text_touches_a_line(opened):
+    tab, _, _ = opened()
+    distances = """() => [...document.querySelectorAll("tbody .starts, thead .starts")].map((cell) => {
+        const words = document.createRange();
+        words.selectNodeContents(cell.previousElementSibling);
+        return cell.getBoundingClientRect().left - words.getBoundingClientRect().right;
+    })"""
+    assert min(tab.evaluate(distances)) >= 5
+
+
+def test_the_numbers_of_a_curve_come_into_sight_with_it(opened):
+    tab, _, _ = opened()
+    tab.set_viewport_size({"width": 1000, "height": 500})
+    tab.get_by_role("radio", name="What is certain").focus()
+    tab.keyboard.press("Tab")
+    readout = tab.locator("#certified-curves .readout")
+    assert readout.inner_text().startswith(tab.evaluate("document.activeElement.ariaLabel").split(":")[0])
+    api.expect(readout).to_be_in_viewport()
 
 
 def test_all_systems_are_named_at_their_curves(opened, compared):
@@ -195,7 +226,7 @@ def test_all_systems_are_named_at_their_curves(opened, compared):
 
 def test_all_of_it_is_printed(opened):
     tab, _, _ = opened()
-    tab.click("#toggle")
+    tab.locator("details.system[open] > summary").click()
     tab.evaluate("dispatchEvent(new Event('beforeprint'))")
     assert tab.locator("details:not([open]):not(.chance):not(.more)").count() == 0
     tab.evaluate("dispatchEvent(new Event('afterprint'))")
@@ -212,7 +243,7 @@ def test_it_reads_without_scripts(opened):
     tab, said, _ = opened(java_script_enabled=False)
     assert tab.locator("h2").count() >= 6
     assert not tab.locator("#toggle").is_visible()
-    assert tab.locator("details.system .region").first.is_visible()
+    assert tab.locator("details.system[open] .region").first.is_visible()
     assert not tab.locator(".readout").first.is_visible()
     assert tab.locator("#certified-curves").is_visible()
     assert not tab.locator("#published-curves").is_visible()
@@ -261,3 +292,17 @@ def test_a_keyboard_skips_to_the_verdict_and_reaches_every_part(opened):
         tab.keyboard.press("Tab")
         reached.add(tab.evaluate("document.activeElement.tagName + (document.activeElement.id || '')"))
     assert {"A", "BUTTON", "BUTTONtoggle", "SUMMARY", "INPUT", "g"} <= reached
+
+
+def test_values_of_a_list_end_at_the_same_place(opened):
+    tab, _, _ = opened()
+    tab.set_viewport_size({"width": 390, "height": 740})
+    ends = """() => [...document.querySelectorAll("tbody :is(th, td)")].map((cell) => {
+        const words = document.createRange();
+        words.selectNodeContents(cell.lastElementChild ?? cell);
+        return [cell.getBoundingClientRect().left, Math.round(words.getBoundingClientRect().right)];
+    })"""
+    measured = tab.evaluate(ends)
+    assert {left for left, _ in measured} == {measured[0][0]}
+    rights = sorted(right for _, right in measured)
+    assert rights[-1] - rights[0] <= 8  # a tag has a border around its letter

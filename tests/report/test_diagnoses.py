@@ -67,3 +67,30 @@ def test_a_measure_that_cannot_be_split_into_bins_has_no_diagnoses(texts, estima
     near = {"near": systems["near"]}
     comparison, diagnoses = compare_and_diagnose(human, near, measure=Measure(estimator), embedder=Letters(), repeats=1)
     assert (list(comparison.scores), diagnoses) == (["near"], {})
+
+
+class Brightness:
+    """An embedder of pictures: the mean of each quarter."""
+
+    name = "Brightness(test)"
+    kind = "image"
+
+    def __call__(self, paths):
+        image = pytest.importorskip("PIL.Image", reason="needs Pillow: pip install 'mallow[images]'")
+        return np.stack([np.asarray(image.open(path), dtype=float).reshape(4, -1).mean(axis=1) for path in paths])
+
+
+def test_clusters_of_pictures_have_six_examples(tmp_path):
+    image = pytest.importorskip("PIL.Image", reason="needs Pillow: pip install 'mallow[images]'")
+    rng = np.random.default_rng(0)
+    for side, high in (("real", 250), ("made", 120)):
+        (tmp_path / side).mkdir()
+        for place in range(60):
+            pixels = rng.integers(0, high, size=(4, 4), dtype=np.uint8)
+            image.fromarray(pixels).save(tmp_path / side / f"{place}.png")
+    measure = Measure(Quantize(bins=2))
+    _, diagnoses = compare_and_diagnose(
+        tmp_path / "real", {"made": tmp_path / "made"}, measure=measure, embedder=Brightness(), repeats=1
+    )
+    [missed] = diagnoses["made"].missed
+    assert len(missed.reference_examples) == 6

@@ -287,7 +287,8 @@ def test_every_caveat_is_there_once(compared, diagnosed, page):
 
 def test_methods_name_the_settings(compared, page):
     text = Parsed(page).text
-    assert f"by the measure {compared.signature.measure} on the features letters, width=26" in text
+    assert "on features of letters (26 per sample); the signature names all settings. Features were scaled to" in text
+    assert "reduced by PCA to 90 % of their variance and clustered by k-means" in text
     assert "300 samples of the reference were compared with 300 samples of each system, in 20 bins." in text
     assert "with scale c = 5." in text
     assert "means over 3 runs with different seeds of clustering (seed 0)." in text
@@ -295,6 +296,42 @@ def test_methods_name_the_settings(compared, page):
     assert "p-values of no gap come from 499 permutations of units." in text
     assert "The self-score is the mean score of random parts of the reference against each other." in text
     assert str(compared.signature) in text
+    other = replace(compared.signature, measure="Measure(Neighbors(neighbors=5), KL, scale=5)")
+    text = Parsed(html(replace(compared, signature=other))).text
+    assert "by the measure Measure(Neighbors(neighbors=5), KL, scale=5) on features of letters" in text
+    assert "k-means" not in text
+
+
+def test_pictures_stand_in_a_row_and_are_not_said_to_be_words(compared, diagnosed, tmp_path):
+    image = pytest.importorskip("PIL.Image", reason="needs Pillow: pip install 'mallow[images]'")
+    path = tmp_path / "digit.png"
+    image.new("L", (8, 8)).save(path)
+
+    def as_pictures(region):
+        examples = tuple(Example(place, f"{place}.png", path=str(path)) for place in range(6))
+        return replace(region, terms=(), lengths={}, reference_examples=examples, model_examples=examples)
+
+    pictures = {
+        name: replace(
+            one, missed=tuple(map(as_pictures, one.missed)), invented=tuple(map(as_pictures, one.invented)), reasons=()
+        )
+        for name, one in diagnosed.items()
+    }
+    page = html(compared, diagnoses=pictures)
+    assert page.count("<img ") == 12 * sum(len((*one.missed, *one.invented)) for one in pictures.values())
+    assert "more examples" not in page
+    assert "typical words" not in page
+    assert "typical words" in html(compared, diagnoses=diagnosed)
+
+
+def test_ids_are_no_bare_numbers(compared, diagnosed):
+    def numbered(region):
+        return replace(region, model_examples=tuple(replace(one, id="672") for one in region.model_examples))
+
+    far = diagnosed["far <b>"]
+    page = html(compared, diagnoses={"far <b>": replace(far, invented=tuple(map(numbered, far.invented)))})
+    assert "<figcaption>id 672</figcaption>" in page
+    assert "<figcaption>672" not in page
 
 
 # --- the verdict

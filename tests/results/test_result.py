@@ -320,6 +320,11 @@ def test_caveats_merge_over_systems():
     own = Caveat("length", "texts are longer.", "b")
     assert merge_caveats([*few, own], list("abcd")) == ["all four systems: only 300 samples.", "b: texts are longer."]
     assert merge_caveats([few[0], few[0], few[2]], list("abcd")) == ["a and c: only 300 samples."]
+    # Digits of a name are no number, and a system is named once.
+    shared = [Caveat("shared", f"{n} texts occur in `run-{k}`.", system="b") for k, n in ((0, 10), (1, 20), (2, 30))]
+    assert merge_caveats(shared) == [f"b: {n} texts occur in `run-{k}`." for k, n in ((0, 10), (1, 20), (2, 30))]
+    twice = [Caveat("few samples", f"only {n} samples.", system=name) for n, name in ((1, "a"), (2, "b"), (3, "b"))]
+    assert merge_caveats(twice) == ["a and b: only 1 samples. (numbers of a)"]
     assert merge_caveats([replace(own, system=None)], list("abcd")) == ["texts are longer."]
     assert merge_caveats([few[0], few[1]], ["a", "b"]) == ["a and b: only 300 samples."]
     many = [Caveat("few samples", "few.", f"s{i}") for i in range(14)]

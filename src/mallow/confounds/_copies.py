@@ -57,29 +57,42 @@ def copy_caveats(sets: Sequence[tuple[str, SampleKeys]], noun: str) -> Iterator[
     yield from _duplicate_caveats(name, own, noun)
     # If both distributions are equal, a sample occurs in the reference as often as the reference repeats its own.
     expected = sets[0][1].repeated
+    m = len(own.keys)
+    shared: list[tuple[list[Hashable], str]] = []  # with systems before it
     for place, (other_name, other) in enumerate(sets[:-1]):
         copies = [key for key in own.keys if key in other.counts]
-        n, m = len(other.keys), len(own.keys)
-        share = len(copies) / m
+        n, share = len(other.keys), len(copies) / m
         least = (
             MIN_SHARE_DIFFERENCE if place else MIN_SHARE_OF_COPIES
         )  # two decoders of one model write some equal texts
         if share - expected <= max(least, STANDARD_ERRORS * math.sqrt(expected * (1.0 / n + 1.0 / m))):
             continue
         if place:
-            owner, reason = f"`{other_name}`", "the same samples were passed twice. Check the files."
+            shared.append((copies, other_name))
         else:
-            owner = "the reference"
             reason = (
                 "the model has memorised them or was given them. Remove them on both sides, or use another reference."
             )
-        yield Caveat(
-            "shared",
-            f"{len(copies)} of {m} {noun} ({percent(share)}) also occur in {owner}, for example {own.example(copies[0])}. "
-            f"This usually means that {reason}",
-            name,
-            {"copies": len(copies), "n": m, "share": share, "expected": expected},
-        )
+            yield _shared_caveat(name, own, noun, copies, "the reference", reason, expected)
+    if shared:
+        copies, other_name = max(shared, key=lambda entry: len(entry[0]))
+        others = f" (and some of them in {len(shared) - 1} more)" if len(shared) > 1 else ""
+        reason = "the same samples were passed twice. Check the files."
+        yield _shared_caveat(name, own, noun, copies, f"`{other_name}`{others}", reason, expected)
+
+
+def _shared_caveat(
+    name: str, own: SampleKeys, noun: str, copies: list[Hashable], owner: str, reason: str, expected: float
+) -> Caveat:
+    m = len(own.keys)
+    share = len(copies) / m
+    return Caveat(
+        "shared",
+        f"{len(copies)} of {m} {noun} ({percent(share)}) also occur in {owner}, for example {own.example(copies[0])}. "
+        f"This usually means that {reason}",
+        name,
+        {"copies": len(copies), "n": m, "share": share, "expected": expected},
+    )
 
 
 def _duplicate_caveats(name: str, own: SampleKeys, noun: str) -> Iterator[Caveat]:

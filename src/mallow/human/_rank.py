@@ -104,7 +104,9 @@ def as_votes(votes: Votes | str | os.PathLike[str]) -> Votes:
 
 def _no_votes(votes: Votes) -> str:
     gone = "; ".join(f"{count} {reason}" for reason, count in votes.dropped.items()) or "none were given"
-    return f"`votes` must hold votes of people on tasks; none are left ({gone}). Relax what drops them, such as min_seconds."
+    fast = any(reason.startswith("faster than") for reason in votes.dropped)
+    way_out = " Keep fast answers with min_seconds=0 (--min-seconds 0)." if fast else ""
+    return f"`votes` must hold votes of people on tasks; none are left ({gone}).{way_out}"
 
 
 def _rank_question(

@@ -174,7 +174,8 @@ def _draw_tasks(pool: Pool, counts: dict[tuple[str, str], int], rng: np.random.G
         if len(eligible[a, b]) < count:
             raise InputError(
                 f"{count} comparisons of {a!r} and {b!r} need as many prompts with texts of both; there are {len(eligible[a, b])}. "
-                f"{pool.explain()} Ask for fewer comparisons per pair, a wider window of lengths, or a milder prompt filter."
+                f"{pool.explain()} Ask for fewer comparisons with pairs=AllPairs(…) (--per-pair N), allow shorter texts with "
+                "window=TextWindow(…) (--length LEAST-MOST), or take all prompts with prompts=None (--all-prompts)."
             )
     used: dict[str, int] = {}
     sides = orient(counts, rng)

@@ -65,9 +65,11 @@ class Pool:
 
     def explain(self) -> str:
         """What was left out, in a sentence for an error message."""
-        parts = [f"{len(ids)} prompts: {reason}" for reason, ids in self.dropped.items()]
+        most_first = sorted(self.dropped.items(), key=lambda entry: -len(entry[1]))
+        parts = [f"{len(ids):,} prompt{'' if len(ids) == 1 else 's'}: {reason}" for reason, ids in most_first]
         parts += [
-            f"{len(lengths)} texts of {name} are too short (median {statistics.median(lengths):g} tokens)"
+            f"{len(lengths):,} text{'' if len(lengths) == 1 else 's'} of {name} too short "
+            f"(median {statistics.median(lengths):g} tokens)"
             for name, lengths in self.short.items()
             if lengths
         ]

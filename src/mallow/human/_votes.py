@@ -173,7 +173,7 @@ class Votes:
         unknown = sorted(set(annotators) - {vote.annotator for vote in self.votes})
         if unknown:
             raise InputError(f"`annotators` must have voted; {unknown[0]!r} did not.")
-        return self.drop("annotator excluded", [vote.annotator in annotators for vote in self.votes])
+        return self.drop("of excluded annotators", [vote.annotator in annotators for vote in self.votes])
 
     def drop(self, reason: str, which: Iterable[bool]) -> Votes:
         """The votes that are not marked; the others are counted as dropped for this reason."""
@@ -188,9 +188,9 @@ class Votes:
 
     def people(self) -> Votes:
         """The votes of people on tasks: without judges, gold pairs and repeats, which are counted as dropped."""
-        votes = self.drop("a judge, not a person", [vote.judge for vote in self.votes])
-        votes = votes.drop("gold pair", [vote.kind == "gold" for vote in votes])
-        return votes.drop("repeated pair", [vote.kind == "repeat" for vote in votes])
+        votes = self.drop("by a judge, not a person", [vote.judge for vote in self.votes])
+        votes = votes.drop("on gold pairs", [vote.kind == "gold" for vote in votes])
+        return votes.drop("on repeated pairs", [vote.kind == "repeat" for vote in votes])
 
     def to_rows(self) -> list[dict[str, Any]]:
         """One plain dict per vote, as in votes.jsonl."""

@@ -16,6 +16,9 @@ from mallow.theory import extrapolated
 
 __all__ = ["compare_and_diagnose"]
 
+# Examples of each side of a cluster; chosen: a row of small pictures, a few texts.
+_EXAMPLES = {"image": 6, "text": 3, "audio": 3, "features": 3}
+
 
 def compare_and_diagnose(
     reference: Any,
@@ -28,7 +31,7 @@ def compare_and_diagnose(
 ) -> tuple[Comparison, dict[str, Diagnosis]]:
     """A comparison of several systems and a diagnosis of each, for `html` and `write`; nothing is embedded or learned twice.
 
-    The results are those of `mallow.compare` and `mallow.diagnose`. Caveats are in the results, and nothing is warned
+    The results are those of `mallow.compare` and `mallow.diagnose`, the latter with six examples of images. Caveats are in the results, and nothing is warned
     about. A measure that cannot be split into bins has no diagnoses.
 
     Parameters
@@ -42,7 +45,14 @@ def compare_and_diagnose(
     if not _splits_into_bins(measure):
         return comparison, {}
     return comparison, {
-        name: diagnose_embedded(human, samples, measure=measure, seed=seed, evidence=comparison.scores[name].evidence)
+        name: diagnose_embedded(
+            human,
+            samples,
+            measure=measure,
+            examples=_EXAMPLES[human.kind],
+            seed=seed,
+            evidence=comparison.scores[name].evidence,
+        )
         for name, (human, samples) in pairs.items()
     }
 

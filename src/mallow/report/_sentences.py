@@ -6,13 +6,13 @@ import re
 from collections.abc import Sequence
 
 from mallow.evaluate import Comparison, Difference, Score
-from mallow.explain import Diagnosis, Region
+from mallow.explain import Diagnosis
 from mallow.reasons import verdict_text
 from mallow.report._filters import format_number
 from mallow.results import join_names, p_text
 
-__all__ = ["bibtex", "default_title", "gap_sentence", "material", "reason_sentence", "regions_in_words"]
-__all__ += ["systems_by_signature", "telling_words", "verdict"]
+__all__ = ["bibtex", "default_title", "gap_sentence", "material", "pipeline_in_words", "reason_sentence"]
+__all__ += ["regions_in_words", "short_embedder", "systems_by_signature", "telling_words", "verdict"]
 
 _AUTHORS = (
     "Pillutla, Krishna and Liu, Lang and Thickstun, John and Welleck, Sean and Swayamdipta, Swabha and "
@@ -68,12 +68,12 @@ def material(comparison: Comparison) -> str:
     system = "the system" if len(comparison.scores) == 1 else "each system"
     return (
         f"{_extent(of_reference)} samples of the reference, {_extent(of_systems)} of {system}, "
-        f"as {_short_embedder(comparison.signature.embedder)} sees them."
+        f"as {short_embedder(comparison.signature.embedder)} sees them."
     )
 
 
-def _short_embedder(embedder: str) -> str:
-    """The embedder without its options; Methods names them all."""
+def short_embedder(embedder: str) -> str:
+    """The embedder without its options; the signature names them all."""
     short = embedder.split(",")[0].split("@")[0]
     return f"{short})" if "(" in short and not short.endswith(")") else short
 
@@ -89,13 +89,32 @@ def regions_in_words(diagnosis: Diagnosis) -> str:
     for verb, regions in (("misses", diagnosis.missed), ("invents", diagnosis.invented)):
         beyond = [region for region in regions if region.significant]
         if beyond:
-            names = dict.fromkeys(_region_name(region) for region in beyond)
-            parts.append(f"{verb} {join_names(list(names)[:3])}")
+            names = dict.fromkeys(f"“{region.terms[0]}”" for region in beyond if region.terms)
+            parts.append(f"{verb} {join_names(list(names)[:3])}" if names else f"{verb} some clusters")
     return "; ".join(parts) or "no cluster beyond chance"
 
 
-def _region_name(region: Region) -> str:
-    return f"“{region.terms[0]}”" if region.terms else f"cluster {region.bin}"
+# The published pipeline: MAUVE* with any number of bins, divergence and scale, which Methods names apart.
+_PUBLISHED = re.compile(
+    r"Measure\(Quantize\(bins=\w+, smoothing=krichevsky_trofimov, reduce=Reduce\(variance=([\d.]+), normalise=True\)\), KL, "
+)
+
+
+def pipeline_in_words(measure: str) -> str:
+    """How features became a score, for a paper; "" for a measure that only its signature describes.
+
+    Examples
+    --------
+    >>> pipeline_in_words("Measure(Neighbors(neighbors=5), KL, scale=5)")
+    ''
+    """
+    match = _PUBLISHED.match(measure)
+    if match is None:
+        return ""
+    return (
+        f"Features were scaled to length 1, reduced by PCA to {100 * float(match[1]):g} % of their variance and clustered by "
+        "k-means, and counts were smoothed by adding ½ (MAUVE* with the Kullback–Leibler divergence)."
+    )
 
 
 def telling_words(diagnosis: Diagnosis) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ __all__ = ["Result", "join_names", "merge_caveats"]
 
 _NUMBERS = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
 
-_NUMBER = re.compile(r"\d[\d.,]*")
+_NUMBER = re.compile(r"(`[^`]*`)|\d[\d.,]*")  # a name in backticks stays, whatever digits it has
 _MOST_ALIKE = 2  # chosen: more lines that differ in numbers alone hide the others
 
 
@@ -159,13 +159,13 @@ def merge_caveats(caveats: Sequence[Caveat], systems: Sequence[str] = ()) -> lis
         names = owners.setdefault(caveat.message, [])
         if caveat.system not in names:
             names.append(caveat.system)
-        group = alike.setdefault(f"{caveat.kind}: {_NUMBER.sub('0', caveat.message)}", [])
+        group = alike.setdefault(f"{caveat.kind}: {_NUMBER.sub(lambda found: found[1] or '0', caveat.message)}", [])
         if caveat.message not in group and caveat.system is not None:
             group.append(caveat.message)
     for group in alike.values():
         if len(group) > _MOST_ALIKE:
             first, *others = group
-            more = [name for message in others for name in owners.pop(message)]
+            more = dict.fromkeys(name for message in others for name in owners.pop(message))
             owners = {
                 (f"{text} (numbers of {owners[first][0]})" if text == first else text): (
                     [*names, *(name for name in more if name not in names)] if text == first else names

@@ -33,7 +33,11 @@ for (const figure of document.querySelectorAll("figure.big")) {
   readout.hidden = false;
   readout.textContent = none;
   for (const curve of curves) {
-    for (const begin of ["pointerenter", "focus"]) curve.addEventListener(begin, () => { readout.textContent = curve.dataset.says; });
+    curve.addEventListener("pointerenter", () => { readout.textContent = curve.dataset.says; });
+    curve.addEventListener("focus", () => {
+      readout.textContent = curve.dataset.says;
+      readout.scrollIntoView({block: "nearest"});
+    });
     for (const end of ["pointerleave", "blur"]) curve.addEventListener(end, () => {
       readout.textContent = figure.querySelector(".curve:focus")?.dataset.says ?? none;
     });
