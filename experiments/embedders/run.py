@@ -20,6 +20,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from candidates import CANDIDATES, LIGHT, SLOW
+from claims import standard_errors
 from scipy.stats import spearmanr
 from synthetic import write
 from webtext import DECODERS, PUBLISHED, WORDS, cut, texts
@@ -50,7 +51,10 @@ def study(name: str, human: list[str], systems: dict[str, list[str]]) -> dict[st
         "n": n,
         "scores": scores,
         "std": {each: found.scores[each].std["mauve"] for each in DECODERS},
+        "errors": standard_errors(found),
         "groups": [list(group) for group in found.groups],
+        "pairs": [[one.better, *(one.systems - {one.better})] for one in found.differences if one.significant],
+        "certified": {each: found.scores[each].certified["mauve"].high for each in DECODERS},
         "spearman": float(spearmanr([scores[each] for each in DECODERS], [PUBLISHED[each] for each in DECODERS])[0]),
         "gap": min(scores[each] for each in DECODERS[2:]) - max(scores[each] for each in DECODERS[:2]),
         "audit": seen.to_dict(),

@@ -29,12 +29,12 @@ from systems import (
 )
 
 from mallow import Comparison, Masses, Quantize, Samples, area, frontier
-from mallow.baselines import perplexity, text_statistics
+from mallow.baselines import text_perplexities, text_statistics
 from mallow.embed import AnyEmbedder, LanguageModel, embed_samples, find_embedder
 from mallow.smoothing import krichevsky_trofimov
 
 EMBEDDER = "the family's own 0.3M model, mean of its last layer"
-SCORED = 50  # texts whose perplexity is measured
+SCORED = 200  # texts whose perplexity is measured
 COUNTED = 200  # texts for statistics such as self-BLEU, which depend on the amount of text: the same for all
 
 
@@ -127,18 +127,25 @@ def statistics(domain: Domain, system: System | None) -> dict[str, float]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             found = text_statistics(tokens[:COUNTED].tolist())
+        value, error = generation_perplexity(domain, tokens)
         return {
             "Zipf": found.zipf_coefficient,
             "repetition": found.repetition,
             "distinct-4": found.distinct,
             "self-BLEU": found.self_bleu,
-            "perplexity": generation_perplexity(domain, tokens),
+            "perplexity": value,
+            "± (perplexity)": error,
         }
 
     return kept(domain, "statistics", (system, NEW, COUNTED, SCORED, domain.sizes[-1]), work)
 
 
-def generation_perplexity(domain: Domain, tokens: NDArray[np.int64], *, new: int = NEW) -> float:
-    """Of continuations under the largest model of the family, after their prompts, as the paper has it with GPT-2 large."""
-    before = [prompt.tokens for prompt in prompts(domain, SCORED)]
-    return float(perplexity(model(domain, domain.sizes[-1]), tokens[:SCORED, :new].tolist(), prefixes=before))
+def generation_perplexity(domain: Domain, tokens: NDArray[np.int64], *, new: int = NEW) -> tuple[float, float]:
+    """Of continuations under the largest model of the family, after their prompts, as the paper has it with GPT-2 large; and its standard error."""
+    some = tokens[:SCORED, :new].tolist()
+    before = [prompt.tokens for prompt in prompts(domain, len(some))]
+    logs = np.log(
+        text_perplexities(model(domain, domain.sizes[-1]), some, prefixes=before)
+    )  # all texts are equally long
+    value = float(np.exp(logs.mean()))
+    return value, value * float(logs.std(ddof=1) / np.sqrt(len(logs)))

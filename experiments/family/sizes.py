@@ -15,7 +15,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import json
 
-from claims import FAILS, HOLDS, Claim, above, claims_table, grid, rising, standard_errors, write
+import numpy as np
+from claims import Claim, above, claims_table, grid, rising, standard_errors, verdict, write
 from measured import COUNTED, EMBEDDER, SCORED, comparison, features, statistics, written
 from pictures import Panel, draw
 from settings import DOMAINS, Domain, available
@@ -82,30 +83,29 @@ def judge(domain: Domain, systems: list[System], scores: Comparison, rows: dict)
             if any("beam" in name for name in both):  # few texts in few bins: its MAUVE* is not comparable
                 del found["MAUVE*"]
             claim(label, f"{text}, {middle}", found, *both)
-    true = rows["reference"]["perplexity"]
-    off = {name: abs(row["perplexity"] - true) for name, row in rows.items() if "perplexity" in row}
-    greedy, ancestral = f"{last} greedy", f"{last} ancestral"
-    if {greedy, ancestral} <= set(off):
-        said = HOLDS if off[greedy] < off[ancestral] else FAILS
-        detail = f"{off[greedy]:.1f} and {off[ancestral]:.1f} from {true:.1f}"
-        claims.append(
-            Claim(
-                full, f"by perplexity greedy is nearer to human text than ancestral, {last}", {"measure": said}, detail
-            )
-        )
-    adversary = f"{middle} adversarial"
-    if adversary in off:
-        said = HOLDS if off[adversary] < off[f"{middle} nucleus:0.95"] else FAILS
-        detail = f"{off[adversary]:.1f} and {off[f'{middle} nucleus:0.95']:.1f} from {true:.1f}"
-        claims.append(
-            Claim(
-                full,
-                "perplexity falls for the adversary: nearer to human text than nucleus 0.95",
-                {"measure": said},
-                detail,
-            )
-        )
+    for text, near, far in (
+        (f"by perplexity greedy is nearer to human text than ancestral, {last}", f"{last} greedy", f"{last} ancestral"),
+        (
+            f"perplexity falls for the adversary: nearer to human text than nucleus 0.95, {middle}",
+            f"{middle} adversarial",
+            f"{middle} nucleus:0.95",
+        ),
+    ):
+        if {near, far} <= have:
+            said, detail = perplexity_verdict(rows, near, far)
+            claims.append(Claim(full, text, {"measure": said} | above(scores, near, far), detail))
     return claims
+
+
+def perplexity_verdict(rows: dict, near: str, far: str) -> tuple[str, str]:
+    """Whether the perplexity of one system is nearer to that of people than another's, with the errors of all three."""
+    true = rows["reference"]["perplexity"]
+    gaps = [rows[name]["perplexity"] - true for name in (near, far)]
+    errors = [rows[name]["± (perplexity)"] for name in (near, far, "reference")]
+    errors[2] *= abs(np.sign(gaps[1]) - np.sign(gaps[0]))  # that of people cancels where both are on one side
+    off = np.abs(gaps)
+    said = verdict(float(off[1] - off[0]), float(np.linalg.norm(errors)))
+    return said, f"{off[0]:.1f} and {off[1]:.1f} from {true:.1f}"
 
 
 def picture(domain: Domain, rows: dict[str, dict[str, float]], trained: dict[str, dict[str, float]]) -> None:
