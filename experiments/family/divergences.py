@@ -20,6 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from claims import (
     FOLDS,
     Claim,
+    above,
     claims_table,
     error_of_mean,
     evidence,
@@ -164,6 +165,55 @@ def judge(
             shown_values = ", ".join(f"{sign * value:.3g}" for value in own)
             label = "fig:bary-mauve" if "MAUVE" in each else "fig:ot-v-mauve"
             claims.append(Claim(label, f"{each} improves with size, {decoder}", said, shown_values))
+    first, last = sizes[0], sizes[-1]
+    pairs = [  # label, text, measure, sign, the system that should be nearer, the other
+        (
+            "table:fdiv-full",
+            f"FI KL rates {last} ancestral above {first} nucleus",
+            "FI KL",
+            -1,
+            f"{last} ancestral",
+            f"{first} nucleus:0.95",
+        ),
+        (
+            "table:fdiv-full",
+            f"MAUVE* KL rates {last} ancestral above {first} nucleus",
+            "MAUVE* KL",
+            1,
+            f"{last} ancestral",
+            f"{first} nucleus:0.95",
+        ),
+        (
+            "table:ot-full",
+            f"transport rates {first} above {sizes[1]}, nucleus, against people",
+            "transport",
+            -1,
+            f"{first} nucleus:0.95",
+            f"{sizes[1]} nucleus:0.95",
+        ),
+        (
+            "table:ot-full",
+            f"quantised transport rates {sizes[1]} nucleus above {last} ancestral, against people",
+            "quantised transport",
+            -1,
+            f"{sizes[1]} nucleus:0.95",
+            f"{last} ancestral",
+        ),
+        (
+            "table:ot-full",
+            f"MAUVE_OT makes the same mistake: {sizes[1]} nucleus above {last} ancestral",
+            "MAUVE_OT",
+            1,
+            f"{sizes[1]} nucleus:0.95",
+            f"{last} ancestral",
+        ),
+    ]
+    for label, text, each, sign, near, far in pairs:
+        gap = sign * (values[near][each] - values[far][each])
+        said = {"measure": verdict(gap, float(np.hypot(errors[near][each], errors[far][each])))} | above(
+            scores, near, far
+        )
+        claims.append(Claim(label, text, said, f"{values[near][each]:.3g} and {values[far][each]:.3g}"))
     return claims
 
 

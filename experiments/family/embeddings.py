@@ -31,13 +31,14 @@ from claims import (
     grid,
     published,
     rank_agreement,
+    rising,
     verdict,
     write,
 )
 from measured import kept, texts_of, written
 from pictures import Panel, draw
 from settings import Domain, available, model_folder
-from systems import COUNT, MIDDLE, RULES, System, compared, human
+from systems import COUNT, MIDDLE, RULES, System, compared, generations, human
 
 from mallow import Comparison, Measure, Samples
 from mallow.embed import LanguageModel, NGramKernel, SubsequenceKernel, glove, minilm
@@ -45,6 +46,7 @@ from mallow.embed import LanguageModel, NGramKernel, SubsequenceKernel, glove, m
 HERE = Path(__file__).resolve().parent
 DECODERS = ("ancestral", "nucleus:0.95", "greedy")
 FEW = {"MiniLM": 400, "3-gram kernel": 500, "subsequence kernel": 100}  # texts of slow embedders; others have all
+OTHER = "0.3M nucleus:0.95, trained on stories"
 WORDS = 60  # of each text, for the subsequence kernel, whose cost grows with the square of the length
 
 
@@ -71,6 +73,12 @@ def shuffled(samples: Samples, seed: int = 0) -> Samples:
     rng = np.random.default_rng(seed)
     texts = tuple(" ".join(rng.permutation(text.split())) for text in samples.require_texts())
     return Samples(texts=texts, ids=samples.ids, source="shuffled")
+
+
+def of_other_domain() -> Samples:
+    """Texts of the model of stories, whose prompts no news shares."""
+    texts = generations(available("books"), System(MIDDLE["books"], "nucleus:0.95"))
+    return Samples(texts=texts.require_texts(), ids=tuple(f"story {id_}" for id_ in texts.ids), source=OTHER)
 
 
 def prepared(samples: Samples, name: str) -> Samples:
@@ -103,17 +111,29 @@ def scores(domain: Domain, systems: list[System], name: str, embedder: object, m
     def work() -> object:
         sets = texts_of(domain, systems)
         sets["human, shuffled"] = shuffled(sets["human"])
+        if domain.name == "news":
+            sets[OTHER] = of_other_domain()
         sets = {each: prepared(samples, name) for each, samples in sets.items()}
         options = {} if measure is None else {"measure": measure}
         reference = prepared(human(domain), name)
         found = with_sampling(compared(reference, sets, embedder, **options), reference, sets, embedder, options)
         middle = MIDDLE[domain.name]
-        pairs = {"shuffled": ("human", "human, shuffled"), "greedy": (f"{middle} ancestral", f"{middle} greedy")}
+        pairs = {
+            "shuffled": ("human", "human, shuffled"),
+            "greedy": (f"{middle} ancestral", f"{middle} greedy"),
+            "nucleus": (f"{middle} nucleus:0.95", f"{middle} ancestral"),
+            "domain": (f"{middle} nucleus:0.95", OTHER),
+        }
+        sizes = {
+            decoder: rising(found, [f"{size} {decoder}" for size in domain.sizes])
+            for decoder in ("ancestral", "nucleus:0.95")
+        }
         return {
             "MAUVE": published(found),
             "certified": evidence(found),
             "at most": {each: score.certified["mauve"].high for each, score in found.scores.items()},
             "verdicts": {name: above(found, *pair) for name, pair in pairs.items() if set(pair) <= set(sets)},
+            "sizes": sizes,
         }
 
     key = [system.name for system in systems], name, getattr(embedder, "name", ""), FEW.get(name, COUNT), repr(measure)
@@ -138,6 +158,7 @@ def main() -> None:
             print(domain.name, name, file=sys.stderr)
         results[domain.name] = found
         names = ["human", "human, shuffled", *(system.name for system in systems)]
+        names += [OTHER] if domain.name == "news" else []
         page += f"\n{domain.name}: MAUVE (certified, at most)\n\n"
         page += grid(
             ["system", *found],
@@ -203,6 +224,22 @@ def judge(domain: Domain, found: dict, systems: list[str]) -> list[Claim]:
             text = f"{domain.name}: {name} finds greedy below ancestral, {middle}"
             detail = f"{one['MAUVE'][f'{middle} greedy'][0]:.3f} and {one['MAUVE'][f'{middle} ancestral'][0]:.3f}"
             claims.append(Claim("fig:embedding:non-deep", text, one["verdicts"]["greedy"], detail))
+    for name, one in found.items():
+        label = "fig:embedding:roberta" if name == "MiniLM" else "fig:embedding:non-deep"
+        for decoder, said in one["sizes"].items():
+            shown = ", ".join(f"{one['MAUVE'][f'{size} {decoder}'][0]:.3f}" for size in domain.sizes)
+            claims.append(
+                Claim(label, f"{domain.name}: {name} finds that quality rises with size, {decoder}", said, shown)
+            )
+        text = f"{domain.name}: {name} finds nucleus 0.95 above ancestral, {middle}"
+        shown = " and ".join(
+            f"{one['MAUVE'][f'{middle} {decoder}'][0]:.3f}" for decoder in ("nucleus:0.95", "ancestral")
+        )
+        claims.append(Claim(label, text, one["verdicts"]["nucleus"], shown))
+        if "domain" in one["verdicts"]:
+            text = f"{domain.name}: {name} finds the model of news nearer to news than the model of stories"
+            shown = " and ".join(f"{one['MAUVE'][each][0]:.3f}" for each in (f"{middle} nucleus:0.95", OTHER))
+            claims.append(Claim("fig:embedding:news", text, one["verdicts"]["domain"], shown))
     return claims
 
 
