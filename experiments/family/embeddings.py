@@ -45,7 +45,7 @@ from mallow.embed import LanguageModel, NGramKernel, SubsequenceKernel, glove, m
 
 HERE = Path(__file__).resolve().parent
 DECODERS = ("ancestral", "nucleus:0.95", "greedy")
-FEW = {"MiniLM": 400, "3-gram kernel": 500, "subsequence kernel": 100}  # texts of slow embedders; others have all
+FEW = {"MiniLM": 300, "3-gram kernel": 500, "subsequence kernel": 100}  # texts of slow embedders; others have all
 OTHER = "0.3M nucleus:0.95, trained on stories"
 WORDS = 60  # of each text, for the subsequence kernel, whose cost grows with the square of the length
 

@@ -63,8 +63,10 @@ def kept(domain: Domain, key: str, content: object, work: Callable[[], object]) 
     return json.loads(path.read_text())
 
 
-def comparison(domain: Domain, systems: Sequence[System], embedder: str = "own", *, new: int = NEW) -> Comparison:
-    """All systems and other human text against the reference."""
+def comparison(
+    domain: Domain, systems: Sequence[System], embedder: str = "own", *, new: int = NEW, full: bool = True
+) -> Comparison:
+    """All systems and other human text against the reference; not `full`: with MAUVE* in as many bins for all."""
 
     def work() -> object:
         sets = texts_of(domain, systems, new=new)
@@ -72,7 +74,7 @@ def comparison(domain: Domain, systems: Sequence[System], embedder: str = "own",
 
     key = [system.name for system in systems], embedder, new, FEW
     found = Comparison.from_json(kept(domain, "comparison", key, work))
-    return found if embedder != "own" or new != NEW else in_full_bins(domain, systems, found)
+    return in_full_bins(domain, systems, found) if full and embedder == "own" and new == NEW else found
 
 
 def in_full_bins(domain: Domain, systems: Sequence[System], found: Comparison) -> Comparison:

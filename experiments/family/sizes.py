@@ -64,7 +64,7 @@ def table(domain: Domain, systems: list[System], scores: Comparison) -> dict[str
     return rows
 
 
-def judge(domain: Domain, systems: list[System], scores: Comparison, rows: dict) -> list[Claim]:
+def judge(domain: Domain, systems: list[System], scores: Comparison, coarse: Comparison, rows: dict) -> list[Claim]:
     have = {system.name for system in systems}
     claims, middle, last = [], MIDDLE[domain.name], domain.sizes[-1]
     full = "tab:mauve:expt:webtext-full" if domain.name == "books" else "tab:mauve:expt:grover-appendix"
@@ -95,10 +95,10 @@ def judge(domain: Domain, systems: list[System], scores: Comparison, rows: dict)
     for label, text, better, worse in pairs:
         both = f"{middle} {better}", f"{middle} {worse}"
         if set(both) <= have:
-            found = above(scores, *both)
-            if any("beam" in name for name in both):  # few texts in few bins: its MAUVE* is not comparable
-                del found["MAUVE*"]
-            claim(label, f"{text}, {middle}", found, *both)
+            few = any("beam" in name for name in both)  # whose MAUVE* is comparable in few bins for both alone
+            shown = ", ".join(f"{(coarse if few else scores).scores[name].mauve:.3f}" for name in both)
+            shown += f" in {FEW // 10} bins" if few else ""
+            claims.append(Claim(label, f"{text}, {middle}", above(coarse if few else scores, *both), shown))
     for text, near, far in (
         (f"by perplexity greedy is nearer to human text than ancestral, {last}", f"{last} greedy", f"{last} ancestral"),
         (
@@ -209,12 +209,12 @@ def run(domain: Domain) -> None:
     scores = comparison(domain, systems)
     rows = table(domain, systems, scores)
     trained = json.loads((HERE / f"training-{domain.name}.json").read_text())
-    claims = judge(domain, systems, scores, rows)
+    claims = judge(domain, systems, scores, comparison(domain, systems, full=False), rows)
     head = ["size", "parameters", "tokens", "perplexity per token", "perplexity per word"]
     page = f"The family on {domain.name}, embedder: {EMBEDDER}: `python experiments/family/sizes.py {domain.name}`.\n\n"
     page += f"n = {COUNT} texts per system, ± standard error. Text statistics are means over sets of {COUNTED} texts, perplexity is of {SCORED} texts under the largest model, {domain.sizes[-1]}. "
     if any("beam" in system.name for system in systems):
-        page += f"MAUVE* of beam search, which has {FEW} texts, is in n/10 = {FEW // 10} bins and not comparable with that of the others, in {COUNT // 10}. "
+        page += f"MAUVE* of beam search, which has {FEW} texts, is in n/10 = {FEW // 10} bins and not comparable with that of the others, in {COUNT // 10}; claims about it have MAUVE* of both in {FEW // 10} bins. "
     page += "In rows about another measure, columns MAUVE* and held-out say what these find of the same systems. Held-out perplexities:\n\n"
     page += grid(
         head,
