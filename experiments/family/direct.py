@@ -39,7 +39,7 @@ from mallow.estimate import direct_frontier
 from mallow.generate import decoder, token_log_probs
 
 HERE = Path(__file__).resolve().parent
-TEXTS, LENGTHS, DRAWS = 300, (16, 256), 50
+TEXTS, LENGTHS, DRAWS = 100, (16, 256), 50
 WEAK = 0.8  # a rank correlation below this is weak
 SCALE = 5.0
 
