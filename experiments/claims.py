@@ -1,7 +1,8 @@
 """Verdicts on what the paper says: holds, does not hold, or inside the noise.
 
 Every claim is decided twice: by MAUVE* with its noise (the resampled texts and the clustering, two standard errors), and by held-out evidence (the
-differences of `mallow.compare`, 95 %, after Holm's correction). Nothing is decided by the sign of a difference alone.
+differences of `mallow.compare`, 95 %, after Holm's correction). A claim about another measure has its own verdict in the column *measure*; what MAUVE* and
+the evidence find of the same systems stands beside it. Nothing is decided by the sign of a difference alone.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+from scipy.stats import spearmanr
 
 from mallow import Comparison
 
@@ -45,6 +47,57 @@ def standard_errors(comparison: Comparison) -> dict[str, float]:
     }
 
 
+Measured = Mapping[str, tuple[float, float]]
+"""System → a value and its standard error."""
+
+
+def published(comparison: Comparison) -> Measured:
+    """MAUVE* of each system."""
+    errors = standard_errors(comparison)
+    return {name: (score.mauve, errors[name]) for name, score in comparison.scores.items()}
+
+
+def evidence(comparison: Comparison) -> Measured:
+    """The certified area of each system; its error follows from the limit that is certified, value · exp(1.645 error / value)."""
+    found = {}
+    for name, score in comparison.scores.items():
+        one = score.certified["mauve"]
+        found[name] = one.value, one.value * float(np.log(one.high / one.value)) / 1.645
+    return found
+
+
+def rank_agreement(one: Measured, other: Measured, draws: int = 200) -> tuple[float, float]:
+    """Spearman's ρ of two measures over the systems that both have, and how far it moves if both are measured again."""
+    names = [name for name in one if name in other and np.isfinite(one[name][0])]
+    sides = [np.array([each[name] for name in names]).T for each in (one, other)]  # (2, systems): values, errors
+    rng = np.random.default_rng(0)
+    again = [
+        spearmanr(*(values + errors * rng.standard_normal(len(names)) for values, errors in sides)).statistic
+        for _ in range(draws)
+    ]
+    return float(spearmanr(sides[0][0], sides[1][0]).statistic), float(np.std(again, ddof=1))
+
+
+def paired_rank_error(one: Mapping[str, Sequence[float]], other: Mapping[str, Sequence[float]]) -> float:
+    """Standard error of ρ between two measures of the same texts, from its spread over disjoint parts: system → value on each part."""
+    names = [name for name in one if np.isfinite(one[name]).all()]
+    parts = [
+        spearmanr(a, b).statistic
+        for a, b in zip(*(zip(*(each[name] for name in names), strict=True) for each in (one, other)), strict=True)
+    ]
+    return error_of_mean(parts)
+
+
+def agrees(one: Measured, comparison: Comparison, least: float) -> tuple[dict[str, str], str]:
+    """Whether a measure, larger for better systems, ranks as MAUVE* and as held-out evidence do: verdicts on ρ ≥ least, and both ρ in words."""
+    both = {
+        "MAUVE*": rank_agreement(one, published(comparison)),
+        "held-out": rank_agreement(one, evidence(comparison)),
+    }
+    verdicts = {kind: verdict(rho - least, error) for kind, (rho, error) in both.items()}
+    return verdicts, "; ".join(f"ρ = {rho:.3f} ± {error:.3f} with {kind}" for kind, (rho, error) in both.items())
+
+
 def above(comparison: Comparison, better: str, worse: str) -> dict[str, str]:
     """Whether one system is nearer to the reference than another."""
     errors = standard_errors(comparison)
@@ -73,12 +126,22 @@ def monotone(values: Sequence[float], errors: Sequence[float] | None = None) -> 
     return FAILS if FAILS in steps else verdict(values[-1] - values[0], float(np.hypot(noise[0], noise[-1])))
 
 
-def fold_error(
-    measure: Callable[[np.ndarray, np.ndarray], float], x: np.ndarray, y: np.ndarray, folds: int = 4
-) -> float:
+FOLDS = 4
+
+
+def fold_values(measure: Callable[[np.ndarray, np.ndarray], float], x: np.ndarray, y: np.ndarray) -> list[float]:
+    """A measure of two samples on disjoint parts of both."""
+    return [measure(*part) for part in zip(np.array_split(x, FOLDS), np.array_split(y, FOLDS), strict=True)]
+
+
+def fold_error(measure: Callable[[np.ndarray, np.ndarray], float], x: np.ndarray, y: np.ndarray) -> float:
     """Standard error of a measure of two samples, from its spread over disjoint parts of both."""
-    parts = zip(np.array_split(x, folds), np.array_split(y, folds), strict=True)
-    return float(np.std([measure(*part) for part in parts], ddof=1) / np.sqrt(folds))
+    return error_of_mean(fold_values(measure, x, y))
+
+
+def error_of_mean(values: Sequence[float]) -> float:
+    """Standard error of the mean of independent values."""
+    return float(np.std(values, ddof=1) / np.sqrt(len(values)))
 
 
 def claims_table(claims: Iterable[Claim]) -> str:

@@ -56,5 +56,5 @@ def draw(path: Path, panels: Sequence[Panel], *, width: float = 4.2, height: flo
         axis.legend(fontsize=6.5)
     for axis in list(axes.flat)[len(panels) :]:
         axis.axis("off")
-    figure.savefig(path, dpi=75)
+    figure.savefig(path, dpi=100)
     plt.close(figure)

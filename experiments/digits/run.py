@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from claims import Claim, above, claims_table, fold_error, grid, monotone, standard_errors, verdict, write
+from claims import Claim, above, claims_table, fold_error, grid, monotone, rising, standard_errors, verdict, write
 from data import LeNet, gan, pixels, real
 
 import mallow
@@ -63,14 +63,17 @@ def judge(embedder: str, rows: dict[str, dict[str, float]], compared: mallow.Com
     said = monotone([-row["Fréchet"] for row in line], [row["± (Fréchet)"] for row in line])
     order = sorted(ORDER, key=lambda psi: rows[label(psi)]["Fréchet"])
     text = f"the Fréchet distance has the same order ({embedder})"
-    claims.append(Claim("fig:vision", text, {"measure": said}, " ≻ ".join(f"{psi:g}" for psi in order)))
+    quality = rising(compared, [label(psi) for psi in reversed(ORDER)])
+    claims.append(Claim("fig:vision", text, {"measure": said} | quality, " ≻ ".join(f"{psi:g}" for psi in order)))
     low, one = rows[label(0.7)], rows[label(1.0)]
     for kind, better in (("precision", low), ("recall", one)):
         other = one if better is low else low
         error = np.sqrt(sum(row[kind] * (1 - row[kind]) for row in (low, one)) / COUNT)
         text = f"{kind} is higher at ψ = {'0.7' if better is low else '1'} than at ψ = {'1' if better is low else '0.7'} ({embedder})"
         detail = f"{better[kind]:.3f} and {other[kind]:.3f}"
-        claims.append(Claim("fig:vision", text, {"measure": verdict(better[kind] - other[kind], float(error))}, detail))
+        quality = above(compared, *((label(0.7), label(1.0)) if better is low else (label(1.0), label(0.7))))
+        said = {"measure": verdict(better[kind] - other[kind], float(error))} | quality
+        claims.append(Claim("fig:vision", text, said, detail))
     return claims
 
 
@@ -131,7 +134,8 @@ def main() -> None:
         rows[name], compared = measured(embed(digits[:COUNT]), {each: embed(some) for each, some in images.items()})
         claims += judge(name, rows[name], compared)
         print(name, [list(group) for group in compared.groups], file=sys.stderr)
-    page = f"ψ-sampling of a GAN of digits, n = {COUNT} per side: `python experiments/digits/run.py`.\n\n"
+    page = f"ψ-sampling of a GAN of digits, n = {COUNT} per side: `python experiments/digits/run.py`. In rows about another measure, columns MAUVE* and "
+    page += "held-out say what these find of the same values of ψ.\n\n"
     for name, each in rows.items():
         head = [name, *next(iter(each.values()))]
         page += grid(head, [[system, *values.values()] for system, values in each.items()]) + "\n"

@@ -20,6 +20,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from candidates import CANDIDATES, LIGHT, SLOW
+from claims import standard_errors
 from scipy.stats import spearmanr
 from synthetic import write
 from webtext import DECODERS, PUBLISHED, WORDS, cut, texts
@@ -50,7 +51,10 @@ def study(name: str, human: list[str], systems: dict[str, list[str]]) -> dict[st
         "n": n,
         "scores": scores,
         "std": {each: found.scores[each].std["mauve"] for each in DECODERS},
+        "errors": standard_errors(found),
         "groups": [list(group) for group in found.groups],
+        "pairs": [[one.better, *(one.systems - {one.better})] for one in found.differences if one.significant],
+        "certified": {each: found.scores[each].certified["mauve"].high for each in DECODERS},
         "spearman": float(spearmanr([scores[each] for each in DECODERS], [PUBLISHED[each] for each in DECODERS])[0]),
         "gap": min(scores[each] for each in DECODERS[2:]) - max(scores[each] for each in DECODERS[:2]),
         "audit": seen.to_dict(),
@@ -65,17 +69,44 @@ def table(results: dict[str, dict[str, object]]) -> str:
     rows = [["*published*", "", "1000", *(f"{PUBLISHED[each]:.2f}" for each in DECODERS), "1", "0.42"]]
     for name, found in results.items():
         seen = {effect["edit"]: effect for effect in found["audit"]["effects"]}
-        verdicts = [f"{seen[edit]['mauve']:.2f} {seen[edit]['seen']}" for edit in edits]
+        verdicts = [effect_cell(seen[edit]) for edit in edits]
         lengths = "/".join(f"{each['nucleus']:.2f}" for each in found["lengths"].values())
         scores = [f"{found['scores'][each]:.2f}" for each in DECODERS]
-        numbers = [f"{found['spearman']:.2f}", f"{found['gap']:.2f}", f"{found['audit']['floor']:.3f}"]
+        numbers = [f"{found['spearman']:.2f}", f"{found['gap']:.2f}", f"{floor(found):.3f}"]
         light = "yes" if name in LIGHT else ""
         rows.append(
-            [name, light, str(found["n"]), *scores, *numbers, *verdicts, lengths, f"{found['audit']['rate']:.3g}"]
+            [
+                name if is_new(found) else f"{name} †",
+                light,
+                str(found["n"]),
+                *scores,
+                *numbers,
+                *verdicts,
+                lengths,
+                f"{found['audit']['rate']:.3g}",
+            ]
         )
     width = len(head)
     lines = ["| " + " | ".join(row + [""] * (width - len(row))) + " |" for row in [head, ["---"] * width, *rows]]
+    if not all(map(is_new, results.values())):
+        lines += ["", "† Measured before edits were judged by held-out evidence: the verdict is that of the score."]
     return "\n".join(lines) + "\n"
+
+
+def is_new(found: dict[str, object]) -> bool:
+    """Whether a row was measured with held-out evidence; those that were not run again since then stay in results.json."""
+    return "pairs" in found
+
+
+def floor(found: dict[str, object]) -> float:
+    """What one half of human text scores against the other."""
+    return found["audit"]["untouched" if is_new(found) else "floor"]
+
+
+def effect_cell(effect: dict[str, object]) -> str:
+    """MAUVE*, what it is at most by held-out evidence, and whether the edit was seen."""
+    certified = f" ≤ {effect['certified']:.2f}" if "certified" in effect else ""
+    return f"{effect['mauve']:.2f}{certified} {effect['seen']}"
 
 
 def picture(results: dict[str, dict[str, object]]) -> None:
@@ -90,7 +121,7 @@ def picture(results: dict[str, dict[str, object]]) -> None:
     for each, marker in zip(DECODERS, "vs^oDP", strict=True):
         axes.plot([value[each] for value in values], range(len(names)), marker, label=each, alpha=0.8)
     for place, found in enumerate(results.values(), start=1):
-        axes.plot(found["audit"]["floor"], place, "k|", markersize=14)
+        axes.plot(floor(found), place, "k|", markersize=14)
     axes.set_yticks(range(len(names)), names)
     axes.invert_yaxis()
     axes.set_xlabel("MAUVE* against human text; bar: human half against human half")

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sys
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from claims import error_of_mean
 from numpy.typing import NDArray
 from settings import NEW, Domain, domain_folder, model_folder
 from systems import (
@@ -29,13 +34,13 @@ from systems import (
 )
 
 from mallow import Comparison, Masses, Quantize, Samples, area, frontier
-from mallow.baselines import perplexity, text_statistics
+from mallow.baselines import text_perplexities, text_statistics
 from mallow.embed import AnyEmbedder, LanguageModel, embed_samples, find_embedder
 from mallow.smoothing import krichevsky_trofimov
 
 EMBEDDER = "the family's own 0.3M model, mean of its last layer"
-SCORED = 50  # texts whose perplexity is measured
-COUNTED = 200  # texts for statistics such as self-BLEU, which depend on the amount of text: the same for all
+SCORED = 200  # texts whose perplexity is measured
+COUNTED = 100  # texts for statistics such as self-BLEU, which depend on the amount of text: the same for all; means over all sets of so many
 
 
 def written(domain: Domain) -> list[System]:
@@ -58,8 +63,10 @@ def kept(domain: Domain, key: str, content: object, work: Callable[[], object]) 
     return json.loads(path.read_text())
 
 
-def comparison(domain: Domain, systems: Sequence[System], embedder: str = "own", *, new: int = NEW) -> Comparison:
-    """All systems and other human text against the reference."""
+def comparison(
+    domain: Domain, systems: Sequence[System], embedder: str = "own", *, new: int = NEW, full: bool = True
+) -> Comparison:
+    """All systems and other human text against the reference; not `full`: with MAUVE* in as many bins for all."""
 
     def work() -> object:
         sets = texts_of(domain, systems, new=new)
@@ -67,7 +74,7 @@ def comparison(domain: Domain, systems: Sequence[System], embedder: str = "own",
 
     key = [system.name for system in systems], embedder, new, FEW
     found = Comparison.from_json(kept(domain, "comparison", key, work))
-    return found if embedder != "own" or new != NEW else in_full_bins(domain, systems, found)
+    return in_full_bins(domain, systems, found) if full and embedder == "own" and new == NEW else found
 
 
 def in_full_bins(domain: Domain, systems: Sequence[System], found: Comparison) -> Comparison:
@@ -119,26 +126,39 @@ def features(domain: Domain, samples: Samples, embedder: str = "own") -> np.ndar
     return embed_samples(samples, find(domain, embedder)).require_features()
 
 
-def statistics(domain: Domain, system: System | None) -> dict[str, float]:
-    """Text statistics of a system, or of the reference, over the tokens of the family."""
+def statistics(domain: Domain, system: System | None) -> dict[str, tuple[float, float]]:
+    """Text statistics of a system, or of the reference, over the tokens of the family, with standard errors over the sets of texts.
+
+    Beam search has texts for one set alone, so that its errors are not known (nan).
+    """
 
     def work() -> object:
         tokens = human_tokens(domain) if system is None else tokens_of(domain, system)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            found = text_statistics(tokens[:COUNTED].tolist())
-        return {
-            "Zipf": found.zipf_coefficient,
-            "repetition": found.repetition,
-            "distinct-4": found.distinct,
-            "self-BLEU": found.self_bleu,
-            "perplexity": generation_perplexity(domain, tokens),
+            sets = [text_statistics(tokens[low : low + COUNTED].tolist()) for low in range(0, len(tokens), COUNTED)]
+        found = {
+            name: [getattr(one, key) for one in sets]
+            for name, key in (
+                ("Zipf", "zipf_coefficient"),
+                ("repetition", "repetition"),
+                ("distinct-4", "distinct"),
+                ("self-BLEU", "self_bleu"),
+            )
         }
+        error = [error_of_mean(values) if len(sets) > 1 else float("nan") for values in found.values()]
+        both = {name: (float(np.mean(values)), one) for (name, values), one in zip(found.items(), error, strict=True)}
+        return both | {"perplexity": generation_perplexity(domain, tokens)}
 
-    return kept(domain, "statistics", (system, NEW, COUNTED, SCORED, domain.sizes[-1]), work)
+    return kept(domain, "statistics-sets", (system, NEW, COUNTED, SCORED, domain.sizes[-1]), work)
 
 
-def generation_perplexity(domain: Domain, tokens: NDArray[np.int64], *, new: int = NEW) -> float:
-    """Of continuations under the largest model of the family, after their prompts, as the paper has it with GPT-2 large."""
-    before = [prompt.tokens for prompt in prompts(domain, SCORED)]
-    return float(perplexity(model(domain, domain.sizes[-1]), tokens[:SCORED, :new].tolist(), prefixes=before))
+def generation_perplexity(domain: Domain, tokens: NDArray[np.int64], *, new: int = NEW) -> tuple[float, float]:
+    """Of continuations under the largest model of the family, after their prompts, as the paper has it with GPT-2 large; and its standard error."""
+    some = tokens[:SCORED, :new].tolist()
+    before = [prompt.tokens for prompt in prompts(domain, len(some))]
+    logs = np.log(
+        text_perplexities(model(domain, domain.sizes[-1]), some, prefixes=before)
+    )  # all texts are equally long
+    value = float(np.exp(logs.mean()))
+    return value, value * float(logs.std(ddof=1) / np.sqrt(len(logs)))

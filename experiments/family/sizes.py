@@ -15,8 +15,21 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import json
 
-from claims import FAILS, HOLDS, Claim, above, claims_table, grid, rising, standard_errors, write
-from measured import COUNTED, EMBEDDER, SCORED, comparison, features, statistics, written
+import numpy as np
+from claims import (
+    Claim,
+    above,
+    claims_table,
+    evidence,
+    grid,
+    monotone,
+    published,
+    rank_agreement,
+    rising,
+    verdict,
+    write,
+)
+from measured import COUNTED, EMBEDDER, SCORED, comparison, features, kept, statistics, written
 from pictures import Panel, draw
 from settings import DOMAINS, Domain, available
 from systems import COUNT, FEW, MIDDLE, System, generations, human
@@ -27,33 +40,37 @@ from mallow.baselines import discriminator_accuracy
 HERE = Path(__file__).resolve().parent
 
 
-def table(domain: Domain, systems: list[System], scores: Comparison) -> dict[str, dict[str, float]]:
-    errors = standard_errors(scores)
-    reference = human(domain)
-    x = features(domain, reference)
+STATISTICS = ("perplexity", "Zipf", "repetition", "distinct-4", "self-BLEU")
+
+
+def table(domain: Domain, systems: list[System], scores: Comparison) -> dict[str, dict[str, tuple[float, float]]]:
+    """Every measure of each system, of other human text and of the reference, with its standard error."""
+    x = features(domain, human(domain))
+    mauve, certified = published(scores), evidence(scores)
     rows = {"reference": dict(statistics(domain, None))}
     for name in ["human", *(system.name for system in systems)]:
-        score = scores.scores[name]
         system = next((each for each in systems if each.name == name), None)
         rows[name] = dict(statistics(domain, system)) if system else {}
-        samples = generations(domain, system) if system else human(domain, other=True)
+        y = features(domain, generations(domain, system) if system else human(domain, other=True))
+        accuracy = kept(domain, "discriminator", name, lambda y=y: discriminator_accuracy(x, y, rng=0))
+        tested = (len(x) + len(y)) / 4  # a quarter is held out
         rows[name] |= {
-            "discriminator": discriminator_accuracy(x, features(domain, samples), rng=0),
-            "MAUVE*": score.mauve,
-            "± (standard error)": errors[name],
-            "certified, at most": score.certified["mauve"].high,
-            "n": score.n[1],
+            "discriminator": (accuracy, float(np.sqrt(accuracy * (1 - accuracy) / tested))),
+            "MAUVE*": mauve[name],
+            "certified": certified[name],
+            "certified, at most": (scores.scores[name].certified["mauve"].high, 0.0),
+            "n": (scores.scores[name].n[1], 0.0),
         }
     return rows
 
 
-def judge(domain: Domain, systems: list[System], scores: Comparison, rows: dict) -> list[Claim]:
+def judge(domain: Domain, systems: list[System], scores: Comparison, coarse: Comparison, rows: dict) -> list[Claim]:
     have = {system.name for system in systems}
     claims, middle, last = [], MIDDLE[domain.name], domain.sizes[-1]
     full = "tab:mauve:expt:webtext-full" if domain.name == "books" else "tab:mauve:expt:grover-appendix"
 
     def claim(label: str, text: str, verdicts: dict[str, str], *names: str) -> None:
-        shown = ", ".join(f"{rows[name]['MAUVE*']:.3f}" for name in names)
+        shown = ", ".join(f"{rows[name]['MAUVE*'][0]:.3f}" for name in names)
         claims.append(Claim(label, text, verdicts, shown))
 
     for decoder in ("ancestral", "nucleus:0.95", "greedy"):
@@ -78,52 +95,113 @@ def judge(domain: Domain, systems: list[System], scores: Comparison, rows: dict)
     for label, text, better, worse in pairs:
         both = f"{middle} {better}", f"{middle} {worse}"
         if set(both) <= have:
-            found = above(scores, *both)
-            if any("beam" in name for name in both):  # few texts in few bins: its MAUVE* is not comparable
-                del found["MAUVE*"]
-            claim(label, f"{text}, {middle}", found, *both)
-    true = rows["reference"]["perplexity"]
-    off = {name: abs(row["perplexity"] - true) for name, row in rows.items() if "perplexity" in row}
-    greedy, ancestral = f"{last} greedy", f"{last} ancestral"
-    if {greedy, ancestral} <= set(off):
-        said = HOLDS if off[greedy] < off[ancestral] else FAILS
-        detail = f"{off[greedy]:.1f} and {off[ancestral]:.1f} from {true:.1f}"
-        claims.append(
-            Claim(
-                full, f"by perplexity greedy is nearer to human text than ancestral, {last}", {"measure": said}, detail
+            few = any("beam" in name for name in both)  # whose MAUVE* is comparable in few bins for both alone
+            shown = ", ".join(f"{(coarse if few else scores).scores[name].mauve:.3f}" for name in both)
+            shown += f" in {FEW // 10} bins" if few else ""
+            claims.append(Claim(label, f"{text}, {middle}", above(coarse if few else scores, *both), shown))
+    for text, near, far in (
+        (f"by perplexity greedy is nearer to human text than ancestral, {last}", f"{last} greedy", f"{last} ancestral"),
+        (
+            f"perplexity falls for the adversary: nearer to human text than nucleus 0.95, {middle}",
+            f"{middle} adversarial",
+            f"{middle} nucleus:0.95",
+        ),
+    ):
+        if {near, far} <= have:
+            off = distances(rows, "perplexity", near, far)
+            said = verdict(off[1][0] - off[0][0], float(np.hypot(off[0][1], off[1][1])))
+            detail = f"{off[0][0]:.1f} and {off[1][0]:.1f} from {rows['reference']['perplexity'][0]:.1f}"
+            claims.append(Claim(full, text, {"measure": said} | above(scores, near, far), detail))
+    claims += by_size(domain, rows, scores, full)
+    if domain.name == "books":
+        for worse in ("ancestral", "greedy"):
+            names = f"{middle} nucleus:0.95", f"{middle} {worse}"
+            (a, a_error), (b, b_error) = (rows[name]["discriminator"] for name in names)
+            said = {"measure": verdict(b - a, float(np.hypot(a_error, b_error)))} | above(scores, *names)
+            text = f"the discriminator, like MAUVE, rates nucleus 0.95 above {worse}, {middle}"
+            claims.append(Claim("tab:mauve:expt:wp-appendix", text, said, f"accuracy {a:.3f} and {b:.3f}"))
+    return claims + by_discriminator(domain, rows)
+
+
+def distances(rows: dict, measure: str, *names: str) -> list[tuple[float, float]]:
+    """How far systems are from the reference by a measure, with errors that ignore the one that all share, that of the reference."""
+    true, _ = rows["reference"][measure]
+    return [(abs(rows[name][measure][0] - true), rows[name][measure][1]) for name in names]
+
+
+PRINTED = {
+    ("books", "perplexity"): " (paper: not from large to xl)",
+    **{("news", name): " (paper: no, it prefers small models)" for name in ("Zipf", "repetition", "distinct-4")},
+}
+
+
+def by_size(domain: Domain, rows: dict, scores: Comparison, label: str) -> list[Claim]:
+    """Which statistics come nearer to those of people with size, as MAUVE does."""
+    claims = []
+    for decoder in ("ancestral", "nucleus:0.95"):
+        names = [f"{size} {decoder}" for size in domain.sizes]
+        quality = rising(scores, names)
+        for measure in STATISTICS:
+            off = distances(rows, measure, *names)
+            said = {"measure": monotone([-value for value, _ in off], [error for _, error in off])} | quality
+            shown = ", ".join(f"{value:.3g}" for value, _ in off)
+            text = f"{measure} comes nearer to that of people with size, {decoder}{PRINTED.get((domain.name, measure), '')}"
+            claims.append(Claim(label, text, said, shown))
+    return claims
+
+
+def by_discriminator(domain: Domain, rows: dict) -> list[Claim]:
+    """Rank correlation of every measure with the accuracy of a discriminator (paper: the rows Disc. Acc.)."""
+    label, printed = "tab:mauve:expt:gold-correlation-main", {"books": 0.905, "news": 0.956}[domain.name]
+    names = [name for name in rows if name not in ("reference", "human") and "beam" not in name]
+    accuracy = {name: (-rows[name]["discriminator"][0], rows[name]["discriminator"][1]) for name in names}
+    certified = {name: rows[name]["certified"] for name in names}
+    mauve = {name: rows[name]["MAUVE*"] for name in names}
+    both = {"MAUVE*": rank_agreement(mauve, accuracy), "held-out": rank_agreement(certified, accuracy)}
+    text = f"MAUVE agrees with a discriminator (ρ ≥ 0.9; paper: {printed}); held-out: the certified area agrees with it"
+    said = {kind: verdict(rho - 0.9, error) for kind, (rho, error) in both.items()}
+    detail = "; ".join(f"{kind}: ρ = {rho:.3f} ± {error:.3f}" for kind, (rho, error) in both.items())
+    claims = [Claim(label, text, said, f"{detail}, {len(names)} systems")]
+    for measure in STATISTICS:
+        near = {
+            name: (-value, error) for name, (value, error) in zip(names, distances(rows, measure, *names), strict=True)
+        }
+        pairs = {"MAUVE*": (mauve, accuracy), "held-out": (mauve, certified)}
+        said, shown = {}, []
+        for kind, (ours, gold) in pairs.items():
+            (rho, error), (other, other_error) = rank_agreement(ours, gold), rank_agreement(near, gold)
+            said[kind] = verdict(rho - other, float(np.hypot(error, other_error)))
+            shown.append(
+                f"{rho:.3f} and {other:.3f} ± {other_error:.3f} with {'the discriminator' if kind == 'MAUVE*' else 'held-out'}"
             )
-        )
-    adversary = f"{middle} adversarial"
-    if adversary in off:
-        said = HOLDS if off[adversary] < off[f"{middle} nucleus:0.95"] else FAILS
-        detail = f"{off[adversary]:.1f} and {off[f'{middle} nucleus:0.95']:.1f} from {true:.1f}"
-        claims.append(
-            Claim(
-                full,
-                "perplexity falls for the adversary: nearer to human text than nucleus 0.95",
-                {"measure": said},
-                detail,
-            )
-        )
+        text = f"MAUVE agrees with a discriminator better than {measure} does; held-out: with the certified area"
+        claims.append(Claim(label, text, said, "; ".join(shown)))
     return claims
 
 
 def picture(domain: Domain, rows: dict[str, dict[str, float]], trained: dict[str, dict[str, float]]) -> None:
-    published, certified = {}, {}
+    scored, certified = {}, {}
     for decoder in ("greedy", "ancestral", "nucleus:0.95"):
         sizes = [size for size in domain.sizes if f"{size} {decoder}" in rows]
         at = [round(trained[size]["parameters"] / 1e6, 2) for size in sizes]
         own = [rows[f"{size} {decoder}"] for size in sizes]
-        published[decoder] = at, [row["MAUVE*"] for row in own], [row["± (standard error)"] for row in own]
-        certified[decoder] = at, [row["certified, at most"] for row in own]
-    level = {"other human text": rows["human"]["MAUVE*"]}
+        scored[decoder] = at, [row["MAUVE*"][0] for row in own], [row["MAUVE*"][1] for row in own]
+        certified[decoder] = at, [row["certified, at most"][0] for row in own]
+    level = {"other human text": rows["human"]["MAUVE*"][0]}
     panels = [
-        Panel(
-            f"{domain.name}: MAUVE*; bars: one standard error", "million parameters", published, log=True, level=level
-        ),
+        Panel(f"{domain.name}: MAUVE*; bars: one standard error", "million parameters", scored, log=True, level=level),
         Panel(f"{domain.name}: certified, MAUVE at most", "million parameters", certified, log=True),
     ]
     draw(HERE / f"sizes-{domain.name}.png", panels)
+
+
+def cell(pair: tuple[float, float] | None) -> str:
+    """A value with its standard error, where one is known."""
+    if pair is None:
+        return ""
+    value, error = pair
+    shown = f"{value:.3f}" if abs(value) < 10 else f"{value:.4g}"
+    return f"{shown} ± {error:.2g}" if error > 0 else shown
 
 
 def run(domain: Domain) -> None:
@@ -131,11 +209,13 @@ def run(domain: Domain) -> None:
     scores = comparison(domain, systems)
     rows = table(domain, systems, scores)
     trained = json.loads((HERE / f"training-{domain.name}.json").read_text())
-    claims = judge(domain, systems, scores, rows)
+    claims = judge(domain, systems, scores, comparison(domain, systems, full=False), rows)
     head = ["size", "parameters", "tokens", "perplexity per token", "perplexity per word"]
     page = f"The family on {domain.name}, embedder: {EMBEDDER}: `python experiments/family/sizes.py {domain.name}`.\n\n"
-    page += f"Text statistics are of the first {COUNTED} texts, perplexity of the first {SCORED} under the largest model, {domain.sizes[-1]}. MAUVE* of beam search, which has few "
-    page += f"texts, is in n/10 = {FEW // 10} bins and not comparable with that of the others, in {COUNT // 10}. Held-out perplexities:\n\n"
+    page += f"n = {COUNT} texts per system, ± standard error. Text statistics are means over sets of {COUNTED} texts, perplexity is of {SCORED} texts under the largest model, {domain.sizes[-1]}. "
+    if any("beam" in system.name for system in systems):
+        page += f"MAUVE* of beam search, which has {FEW} texts, is in n/10 = {FEW // 10} bins and not comparable with that of the others, in {COUNT // 10}; claims about it have MAUVE* of both in {FEW // 10} bins. "
+    page += "In rows about another measure, columns MAUVE* and held-out say what these find of the same systems. Held-out perplexities:\n\n"
     page += grid(
         head,
         [
@@ -149,9 +229,9 @@ def run(domain: Domain) -> None:
             for size, one in trained.items()
         ],
     )
-    columns = list(dict.fromkeys(key for row in rows.values() for key in row))
+    columns = [*STATISTICS, "discriminator", "MAUVE*", "certified, at most", "n"]
     page += "\n" + grid(
-        ["system", *columns], [[name, *(row.get(key, "") for key in columns)] for name, row in rows.items()]
+        ["system", *columns], [[name, *(cell(row.get(key)) for key in columns)] for name, row in rows.items()]
     )
     page += "\n" + claims_table(claims)
     write(

@@ -30,8 +30,8 @@ from mallow.baselines import perplexity
 from mallow.embed import embed_samples
 from mallow.generate import CausalModel, Prompt, decoder
 
-COUNT = 1000  # texts per system
-FEW = 100  # of beam search, which is slow
+COUNT = 2000  # texts per system
+FEW = 250  # of beam search, which is slow
 PART = 250  # texts that are decoded together and kept in one file
 MIDDLE = {"books": "0.3M", "news": "0.3M"}  # the size that is decoded in all ways
 EVERY_SIZE = ("ancestral", "nucleus:0.95", "greedy")

@@ -1,0 +1,139 @@
+"""What the experiments say about the paper: every claim has verdicts by MAUVE* and by held-out evidence, and every figure has claims."""
+
+import importlib.util
+import json
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import spearmanr
+
+import mallow
+
+pytestmark = pytest.mark.filterwarnings("ignore::mallow.EstimateWarning")
+
+ROOT = Path(__file__).resolve().parents[2]
+EXPERIMENTS = ROOT / "experiments"
+WORDS = {"holds", "does not hold", "inside the noise"}
+BOTH = {"MAUVE*", "held-out"}
+NO_SYSTEMS = {  # claims that compare no systems, so that neither MAUVE* nor evidence has a verdict on them
+    "bounds/real.json": "",  # bounds against simulated errors
+    "family/robustness.json": "and its standard deviation is larger with few samples",
+}
+NO_CLAIMS = {  # figures and tables that claim nothing about systems, or what is claimed stands elsewhere
+    "table:expt:details": "settings",
+    "fig:main:smoothing:new": "synthetic, in section 4",
+    "fig:diffusion-examples": "pictures",
+    "tab:mauve:expt:webtext-human-eval-all": "votes of people: experiments/people",
+}
+
+
+def pages():
+    """The results with claims: path relative to experiments → content."""
+    found = {}
+    for path in sorted(EXPERIMENTS.rglob("*.json")):
+        content = json.loads(path.read_text(encoding="utf-8"))
+        if isinstance(content, dict) and "claims" in content:
+            found[path.relative_to(EXPERIMENTS).as_posix()] = content
+    return found
+
+
+PAGES = pages()
+
+
+@pytest.fixture(scope="module")
+def claims():
+    spec = importlib.util.spec_from_file_location("experiments_claims", EXPERIMENTS / "claims.py")
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)  # dataclasses look it up there
+    spec.loader.exec_module(module)
+    return module
+
+
+def undecided(page, content):
+    """Claims of a page that lack a verdict by MAUVE* or by held-out evidence, or have another word."""
+    exempt = NO_SYSTEMS.get(page)
+    return [
+        claim["text"]
+        for claim in content["claims"]
+        if not set(claim["verdicts"].values()) <= WORDS
+        or not (claim["verdicts"].keys() >= BOTH or (exempt is not None and exempt in claim["text"]))
+    ]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_claim_is_decided_by_the_score_and_by_evidence(page):
+    assert PAGES[page]["claims"]
+    assert undecided(page, PAGES[page]) == []
+
+
+def test_an_undecided_claim_is_found():
+    claims = [
+        {"text": "a", "verdicts": {"MAUVE*": "holds", "held-out": "holds"}},
+        {"text": "b", "verdicts": {"MAUVE*": "holds"}},
+        {"text": "c", "verdicts": {"MAUVE*": "holds", "held-out": "maybe"}},
+    ]
+    assert undecided("x.json", {"claims": claims}) == ["b", "c"]
+
+
+@pytest.mark.parametrize("page", [name for name in PAGES if not name.endswith("results.json")])
+def test_a_page_ends_with_its_claims(page, claims):
+    written = (EXPERIMENTS / page).with_suffix(".md").read_text(encoding="utf-8")
+    own = [claims.Claim(one["label"], one["text"], one["verdicts"], one["detail"]) for one in PAGES[page]["claims"]]
+    assert written.endswith(claims.claims_table(own))
+
+
+def test_every_figure_and_table_has_claims():
+    text = (ROOT / "docs" / "paper.md").read_text(encoding="utf-8")
+    part = text[text.index("## Figures and tables") : text.index("## Remaining labels")]
+    rows = re.findall(r"^\| `([^`]+)` \|.*\| ([^|]*) \|$", part, flags=re.MULTILINE)
+    shown = [label for label, here in rows if "`experiments/" in here]
+    assert len(shown) > 25
+    judged = {claim["label"] for content in PAGES.values() for claim in content["claims"]}
+    assert [label for label in shown if label not in judged and label not in NO_CLAIMS] == []
+    assert [label for label in NO_CLAIMS if label in judged or label not in shown] == []
+
+
+# --- the verdicts themselves
+
+
+def test_a_verdict_needs_two_standard_errors(claims):
+    assert [claims.verdict(gap, 1.0) for gap in (2.5, 1.5, -1.5, -2.5)] == [
+        claims.HOLDS,
+        claims.NOISE,
+        claims.NOISE,
+        claims.FAILS,
+    ]
+
+
+def test_rank_agreement_moves_with_the_errors(claims):
+    rng = np.random.default_rng(0)
+    truth = rng.normal(size=12)
+    seen = truth + 0.4 * rng.normal(size=12)
+    exact = {str(place): (value, 0.0) for place, value in enumerate(truth)}
+    noisy = {str(place): (value, 0.4) for place, value in enumerate(seen)}
+    rho, error = claims.rank_agreement(noisy, exact)
+    assert rho == pytest.approx(spearmanr(truth, seen).statistic)
+    assert 0.02 < error < 0.2
+    assert claims.rank_agreement(exact, exact) == (pytest.approx(1.0), 0.0)
+
+
+def test_the_error_of_a_certified_area_is_that_of_its_limit(claims):
+    rng = np.random.default_rng(1)
+    x, y = rng.normal(size=(2, 400, 5))
+    found = mallow.compare(x, {"near": y + 0.3, "far": y + 1.5})
+    for name, (value, error) in claims.evidence(found).items():
+        limit = found.scores[name].certified["mauve"].high
+        assert value * np.exp(1.645 * error / value) == pytest.approx(limit)
+    verdicts, words = claims.agrees({"near": (2.0, 0.0), "far": (1.0, 0.0)}, found, 0.5)
+    assert verdicts == {"MAUVE*": claims.HOLDS, "held-out": claims.HOLDS}
+    assert "ρ = 1.000 ± 0.000 with held-out" in words
+
+
+def test_parts_show_how_far_a_correlation_moves(claims):
+    same = {"a": [1.0, 2.0, 1.0, 2.0], "b": [2.0, 3.0, 2.0, 3.0], "c": [3.0, 4.0, 3.0, 4.0]}
+    assert claims.paired_rank_error(same, same) == 0.0
+    turned = {**same, "c": [3.0, 4.0, 1.5, 1.5]}
+    parts = [spearmanr([one[place] for one in turned.values()], [1, 2, 3]).statistic for place in range(4)]
+    assert claims.paired_rank_error(turned, same) == pytest.approx(np.std(parts, ddof=1) / 2)
