@@ -505,6 +505,15 @@ def test_features_of_another_embedder_are_refused():
     assert monitor.n == (75, 1000)
 
 
+def test_a_reference_of_two_units_is_enough_and_of_one_is_not():
+    rows = draw(40, 0)
+    measure = Measure(Quantize(bins=3))
+    monitor = Monitor(Samples(features=rows, ids=["a"] * 30 + ["b"] * 10), measure=measure)
+    assert monitor.n[0] in (10, 30)  # the other unit fits the bins; no unit is cut
+    with pytest.raises(InputError, match="must hold samples of at least 2 units; all 40 have the same id or prompt"):
+        Monitor(Samples(features=rows, ids=["a"] * 40), measure=measure)
+
+
 def test_parts_that_travel_add_up_to_the_whole(monitor):
     whole = copy.deepcopy(monitor)
     parts = []
