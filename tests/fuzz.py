@@ -3,11 +3,12 @@
     python tests/fuzz.py --minutes 60                    # all targets in turn
     python tests/fuzz.py --minutes 5 --only csv,npz
     python tests/fuzz.py --minutes 60 --record tests/fuzz.json
-    python tests/fuzz.py --minutes 60 --processor 30     # and until half an hour of processor time is used: on a busy machine
 
-Each target of `fuzz_targets.py` runs in processes of its own, for some seconds of processor time each and every time with another seed, so that
-even a crash of a library written in another language, or a case that never ends, is noticed and counted. hypothesis shrinks
-what fails; the case is printed and kept in `fuzz-failures/`. A failure becomes a test beside those of its reader.
+Minutes are of processor time, of this process and of all that it starts: a busy machine, or a pause, only makes the run last
+longer. Each target of `fuzz_targets.py` runs in processes of its own, for some seconds of processor time each and every time
+with another seed, so that even a crash of a library written in another language, or a case that never ends, is noticed and
+counted. hypothesis shrinks what fails; the case is printed and kept in `fuzz-failures/`. A failure becomes a test beside those
+of its reader.
 """
 # ruff: noqa: T201
 
@@ -20,6 +21,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from hypothesis import HealthCheck, given, seed, settings
@@ -28,17 +31,21 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from fuzz_targets import TARGETS, run_case
 
 LONGEST = 30.0  # seconds of processor time of one case; more counts as hanging
-PATIENCE = 900.0  # seconds for one process; a case that waits for ever takes more, even on a busy machine
+TICK, TICKS = (
+    60.0,
+    10,
+)  # a case that waits for so many ticks of so many seconds hangs; while a process is paused, at most one is counted
+PATIENCE = 6 * 3600.0  # seconds for one process: only what hangs outside of Python takes more, even on a busy machine
 MEMORY = 4 << 30  # bytes of one process: a case that needs more fails
 KEPT = Path("fuzz-failures")
 
 
 def fuzz_target(name: str, seconds: float, start: int) -> int:
     """Run one target for so many seconds of processor time; returns the number of cases. Raises what a case raises."""
-    count, end, batch = 0, time.process_time() + seconds, 0
+    count, end, batch = 0, processor_seconds() + seconds, 0
     target = TARGETS[name]
     with tempfile.TemporaryDirectory() as folder:
-        while time.process_time() < end:
+        while processor_seconds() < end:
 
             @seed(start + batch)
             @settings(
@@ -52,9 +59,8 @@ def fuzz_target(name: str, seconds: float, start: int) -> int:
             def cases(value: object) -> None:
                 nonlocal count
                 count += 1
-                signal.setitimer(signal.ITIMER_PROF, LONGEST)
-                run_case(target, value, Path(folder))
-                signal.setitimer(signal.ITIMER_PROF, 0)
+                with time_limits():
+                    run_case(target, value, Path(folder))
 
             cases()
             batch += 1
@@ -64,13 +70,39 @@ def fuzz_target(name: str, seconds: float, start: int) -> int:
 def child(name: str, seconds: float, start: int) -> None:
     """What each process does: fuzz, and print how many cases there were."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    signal.signal(signal.SIGPROF, _give_up)
-    began = time.process_time()
-    print(json.dumps({"cases": fuzz_target(name, seconds, start), "seconds": time.process_time() - began}))
+    began = processor_seconds()
+    print(json.dumps({"cases": fuzz_target(name, seconds, start), "seconds": processor_seconds() - began}))
 
 
-def _give_up(*_: object) -> None:
-    raise TimeoutError(f"a case takes more than {LONGEST:g} seconds of processor time")
+class HangingError(BaseException):
+    """A case takes too long: no reader of files takes this for damage of its file."""
+
+
+@contextmanager
+def time_limits() -> Iterator[None]:
+    """A TimeoutError inside if the case computes, or waits, for too long."""
+    ticks = 0
+
+    def compute_too_long(*_: object) -> None:
+        raise HangingError(f"a case takes more than {LONGEST:g} seconds of processor time")
+
+    def wait(*_: object) -> None:
+        nonlocal ticks
+        ticks += 1
+        if ticks >= TICKS:
+            raise HangingError(f"a case does not end within {TICK * TICKS:g} seconds")
+
+    signal.signal(signal.SIGPROF, compute_too_long)
+    signal.signal(signal.SIGALRM, wait)
+    signal.setitimer(signal.ITIMER_PROF, LONGEST)
+    signal.setitimer(signal.ITIMER_REAL, TICK, TICK)
+    try:
+        yield
+    except HangingError as error:
+        raise TimeoutError(str(error)) from error
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 def run_round(name: str, start: int, seconds: float) -> tuple[dict[str, float], str | None]:
@@ -87,17 +119,16 @@ def run_round(name: str, start: int, seconds: float) -> tuple[dict[str, float], 
     return {}, f"{name}, seed {start}, exit code {done.returncode}:\n" + "\n".join(lines[-200:])
 
 
-def processor_minutes() -> float:
-    """The processor time of all processes so far, their start included."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return (used.ru_utime + used.ru_stime) / 60
+def processor_seconds() -> float:
+    """The processor time so far of this process and of all that it started and that have ended."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(own.ru_utime + own.ru_stime for own in used)
 
 
 def main() -> int:
     """Fuzz for the time that was asked for; exit 1 if anything failed."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--minutes", type=float, default=60.0)
-    options.add_argument("--processor", type=float, default=0.0, help="minutes of processor time, at least")
+    options.add_argument("--minutes", type=float, default=60.0, help="of processor time, of all processes together")
     options.add_argument("--only", default=",".join(TARGETS), help="targets, separated by commas")
     options.add_argument("--seed", type=int, default=None, help="of the first round; a random one if left out")
     options.add_argument("--record", type=Path, help="add what ran to this JSON file")
@@ -109,12 +140,11 @@ def main() -> int:
         return 0
     names = chosen.only.split(",")
     start = random.SystemRandom().randrange(1 << 40) if chosen.seed is None else chosen.seed
-    start_time = time.monotonic()
-    end = start_time + 60 * chosen.minutes
+    start_time, used_before = time.monotonic(), processor_seconds()
     totals = {name: {"cases": 0, "seconds": 0.0, "failures": 0} for name in names}
     rounds = 0
     former = json.loads(chosen.record.read_text(encoding="utf-8")) if chosen.record and chosen.record.exists() else {}
-    while time.monotonic() < end or processor_minutes() < chosen.processor:
+    while processor_seconds() - used_before < 60 * chosen.minutes:
         name = names[rounds % len(names)]
         passed, failure = run_round(name, start + 1000 * rounds, chosen.round)
         for key, value in passed.items():
@@ -126,8 +156,8 @@ def main() -> int:
             print(failure, flush=True)
         rounds += 1
         if chosen.record is not None:
-            minutes = round((time.monotonic() - start_time) / 60, 1)
-            run = {"first seed": start, "minutes": minutes, "processor minutes": round(processor_minutes(), 1)}
+            minutes, used = time.monotonic() - start_time, processor_seconds() - used_before
+            run = {"first seed": start, "minutes": round(minutes / 60, 1), "processor minutes": round(used / 60, 1)}
             run |= {"cases": sum(int(total["cases"]) for total in totals.values()), "targets": totals}
             record = {**former, "runs": [*former.get("runs", ()), run]}
             chosen.record.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")

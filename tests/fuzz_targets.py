@@ -24,6 +24,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 import mallow
+from fuzz_files import FILES
 from fuzz_http import visit_page, visits
 from fuzz_people import PEOPLE
 from mallow._visible import one_line, visible
@@ -502,7 +503,7 @@ TARGETS = {
     "gguf": Target(mutated(gguf_seeds), parse_gguf),
     "cache": Target(st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 255)), max_size=6), load_cache),
     "http": Target(visits(), visit_page),
-    **{name: Target(mutated(seeds), run) for name, (seeds, run) in PEOPLE.items()},
+    **{name: Target(mutated(seeds), run) for name, (seeds, run) in (PEOPLE | FILES).items()},
 }
 
 

@@ -12,6 +12,9 @@ file. Then the tests that call the changed function run against each mutant, the
 until one fails; a mutant that no test notices survives and is printed. A survivor needs
 a test, or is equivalent: the code does the same with and without the change. Then `mutations.json` gives the reason, which is
 kept when the file is written again. The exit code is 1 if fewer than 90 % are killed, or a survivor has no reason.
+
+The record of an area says how many of its last sample are killed now, and under "first seen" how many of each sample were when
+it was tried for the first time, before anybody could write a test for it: that is the rate to expect of other mutants.
 """
 # ruff: noqa: T201
 
@@ -239,7 +242,7 @@ def described(mutant: Mutant) -> dict[str, Any]:
 def reasons_in(record: dict[str, Any]) -> Iterator[tuple[tuple[str, ...], str]]:
     """The reasons of a record, by what survived; lines may have moved."""
     for area in record.get("areas", {}).values():
-        for survivor in area["survivors"]:
+        for survivor in (*area["survivors"], *area.get("survivors of earlier samples", ())):
             known = {key: value for key, value in survivor.items() if key not in ("reason", "line")}
             yield tuple(known.values()), survivor.get("reason", "")
 
@@ -248,6 +251,23 @@ def keep_survivors(area: dict[str, Any], listed: list[dict[str, Any]]) -> dict[s
     """An area of a record once its survivors without a reason were tried again, and these survived."""
     kept = [one for one in area["survivors"] if one["reason"]] + listed
     return {**area, "killed": area["tried"] - len(kept), "survivors": kept}
+
+
+def new_area(
+    before: dict[str, Any] | None, options: argparse.Namespace, tried: int, listed: list[Any]
+) -> dict[str, Any]:
+    """An area of a record after a sample was tried; of samples before it, the first rate and the reasons stay."""
+    counts = {"sample": options.sample, "seed": options.seed, "tried": tried, "killed": tried - len(listed)}
+    name = f"{options.sample} of seed {options.seed}"
+    first = dict(before.get("first seen", {})) if before else {}
+    first.setdefault(name, f"{counts['killed']} of {tried} killed")
+    current = [{key: value for key, value in one.items() if key not in ("reason", "line")} for one in listed]
+    earlier = [
+        one
+        for one in ((*before["survivors"], *before.get("survivors of earlier samples", ())) if before else ())
+        if one["reason"] and {key: value for key, value in one.items() if key not in ("reason", "line")} not in current
+    ]
+    return {**counts, "first seen": first, "survivors": listed, "survivors of earlier samples": earlier}
 
 
 def find_modules(names: list[str]) -> dict[str, list[str]]:
@@ -300,8 +320,7 @@ def main() -> int:
             if options.again is not None:
                 record["areas"][name] = keep_survivors(record["areas"][name], listed)
             else:
-                counts = {"sample": options.sample, "seed": options.seed, "tried": len(chosen)}
-                record["areas"][name] = {**counts, "killed": len(chosen) - len(survivors), "survivors": listed}
+                record["areas"][name] = new_area(record["areas"].get(name), options, len(chosen), listed)
             if options.record:
                 options.record.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     if not tried:

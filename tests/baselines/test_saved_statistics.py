@@ -89,3 +89,22 @@ def test_names_stay_in_the_folder(points):
         InputError, match=r"far: `reference` and `model` must have features of the same width; got 5 and 2"
     ):
         table(replace(moments, embedder="x"), {"far": np.zeros((4, 2))})
+
+
+def test_damaged_statistics_are_refused(points, tmp_path):
+    path = tmp_path / "a.npz"
+    np.savez_compressed(path, mu=np.zeros(3), sigma=np.eye(3))
+    whole = path.read_bytes()
+    for place in range(len(whole)):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 0xFF]) + whole[place + 1 :])
+        try:
+            moments = load_statistics(str(path))
+        except InputError:
+            continue
+        assert (moments.mean.tolist(), moments.covariance.tolist()) == ([0.0] * 3, np.eye(3).tolist())
+
+
+def test_statistics_do_not_expand_without_bounds(tmp_path):
+    np.savez_compressed(tmp_path / "a.npz", mu=np.zeros(3000), sigma=np.zeros((3000, 3000)))
+    with pytest.raises(InputError, match="expands to more than 100 times its size, 72 MB or more"):
+        load_statistics(str(tmp_path / "a.npz"))

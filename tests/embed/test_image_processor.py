@@ -106,8 +106,12 @@ def test_settings_are_read(settings, expected):
         ({"size": {"longest_edge": 800}}, r"its size is \{'longest_edge': 800\}"),
         ({"do_center_crop": False}, r"it keeps the proportions of images without a crop"),
         ({"crop_pct": 0.9}, r"it has its own rule for crop_pct"),
+        ({"resample": [3]}, r"its settings are damaged"),
+        ({"rescale_factor": "x"}, r"its settings are damaged"),
+        ({"size": {"shortest_edge": float("nan")}}, r"its settings are damaged"),
+        ({"size": 8, "crop_pct": 0, "image_processor_type": "ConvNextImageProcessor"}, r"its settings are damaged"),
     ],
-    ids=["pad", "nearest", "longest", "proportions", "crop_pct"],
+    ids=["pad", "nearest", "longest", "proportions", "crop_pct", "list", "text", "nan", "zero"],
 )
 def test_settings_that_cannot_be_followed_are_refused(change, reason):
     message = (

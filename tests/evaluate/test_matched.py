@@ -39,6 +39,23 @@ def test_a_gap_that_was_length_goes():
     assert "of the certified gap goes with covariate: certified MAUVE changes by +0." in result.verdict
 
 
+def test_every_score_is_in_the_records_and_every_caveat_is_a_warning():
+    x, y, sizes = sides(n=120)
+    with pytest.warns(EstimateWarning) as told:
+        result = mallow.score_matched(x, y, match=sizes, repeats=1)
+    messages = [str(one.message) for one in told]
+    assert result.caveats
+    for caveat in result.caveats:
+        assert any(caveat.message in message for message in messages)
+    rows = result.to_frame().to_dict("records")
+    assert [row["samples"] for row in rows] == ["all samples", "same size, at random", "matched"]
+    for row, score in zip(rows, (result.before, result.same_size, result.matched), strict=True):
+        certified = score.certified["mauve"]
+        numbers = {"mauve": score.mauve, "certified": certified.value, "certified_high": certified.high}
+        numbers |= {"p_value": score.p_value, "n": score.n[0], "m": score.n[1]}
+        assert {key: value for key, value in row.items() if key != "samples"} == numbers
+
+
 def test_a_gap_that_was_something_else_stays():
     x, y, sizes = sides(other=1.2)
     result = mallow.score_matched(x, y, match=sizes, repeats=1, covariate="height")

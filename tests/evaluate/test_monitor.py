@@ -1,6 +1,7 @@
 """The monitor: one pass or many parts, the same counts; a self-score that a perfect model meets; an alarm for every look."""
 
 import copy
+import json
 import pickle
 import re
 import warnings
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from mallow import EstimateWarning, InputError, Measure, Neighbors, Quantize, Reduce, Samples, Score
 from mallow.embed import NGramKernel
 from mallow.evaluate._monitor import Monitor
+from mallow.evaluate._monitor_parts import _digest
 from mallow.inference._sequential import _name_key
 
 pytestmark = pytest.mark.filterwarnings("ignore::mallow.errors.EstimateWarning")
@@ -501,6 +503,55 @@ def test_features_of_another_embedder_are_refused():
     with pytest.raises(InputError, match="`batch` must be embedded as the reference was, by one; got features by two"):
         monitor.update(replace(named, provenance={"embedder": "two"}))
     assert monitor.n == (75, 1000)
+
+
+def test_a_reference_of_two_units_is_enough_and_of_one_is_not():
+    rows = draw(40, 0)
+    measure = Measure(Quantize(bins=3))
+    monitor = Monitor(Samples(features=rows, ids=["a"] * 30 + ["b"] * 10), measure=measure)
+    assert monitor.n[0] in (10, 30)  # the other unit fits the bins; no unit is cut
+    with pytest.raises(InputError, match="must hold samples of at least 2 units; all 40 have the same id or prompt"):
+        Monitor(Samples(features=rows, ids=["a"] * 40), measure=measure)
+
+
+def test_parts_that_travel_add_up_to_the_whole(monitor):
+    whole = copy.deepcopy(monitor)
+    parts = []
+    for rows, ids in ((MODEL[:300], None), (MODEL[300:310], [f"{i // 2}" for i in range(10)])):
+        own = copy.deepcopy(monitor)
+        for one in (whole, own):
+            one.update(Samples(features=rows, ids=ids))
+        parts.append(own.counted())
+    both = monitor.combine(parts)
+    assert both.counts.tolist() == whole.counts.tolist()
+    assert both.counted() == whole.counted() == monitor.combine([both.counted()]).counted()
+    assert monitor.n[1] == 0
+
+
+def test_a_part_that_was_changed_on_the_way_is_refused(monitor):
+    part = copy.deepcopy(monitor)
+    part.update(MODEL[:50])
+    data = part.counted()
+    for place in range(0, len(data), 7):
+        changed = data[:place] + (b"1" if data[place : place + 1] != b"1" else b"2") + data[place + 1 :]
+        with pytest.raises(InputError, match="`parts` must"):
+            monitor.combine([changed])
+    with pytest.raises(InputError, match=r"one was changed on the way\. Send it again"):
+        monitor.combine([data.replace(b'"numbers":[50', b'"numbers":[51')])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        *({"counts": [1, 2]}, {"counts": 5}, {"sums": [[1]]}, {"squares": [1]}, {"numbers": [1, 2]}, {"sizes": [[1]]}),
+        *({"sums": 10**30}, {"squares": ["x", "y", "z"]}, {"counts": None}),
+    ],
+)
+def test_a_part_of_other_sizes_is_refused(change, monitor):
+    data = json.loads(monitor.counted()) | change
+    del data["digest"]
+    with pytest.raises(InputError, match=r"`parts` must be what `Monitor\.counted` returned; .*Error: "):
+        monitor.combine([json.dumps(data | {"digest": _digest(data)}).encode()])
 
 
 def test_only_copies_are_merged(monitor):

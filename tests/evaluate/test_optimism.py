@@ -4,10 +4,12 @@ import re
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pytest import approx
 
 from mallow import MAUVE_STAR, Measure, Neighbors, Quantize
-from mallow.evaluate._optimism import optimism_caveats
+from mallow.evaluate._optimism import _draw_half, optimism_caveats
 from mallow.inference import Units
 
 N = 300
@@ -26,6 +28,18 @@ def pairs(shift, width=100, seed=1):
 
 def caveats_of(x, y, units=PAIRS, measure=MEASURE, seed=0):
     return optimism_caveats(measure, measure.estimator.prepare(x, y), units, seed)
+
+
+@given(seed=st.integers(0, 10_000), n=st.integers(1, 30), m=st.integers(1, 30), count=st.integers(1, 40))
+def test_half_of_the_units_of_either_kind_are_drawn(seed, n, m, count):
+    rng = np.random.default_rng(seed)
+    sets = rng.integers(count, size=n), rng.integers(count, size=m)
+    units = Units(sets, rng.permutation(count).astype(np.uint64))
+    half = _draw_half(units, np.arange(n + m), np.random.default_rng(0))
+    has_reference, has_model = units.sizes(0) > 0, units.sizes(1) > 0
+    for kind in (has_reference, has_model & ~has_reference):
+        assert half[kind].sum() == kind.sum() // 2
+    assert not half[~has_reference & ~has_model].any()
 
 
 def test_pairs_that_lie_together_are_flattered_by_their_bins():

@@ -11,6 +11,7 @@ import mallow
 from mallow.errors import EstimateWarning, InputError
 from mallow.estimate import Classifier
 from mallow.evaluate._passport import canonical_digest
+from mallow.results import to_plain
 
 
 def make(key=None, **options):
@@ -143,8 +144,20 @@ def test_what_is_no_passport_is_refused(made, tmp_path):
         mallow.verify_passport(wrong)
 
 
-@pytest.mark.parametrize("number", [150, -1])
-def test_a_unit_that_does_not_exist_is_named(made, number):
-    data = copy.deepcopy(made[1].to_dict())
-    data["evidence"]["reference_units"]["values"][3] = number
-    assert mallow.verify_passport(data).verdict == "The passport is NOT valid: digest, units do not agree."
+@pytest.mark.parametrize(
+    ("part", "values", "message"),
+    [
+        ("model_units", [7] * 149 + [150], "must be whole numbers below 150, their number"),
+        ("reference_units", [7] * 149 + [-1], "must be whole numbers below 150, their number"),
+        ("model_units", [7] * 149, r"each sample must have a score and a unit; got \(150,\) and \(149,\)"),
+        ("reference_scores", [float("nan")] * 150, "held-out scores must be finite"),
+    ],
+)
+def test_evidence_that_does_not_fit_is_named(part, values, message, made):
+    score, passport, _ = made
+    for whole, read in ((passport, mallow.verify_passport), (score, mallow.Score.from_dict)):
+        data = copy.deepcopy(whole.to_dict())
+        kind = np.float64 if "scores" in part else np.int64
+        data["evidence"][part] = to_plain(np.array(values, kind))
+        with pytest.raises(InputError, match=f"the field `evidence` is not a valid Evidence: .*{message}"):
+            read(data)

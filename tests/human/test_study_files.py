@@ -164,7 +164,7 @@ def test_forms_of_ones_own(tmp_path):
         ({"titel": "x"}, "a form has no titel; it has title, task,"),
     ):
         path.write_text(json.dumps(form | change))
-        with pytest.raises(InputError, match=f"form.json: (the content does not make a Form: )?{message}"):
+        with pytest.raises(InputError, match=f"form.json: (the content is not a valid Form: )?{message}"):
             read_form(path)
     path.write_text("[")
     with pytest.raises(InputError, match=r"form.json: is not JSON"):

@@ -12,7 +12,7 @@ from mallow import CHI2, HELLINGER2, KL, TV, Masses, area, conjugate, integral, 
 from mallow.estimate import Quantize
 from mallow.inference import Units, debiased_estimate, published_interval
 from mallow.inference._jackknife import find_bin_errors
-from mallow.inference._published import _ratio
+from mallow.inference._published import _build_family, _ratio, exact_nodes
 from mallow.inference._slopes import summary_slopes
 from mallow.inference._unit_bins import add_to_counts, find_unit_bins, order_units
 from mallow.theory import Frontier, Partition, compute_frontier, extrapolated
@@ -249,6 +249,37 @@ def test_a_single_unit_on_a_side_tells_nothing(sets):
         ends = (apart[name], 1.0) if name == "mauve" else (0.0, apart[name])
         assert interval[name] == approx(ends, abs=1e-9)
         assert (estimate[name].low, estimate[name].high) == approx(ends, abs=1e-9)
+
+
+def test_two_units_on_a_side_tell_a_little():
+    halves = np.arange(N) % 2
+    _, interval, _ = both(PARTITIONS, units_of(halves, 2 + halves))
+    assert interval["mauve"][1] < 1.0  # a little: nearly the whole range
+
+
+@given(seed=st.integers(0, 10_000), zeros=st.integers(0, 5), scale=st.floats(0.5, 10))
+@settings(max_examples=40)
+def test_a_family_of_curves_starts_at_identity_and_passes_through_its_own(seed, zeros, scale):
+    rng, lam = np.random.default_rng(seed), exact_nodes()
+    curve = rng.uniform(0.01, 2.0) * np.concatenate([lam[::-1] ** 2, lam**2])
+    curve[rng.permutation(len(curve))[:zeros]] = 0.0  # costs that are too small for a number
+    family = _build_family(curve, scale)
+    assert family.seen == 1.0
+    assert family.curve.tolist() == curve.tolist()
+    assert family.theta(family.slopes.T @ curve) == approx(np.ones(3))
+    assert family.theta(0.5 * family.slopes.T @ curve) == approx(np.full(3, 0.5))
+    assert family.summaries(np.array([0.0, -1.0, -2.0])) == approx([1.0, 0.0, 0.0], abs=1e-12)
+    own = Frontier(lam, *np.split(curve, 2), exact=True)
+    assert family.summaries(np.ones(3)) == approx(np.array([area(own, scale=scale), integral(own), midpoint(own)]))
+    assert family.per_theta == approx(np.abs(family.slopes.T @ curve))
+
+
+def test_the_family_of_equal_histograms_has_the_shape_of_frontiers_near_identity():
+    family = _build_family(np.zeros(2 * len(exact_nodes())), 5.0)
+    assert family.seen == 0.0
+    lam = exact_nodes()
+    assert family.curve / family.curve.max() == approx(np.concatenate([lam[::-1] ** 2, lam**2]) / lam.max() ** 2)
+    assert (family.per_theta > 0).all()
 
 
 def test_the_noise_of_clusterings_widens_the_interval_for_another_draw():

@@ -84,7 +84,7 @@ def test_names_that_do_not_occur_are_told(comparison):
     entries = (
         r"`certified` must have the entries mauve, frontier_integral, midpoint; got frontier_integral, midpoint, mau"
     )
-    with pytest.raises(InputError, match=r"the field `scores\.near` does not make a Score: " + entries):
+    with pytest.raises(InputError, match=r"the field `scores\.near` is not a valid Score: " + entries):
         mallow.Comparison.from_dict(damaged)
     damaged = copy.deepcopy(comparison)
     damaged["differences"][0]["first"] = "elsewhere"
@@ -95,7 +95,7 @@ def test_names_that_do_not_occur_are_told(comparison):
     damaged = copy.deepcopy(comparison)
     damaged["differences"][0]["adjusted"] = {}
     with pytest.raises(
-        InputError, match=r"differences\[0\]` does not make a Difference: `adjusted` must have an entry mauve"
+        InputError, match=r"differences\[0\]` is not a valid Difference: `adjusted` must have an entry mauve"
     ):
         mallow.Comparison.from_dict(damaged)
 

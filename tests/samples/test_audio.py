@@ -2,6 +2,7 @@
 
 import struct
 import sys
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -41,6 +42,29 @@ def test_flac_is_lossless(tmp_path):
     soundfile.write(tmp_path / "a.flac", values, RATE)
     assert decode_audio(tmp_path / "a.flac")[0][:, 0] == approx(values, abs=1e-6)
     assert read_audio_header(tmp_path / "a.flac") == (RATE, 1, len(values))
+
+
+def test_a_flac_file_that_promises_more_than_it_holds(tmp_path):
+    soundfile = pytest.importorskip("soundfile")
+    path = tmp_path / "a.flac"
+    soundfile.write(path, tone(440), RATE)
+    data = bytearray(path.read_bytes())
+    data[21] |= 0x0F  # the upper bits of the number of values: 16 GB of them
+    path.write_bytes(data)
+    tracemalloc.start()
+    with pytest.raises(InputError, match=r"a\.flac: the recording cannot be read"):
+        decode_audio(path)
+    assert tracemalloc.get_traced_memory()[1] < 50e6
+    tracemalloc.stop()
+
+
+def test_silence_does_not_expand_without_bounds(tmp_path):
+    soundfile = pytest.importorskip("soundfile")
+    soundfile.write(tmp_path / "a.flac", np.zeros((9_000_000, 2)), RATE)
+    with pytest.raises(
+        InputError, match=r"a\.flac: .* expands to more than 100 times its size; if you trust it, save it as wav"
+    ):
+        decode_audio(tmp_path / "a.flac")
 
 
 def test_flac_without_soundfile(tmp_path, monkeypatch):

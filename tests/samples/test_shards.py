@@ -266,3 +266,27 @@ def test_an_array_in_memory_is_a_shard():
 def test_find_shards_is_what_read_uses(tmp_path):
     folder = write_shards(tmp_path / "rows", ROWS, [100])
     assert [shard.rows for shard in find_shards(folder).shards] == [100, 200]
+
+
+@pytest.mark.parametrize("form", ["npz", "parquet"])
+def test_ids_that_cannot_be_read_are_refused(form, tmp_path):
+    path = tmp_path / f"a.{form}"
+    ids = [f"name {i}" for i in range(len(ROWS))]
+    write_shard(path, ROWS, ids)
+    assert find_shards(str(path), names=[str(path)]).ids() == tuple(ids)
+    whole, faults = path.read_bytes(), 0
+    for place in range(0, len(whole), 97):
+        path.write_bytes(whole[:place] + bytes(8) + whole[place + 8 :])
+        try:
+            read_back = find_shards(str(path), names=[str(path)]).ids()
+            assert read_back is None or len(read_back) == len(ROWS)
+        except InputError as error:
+            faults += "the ids cannot be read" in str(error)
+    assert faults > 0
+
+
+def test_each_row_needs_an_id(tmp_path):
+    path = tmp_path / "a.npz"
+    np.savez(path, features=ROWS, ids=np.array(["a", "b"]))
+    with pytest.raises(InputError, match="each row must have an id; there are fewer ids than rows"):
+        find_shards(str(path), names=[str(path)]).ids()

@@ -1,5 +1,7 @@
 """Debiasing: deterministic, exact for its half-samples, never out of range, and closer to the truth."""
 
+import warnings
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -72,6 +74,11 @@ def test_the_step_is_that_of_its_definition():
         assert _step(rise, n, m) == approx(trust * max(0.0, min(1.0, 2.0 - 4.0 * sparsity)))
     noise = np.tile([1.0, -1.0], 30) + 0.01  # a change within its noise
     assert _step(noise, np.array([600.0]), np.array([600.0])) == 0.0
+    n, m = np.array([600.0]), np.array([600.0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert _step(np.tile([1.0, -1.0], 30), n, m) == 0.0  # none in sum
+        assert np.isfinite(_step(np.zeros(60), n, m))  # no change at all, of which any share is none
 
 
 def test_far_apart_and_sparse_is_left_alone_while_equal_is_corrected():

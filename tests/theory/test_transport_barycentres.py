@@ -10,7 +10,7 @@ from scipy.optimize import linprog
 from scipy.spatial.distance import cdist
 
 from mallow import EstimateWarning, InputError, Masses, area
-from mallow.theory import _transport_entropic
+from mallow.theory import _transport_barycentres, _transport_entropic
 from mallow.theory._masses import Partition
 from mallow.transport import (
     barycentric_frontier,
@@ -25,6 +25,19 @@ from mallow.transport import (
 from point_clouds import clouds
 
 pytest.importorskip("ot", reason="needs the extra 'transport'")
+
+
+@pytest.mark.parametrize("most", [1, 2, 7])
+def test_no_more_barycentres_are_looked_for_than_allowed(most, monkeypatch):
+    solved = []
+    solve = _transport_barycentres._barycentre_costs
+    monkeypatch.setattr(_transport_barycentres, "_MOST_VERTICES", most)
+    monkeypatch.setattr(_transport_barycentres, "_barycentre_costs", lambda *own: solved.append(0) or solve(*own))
+    rng = np.random.default_rng(0)
+    curve = barycentric_frontier(point_masses(rng.normal(size=(40, 1)), rng.normal(1, 1, size=(30, 1))), tolerance=1e-9)
+    # Each of the first `most` − 1 that is found divides an edge; what is open then is looked at once.
+    assert most <= len(solved) <= 2 * most - 1
+    assert (np.diff(curve.p_to_mix) <= 0).all()
 
 
 def histograms(bins, d, seed=0):

@@ -12,6 +12,7 @@ from mallow._files import atomic_file, make_folder
 from mallow._optional import did_you_mean
 from mallow.baselines._frechet import Moments
 from mallow.errors import InputError
+from mallow.samples import Limits, check_members
 
 __all__ = ["find_statistics", "load_statistics", "save_statistics"]
 
@@ -54,15 +55,17 @@ def load_statistics(name: str) -> Moments:
         listed = f"those that are saved: {', '.join(known)}" if known else "none are saved"
         raise InputError(f"there are no statistics {name!r}; {listed}.{did_you_mean(name, known)}")
     try:
-        with np.load(path, allow_pickle=False) as arrays:
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
+            wanted = [key for key in ("mu", "sigma", "n", "embedder") if key in arrays]
+            check_members(arrays.zip, wanted, str(path), Limits())
             mean, covariance = (np.asarray(arrays[key], np.float64) for key in ("mu", "sigma"))
             n = int(arrays["n"]) if "n" in arrays else mean.size + 1
             embedder = str(arrays["embedder"]) if "embedder" in arrays else None
-    except (KeyError, ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+        return Moments(n, mean, covariance * (n - 1), embedder)
+    except Exception as error:  # of a damaged file, numpy and zipfile may raise anything
         raise InputError(
             f"{path}: must be a .npz file with the arrays mu and sigma: {str(error).rstrip('.')}."
         ) from error
-    return Moments(n, mean, covariance * (n - 1), embedder)
 
 
 def find_statistics(name: str) -> Path | None:
@@ -76,7 +79,7 @@ def find_statistics(name: str) -> Path | None:
     try:
         with zipfile.ZipFile(path) as archive:
             return path if {"mu.npy", "sigma.npy"} <= set(archive.namelist()) else None
-    except (OSError, zipfile.BadZipFile):
+    except Exception:  # of a damaged archive, zipfile may raise anything
         return None
 
 

@@ -32,8 +32,10 @@ def processor_settings(source: Source) -> dict[str, Any]:
             content = {} if path is None else json.loads(read_text(path))
         except (ValueError, RecursionError) as error:  # an InputError too
             raise InputError(f"{source.model!r} has a damaged {name}: {error} Download it again.") from error
-        settings: dict[str, Any] | None = content if part is None else content.get(part)
-        if settings:
+        if not isinstance(content, dict):
+            raise InputError(f"{source.model!r} has a damaged {name}: it must hold a JSON object. Download it again.")
+        settings = content if part is None else content.get(part)
+        if settings and isinstance(settings, dict):
             return settings
     if unreached is not None:
         raise unreached
@@ -42,6 +44,15 @@ def processor_settings(source: Source) -> dict[str, Any]:
 
 def preprocess_from_settings(model: str, settings: dict[str, Any]) -> Preprocess:
     """The `Preprocess` that does what these settings say; an error where there is none."""
+    try:
+        return _preprocess(model, settings)
+    except InputError:
+        raise
+    except (TypeError, ValueError, ArithmeticError) as error:  # a list where a number belongs, a size of NaN
+        raise _refusal(model, f"its settings are damaged ({error})") from error
+
+
+def _preprocess(model: str, settings: dict[str, Any]) -> Preprocess:
     if settings.get("do_pad"):
         raise _refusal(model, "it pads images (do_pad)")
     number = settings.get("resample", 2)

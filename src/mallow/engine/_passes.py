@@ -140,7 +140,7 @@ class Passes:
             return 0
         refuse_special(path)
         try:
-            with np.load(path) as arrays:
+            with path.open("rb") as stream, np.load(stream) as arrays:  # by a path, numpy leaves a damaged file open
                 done = int(arrays["done"])
                 for key in arrays.files:
                     if key != "done":

@@ -279,7 +279,7 @@ class Monitor:
         total = copy.copy(self)
         total.reset()
         for part in parts:
-            counts, looks = unpack_part(self.key, part)
+            counts, looks = unpack_part(self.key, part, total._looks)
             total.counts = total.counts + counts
             total._test.merge(total._looks, looks)
         return total

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mallow.engine import run_now, settle, single_threaded_blas, start
+from mallow.errors import InputError
 from mallow.inference._certificate import (
     Certificate,
     certify,
@@ -68,6 +69,15 @@ class Evidence:
     keys: NDArray[np.uint64]
     test: IdentityTest
     tolerance: float = 0.0
+
+    def __post_init__(self) -> None:  # it may come from a file
+        for scores, units in zip((self.reference_scores, self.model_scores), self.units.sets, strict=True):
+            if scores.shape != units.shape or scores.ndim != 1 or not scores.size:
+                raise InputError(f"each sample must have a score and a unit; got {scores.shape} and {units.shape}.")
+            if units.dtype.kind not in "iu" or units.min() < 0 or units.max() >= self.units.count:
+                raise InputError(f"the units of samples must be whole numbers below {self.units.count}, their number.")
+            if not np.isfinite(scores).all():
+                raise InputError("held-out scores must be finite.")
 
     @property
     def units(self) -> Units:

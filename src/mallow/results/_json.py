@@ -93,7 +93,7 @@ def _dataclass(cls: type[T], data: dict[str, Any], field: str) -> T:
     try:
         return cls(**values)
     except (ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError) as error:  # its own checks
-        raise InputError(f"{_called(field)} does not make a {cls.__name__}: {error}") from error
+        raise InputError(f"{_called(field)} is not a valid {cls.__name__}: {error}") from error
 
 
 def _of_type(kinds: Any, data: Any, field: str) -> Any:

@@ -9,6 +9,7 @@ listed in `Samples.skipped`.
 
 from mallow.samples._audio import AudioHeader, decode_audio, read_audio_header
 from mallow.samples._decode import decode_image
+from mallow.samples._features import check_members
 from mallow.samples._fields import split_field
 from mallow.samples._limits import Limits
 from mallow.samples._parts import read_parts
@@ -35,6 +36,7 @@ __all__ = [
     "Samples",
     "Shard",
     "Shards",
+    "check_members",
     "decode_audio",
     "decode_image",
     "find_shards",

@@ -13,11 +13,13 @@ from numpy.typing import NDArray
 
 from mallow._optional import optional
 from mallow.errors import InputError
+from mallow.samples._limits import ALWAYS_ALLOWED, DEFAULT_LIMITS
 
 __all__ = ["AUDIO_SUFFIXES", "AudioHeader", "audio_fault", "decode_audio", "read_audio_header"]
 
 AUDIO_SUFFIXES = frozenset({".wav", ".flac"})
 
+_BLOCK = 1 << 20  # values of each channel that are read at a time
 _PCM, _FLOAT, _EXTENSIBLE = 1, 3, 0xFFFE
 _WAY_OUT = "Open it in a player; if it is broken, save it again or leave it out."
 
@@ -50,8 +52,7 @@ def decode_audio(path: str | os.PathLike[str], *, label: str | None = None) -> t
     """The values of a recording (frames, channels) in [-1, 1], and the rate; an InputError that names the file otherwise."""
     try:
         if Path(path).suffix.lower() == ".flac":
-            soundfile = optional("soundfile", extra="audio")
-            values, rate = soundfile.read(os.fspath(path), dtype="float32", always_2d=True)
+            values, rate = _decode_flac(path)
         else:
             values, rate = _decode_wave(path)
         if not len(values):
@@ -106,6 +107,21 @@ def audio_fault(entry: object, *, decode: bool) -> str | None:
 
 def _reason(error: Exception) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
+
+
+def _decode_flac(path: str | os.PathLike[str]) -> tuple[NDArray[np.float32], int]:
+    """Block by block: a header may promise any number of values, and a file of silence may hold very many."""
+    soundfile = optional("soundfile", extra="audio")
+    blocks: list[NDArray[np.float32]] = []
+    allowed = max(ALWAYS_ALLOWED, DEFAULT_LIMITS.expansion * Path(path).stat().st_size)
+    with soundfile.SoundFile(os.fspath(path)) as file:
+        while len(block := file.read(_BLOCK, dtype="float32", always_2d=True)):
+            blocks.append(block)
+            if sum(own.nbytes for own in blocks) > allowed:
+                raise _UnfitError(
+                    f"it expands to more than {DEFAULT_LIMITS.expansion:g} times its size; if you trust it, save it as wav"
+                )
+        return np.concatenate(blocks) if blocks else np.zeros((0, file.channels), np.float32), file.samplerate
 
 
 def _decode_wave(path: str | os.PathLike[str]) -> tuple[NDArray[np.float32], int]:

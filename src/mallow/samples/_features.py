@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from mallow.errors import InputError
 from mallow.samples._entries import Options, Skips, list_names, message_of
 from mallow.samples._finite import feature_array, finite_rows
-from mallow.samples._limits import check_expansion
+from mallow.samples._limits import Limits, check_expansion
 from mallow.samples._samples import Samples, first_places
 from mallow.samples._streams import decompress, is_gzip
 
-__all__ = ["read_features", "read_numpy"]
+__all__ = ["check_members", "read_features", "read_numpy"]
 
 _COMPANIONS = ("ids", "prompts", "provenance")  # arrays of a .npz file that accompany the features
 
@@ -45,7 +45,7 @@ def read_numpy(path: Path, name: str, options: Options) -> Samples:
             with np.load(file) as arrays:
                 chosen = _choose_array(arrays.files, name, options)
                 wanted = [chosen, *(label for label in _COMPANIONS if label in arrays and label != chosen)]
-                _check_members(arrays.zip, wanted, name, options)
+                check_members(arrays.zip, wanted, name, options.limits)
                 values, companions = arrays[chosen], {label: arrays[label] for label in wanted[1:]}
     except InputError:
         raise
@@ -62,12 +62,10 @@ def read_numpy(path: Path, name: str, options: Options) -> Samples:
     return _keep_finite(rows, name, options, ids=ids, prompts=prompts, provenance=provenance)
 
 
-def _check_members(archive: zipfile.ZipFile, arrays: list[str], name: str, options: Options) -> None:
+def check_members(archive: zipfile.ZipFile, arrays: list[str], name: str, limits: Limits) -> None:
     """Refuse arrays that expand too far, or whose header promises more than there is, before memory is set aside."""
     entries = [archive.getinfo(array if array in archive.namelist() else f"{array}.npy") for array in arrays]
-    check_expansion(
-        name, sum(one.file_size for one in entries), sum(one.compress_size for one in entries), options.limits
-    )
+    check_expansion(name, sum(one.file_size for one in entries), sum(one.compress_size for one in entries), limits)
     for entry in entries:
         with archive.open(entry) as stream:
             _check_header(stream, entry.file_size)

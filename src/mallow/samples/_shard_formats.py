@@ -62,8 +62,7 @@ def describe_shard(name: str, field: str | None) -> Content:
     except InputError:
         raise
     except Exception as error:  # parsers may raise anything on a damaged header
-        reason = str(error).strip().splitlines()[0].rstrip(".") if str(error).strip() else type(error).__name__
-        raise InputError(f"{name}: not a readable shard: {reason}. Is it complete? Write it again.") from error
+        raise InputError(f"{name}: not a readable shard: {_reason(error)}. Is it complete? Write it again.") from error
     if content.rows < 1 or content.width < 1:
         raise InputError(
             f"{name}: the shard is empty: shape ({content.rows}, {content.width}). Remove it, or write it again."
@@ -80,18 +79,30 @@ def read_rows(name: str, content: Content, low: int, high: int) -> Array:
     except InputError:
         raise
     except Exception as error:  # as above
-        raise InputError(f"{name}: cannot be read: {error}. Is it complete? Write it again.") from error
+        raise InputError(f"{name}: cannot be read: {_reason(error)}. Is it complete? Write it again.") from error
 
 
 def read_ids(name: str, content: Content, low: int, high: int) -> list[str] | None:
     """The ids of these rows; None where the shard has none."""
     if not content.ids:
         return None
-    if shard_suffix(name) == ".npz":
-        with open_shard(name) as stream, np.load(stream) as arrays:
-            return [str(one) for one in arrays[content.ids][low:high].tolist()]
-    column = _read_column(name, content.ids, low, high)
-    return [str(one) for one in column.to_pylist()]
+    try:
+        if shard_suffix(name) == ".npz":
+            with open_shard(name) as stream, np.load(stream) as arrays:
+                ids = arrays[content.ids][low:high].tolist()
+        else:
+            ids = _read_column(name, content.ids, low, high).to_pylist()
+    except InputError:
+        raise
+    except Exception as error:  # as above
+        raise InputError(f"{name}: the ids cannot be read: {_reason(error)}. Write the shard again.") from error
+    if len(ids) != high - low:
+        raise InputError(f"{name}: each row must have an id; there are fewer ids than rows. Write the shard again.")
+    return [str(one) for one in ids]
+
+
+def _reason(error: Exception) -> str:
+    return str(error).strip().splitlines()[0].rstrip(".") if str(error).strip() else type(error).__name__
 
 
 def _read_range(name: str, content: Content, low: int, high: int) -> Array:

@@ -26,6 +26,7 @@ __all__ = [
 
 _POINTS = 1024  # chosen: points of a curve, so that the area of its exponential is right to about 1e-6
 _MOST_VERTICES = 1024  # chosen: a frontier with more corners than this has been resolved to its tolerance long before
+_ROUNDING = 1e-9  # chosen: in units of the cost between P and Q; a corner this near to the line may be rounding
 
 Corner = tuple[float, float]
 
@@ -88,10 +89,11 @@ def compute_barycentric_frontier(masses: Masses, *, tolerance: float = 1e-3) -> 
             doubts, solved = doubts + caveats, solved + 1
             line, value = (lam * a + (1.0 - lam) * b for a, b in (left, corner))
             inside = low_p < corner[0] < high_p and low_q < corner[1] < high_q
-            if inside and line - value > tolerance * whole and solved < _MOST_VERTICES:
+            below = line - value if inside else 0.0
+            if below > tolerance * whole and solved < _MOST_VERTICES:
                 todo += [(corner, right), (left, corner)]  # the left part first: corners come in order
-            else:
-                corners.append(right)
+            else:  # a corner that is hardly below the line is known now, and kept, but none is looked for beside it
+                corners += [corner, right] if below > _ROUNDING * whole else [right]
             show(round(1000 * (1.0 - corners[-1][0] / whole)), f"{solved} barycentres")
     return _along_corners(corners, whole, worst_caveat(doubts))
 

@@ -1,0 +1,28 @@
+"""What the script of mutants records: the rate at first sight stays, whatever is tested later."""
+
+import argparse
+
+from mutate import keep_survivors, new_area, reasons_in
+
+
+def survivor(module, reason=""):
+    return {"module": module, "change": "sign", "before": "a", "after": "-a", "line": 3, "reason": reason}
+
+
+def options(seed, sample=10):
+    return argparse.Namespace(seed=seed, sample=sample)
+
+
+def test_the_first_rate_of_a_sample_stays():
+    first = new_area(None, options(1), 10, [survivor("a.py"), survivor("b.py", "the same")])
+    assert (first["tried"], first["killed"]) == (10, 8)
+    assert first["first seen"] == {"10 of seed 1": "8 of 10 killed"}
+    tested = keep_survivors(first, [])  # tests were written, and the survivors without a reason tried again
+    assert (tested["killed"], tested["first seen"]) == (9, first["first seen"])
+    again = new_area(tested, options(1), 10, [survivor("b.py", "the same")])
+    assert again["first seen"] == {"10 of seed 1": "8 of 10 killed"}
+    assert again["survivors of earlier samples"] == []
+    other = new_area(again, options(2), 10, [survivor("c.py")])
+    assert other["first seen"] == {"10 of seed 1": "8 of 10 killed", "10 of seed 2": "9 of 10 killed"}
+    assert [one["module"] for one in other["survivors of earlier samples"]] == ["b.py"]
+    assert "the same" in dict(reasons_in({"areas": {"x": other}})).values()
