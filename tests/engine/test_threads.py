@@ -166,8 +166,12 @@ def test_an_error_outside_ends_what_a_crew_has_not_begun():
         time.sleep(0.01)
         done.append(task)
 
-    with pytest.raises(KeyError), crew_of(2) as crew:
-        for task in range(50):
-            crew.begin(partial(work, task))
-        raise KeyError
+    def begin_many() -> None:
+        with crew_of(2) as crew:
+            for task in range(50):
+                crew.begin(partial(work, task))
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        begin_many()
     assert len(done) < 10
