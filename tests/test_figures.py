@@ -118,7 +118,9 @@ def written(sentence: str, file: str, numbers: Callable[[Any], Any]) -> str:
     return sentence.format(*numbers(json.loads((ROOT / file).read_text(encoding="utf-8"))))
 
 
-@pytest.mark.parametrize(("page", "sentence", "file", "numbers"), CLAIMS, ids=lambda value: str(value)[:60])
+@pytest.mark.parametrize(
+    ("page", "sentence", "file", "numbers"), CLAIMS, ids=[f"{claim[0]}: {claim[1][:60]}" for claim in CLAIMS]
+)
 def test_a_figure_is_that_of_its_result(page, sentence, file, numbers):
     assert words(written(sentence, file, numbers)) in words((ROOT / page).read_text(encoding="utf-8"))
 
