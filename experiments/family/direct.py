@@ -40,6 +40,7 @@ from mallow.generate import decoder, token_log_probs
 
 HERE = Path(__file__).resolve().parent
 TEXTS, LENGTHS, DRAWS = 100, (16, 256), 50
+LEAST = 1e-4  # standard error: at the lower end of the scale all texts say the same, and differences are rounding
 WEAK = 0.8  # a rank correlation below this is weak
 SCALE = 5.0
 
@@ -99,6 +100,9 @@ def main() -> None:
         )
         for system in systems
     }
+    for one in values.values():
+        for each in one.values():
+            each["error"] = max(each["error"], LEAST)
     scores = comparison(domain, written(domain))
     mauve = {name: scores.scores[name].mauve for name in values}
     claims = []
@@ -111,7 +115,7 @@ def main() -> None:
         claims.append(
             Claim(
                 "fig:estimation-direct",
-                f"direct estimation agrees weakly, ρ < {WEAK} (paper: 0.430 with MAUVE, 0.370 with people), {length} tokens",
+                f"direct estimation agrees weakly, ρ < {WEAK} (paper: 0.430 with MAUVE, 0.371 with people), {length} tokens",
                 {kind: verdict(WEAK - rho, error) for kind, (rho, error) in both.items()},
                 "; ".join(f"ρ = {rho:.2f} ± {error:.2f} with {kind}" for kind, (rho, error) in both.items()),
             )

@@ -45,8 +45,8 @@ from mallow.embed import LanguageModel, NGramKernel, SubsequenceKernel, glove, m
 
 HERE = Path(__file__).resolve().parent
 DECODERS = ("ancestral", "nucleus:0.95", "greedy")
-COUNT = 500  # texts per system
-FEW = {"MiniLM": 200, "subsequence kernel": 100}  # of slow embedders
+COUNT = 300  # texts per system
+FEW = {"MiniLM": 100, "subsequence kernel": 60}  # of slow embedders
 OTHER = "0.3M nucleus:0.95, trained on stories"
 WORDS = 60  # of each text, for the subsequence kernel, whose cost grows with the square of the length
 
