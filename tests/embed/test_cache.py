@@ -291,6 +291,19 @@ def test_a_kill_in_the_middle_of_a_write_leaves_only_whole_rows(tmp_path):
     assert len(cache.load(NAME, [sample_key("a 0 0")])) == 1
 
 
+def test_an_entry_is_as_recent_as_its_newest_file(tmp_path):
+    cache = Cache(tmp_path)
+    for place, text in enumerate(("one", "two")):
+        cache.store("a", keys(text), rows(1))
+        newest = max(cache._home("a").glob("*.rows"), key=lambda file: file.stat().st_mtime)
+        os.utime(newest, (1e9 + 1000 * place,) * 2)
+    files = list(cache._home("a").glob("*.rows"))
+    (entry,) = cache.entries()
+    assert len(files) == 2
+    assert entry.used == max(file.stat().st_mtime for file in files) > min(file.stat().st_mtime for file in files)
+    assert (entry.rows, entry.size) == (2, sum(file.stat().st_size for file in files))
+
+
 def test_pruning_removes_what_is_not_read(tmp_path):
     cache = Cache(tmp_path)
     for i, name in enumerate("abc"):

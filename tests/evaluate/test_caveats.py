@@ -1,11 +1,14 @@
 """Caveats about sizes and bins: when each is raised, what it says, and which are told once."""
 
+import warnings
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mallow.errors import Caveat
+import mallow
+from mallow.errors import Caveat, EstimateWarning
 from mallow.evaluate._caveats import bin_caveats, rename_system, size_caveats, system_size_caveats, unique_caveats
 from mallow.theory import Partition
 
@@ -132,3 +135,60 @@ def test_a_caveat_is_told_once_and_not_beside_its_explanation():
 def test_caveats_get_the_name_of_a_system_unless_they_have_one():
     one, two = rename_system([Caveat("a", "A.", values={"x": 1}), Caveat("b", "B.", "reference")], "model")
     assert (one, two) == (Caveat("a", "A.", "model", {"x": 1}), Caveat("b", "B.", "reference"))
+
+
+def small_sides(n=60):
+    return np.random.default_rng(0).normal(size=(2, n, 2))
+
+
+LETTERS = np.random.default_rng(0).integers(7, size=(3, 60, 20))
+
+
+def embed_letters(samples):
+    return np.array([[text.count(letter) for letter in "abc"] for text in samples], float)
+
+
+def embed_lengths(samples):
+    return np.array([[text.index("d") if "d" in text else 40, text.count("e"), 1.0] for text in samples], float)
+
+
+def check_against_itself():
+    x, y = small_sides()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        before = mallow.score(x, y, repeats=1)
+    return mallow.check_regression(x, y, before)
+
+
+def score_by_group():
+    labels = ["a"] * 30 + ["b"] * 30
+    return mallow.score_groups(*small_sides(), (labels, labels), repeats=1)
+
+
+def compare_two_embedders():
+    x, y, z = ([" ".join("abcdefg"[i] for i in row) for row in rows] for rows in LETTERS)
+    return mallow.compare_embedders(x, {"one": y, "two": z}, [embed_letters, embed_lengths], repeats=1)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: mallow.score(*small_sides(), repeats=1),
+        lambda: mallow.compare(small_sides()[0], {"a": small_sides()[1]}, repeats=1),
+        lambda: mallow.track(
+            small_sides()[0], {"1": small_sides()[1], "2": small_sides(70)[0], "3": small_sides(80)[0]}, repeats=1
+        ),
+        lambda: mallow.compare_gaps({"a": tuple(small_sides()), "b": tuple(small_sides(50))}, repeats=1),
+        score_by_group,
+        compare_two_embedders,
+        check_against_itself,
+    ],
+    ids=["score", "compare", "track", "gaps", "groups", "embedders", "check"],
+)
+def test_every_caveat_of_a_result_is_a_warning(call):
+    with pytest.warns(EstimateWarning) as told:
+        result = call()
+    messages = " ".join(str(one.message) for one in told)
+    assert result.caveats
+    for caveat in result.caveats:
+        assert caveat.message in messages

@@ -111,6 +111,31 @@ def test_the_picture_of_all_systems_has_every_curve(compared):
     assert len(only.curves) == 3
 
 
+def test_areas_are_closed_and_lines_are_open(compared):
+    for score in compared.scores.values():
+        square = svg.exponentiated_square(score)
+        for path in (square.line, square.certified, svg.cost_square(score).line):
+            assert path.startswith("M")
+            assert not path.endswith("Z")
+        for path in filter(None, (square.area, square.band)):
+            assert path.startswith("M")
+            assert path.endswith("Z")
+
+
+def test_every_curve_says_what_is_known_of_its_area(compared):
+    sure, published = svg.pictures(compared.scores)
+    for curve in published.curves:
+        score = compared.scores[curve.name]
+        low, high = score.interval["mauve"]
+        assert curve.says == f"published MAUVE {score.mauve:.3f}; 95 % of other draws from {low:.3f} to {high:.3f}"
+    for curve in sure.curves:
+        one = compared.scores[curve.name].certified["mauve"]
+        assert curve.says.startswith(f"certified MAUVE {one.value:.3f}; with 95 % confidence at most ")
+    bare = {name: replace(score, interval={}) for name, score in compared.scores.items()}
+    for curve in svg.pictures(bare)[1].curves:
+        assert curve.says == f"published MAUVE {bare[curve.name].mauve:.3f}"
+
+
 def test_of_one_system_both_curves_are_in_one_picture(compared):
     score = compared.scores["far <b>"]
     [picture] = svg.pictures({"far": score})

@@ -67,6 +67,26 @@ def test_silence_does_not_expand_without_bounds(tmp_path):
         decode_audio(tmp_path / "a.flac")
 
 
+def test_a_short_silence_is_a_recording_however_small_its_file(tmp_path):
+    soundfile = pytest.importorskip("soundfile")
+    path = tmp_path / "a.flac"
+    soundfile.write(path, np.zeros(2_000_000), RATE)
+    assert 100 * path.stat().st_size < 4 * 2_000_000
+    values, rate = decode_audio(path)
+    assert (values.shape, rate, np.abs(values).max()) == ((2_000_000, 1), RATE, 0.0)
+
+
+def test_a_good_header_before_values_that_cannot_be_used(tmp_path):
+    values = np.full(100, 0.5)
+    write_wave(tmp_path / "a.wav", values, code=3, bits=32)
+    values[7] = np.nan
+    write_wave(tmp_path / "b.wav", values, code=3, bits=32)
+    assert len(mallow.read(tmp_path)) == 2  # values are looked at when they are used
+    samples = mallow.read(tmp_path, skip_bad=True)
+    assert len(samples) == 1
+    assert "values that are not finite" in str(samples.skipped[0])
+
+
 def test_flac_without_soundfile(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "soundfile", None)
     (tmp_path / "a.flac").write_bytes(b"fLaC")

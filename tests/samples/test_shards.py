@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from mallow import InputError, read
 from mallow.engine import memory_budget
-from mallow.samples import Shards, find_shards
+from mallow.samples import Shards, _shard_formats, find_shards
+from mallow.samples._shard_files import read_bytes
 from mallow.samples._shard_output import read_provenance, read_record
 from shard_files import FORMATS, write_shard, write_shards
 
@@ -290,3 +291,13 @@ def test_each_row_needs_an_id(tmp_path):
     np.savez(path, features=ROWS, ids=np.array(["a", "b"]))
     with pytest.raises(InputError, match="each row must have an id; there are fewer ids than rows"):
         find_shards(str(path), names=[str(path)]).ids()
+
+
+@pytest.mark.parametrize("form", ["npy", "safetensors"])
+def test_only_the_header_is_read_to_describe_a_shard(form, tmp_path, monkeypatch):
+    path = tmp_path / f"a.{form}"
+    write_shard(path, np.zeros((20_000, 5), np.float32))
+    read = []
+    monkeypatch.setattr(_shard_formats, "read_bytes", lambda name, *ends: read.append(ends) or read_bytes(name, *ends))
+    assert len(find_shards(str(path), names=[str(path)])) == 20_000
+    assert sum(end - start for start, end in read) <= 4096
