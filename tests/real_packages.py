@@ -62,5 +62,5 @@ def run_program(package: str, code: str, folder: Path, **environment: str) -> An
         timeout=300,
     )
     assert run.returncode == 0, run.stderr[-3000:]
-    assert "network:" not in run.stderr
+    assert "network:" not in run.stderr, run.stderr[-3000:]
     return json.loads(run.stdout.splitlines()[-1])

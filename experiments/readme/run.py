@@ -7,6 +7,7 @@ Needs ../shared/data beside the checkout. Writes score.txt, what the command pri
 
 from __future__ import annotations
 
+import gzip
 import json
 import subprocess
 import sys
@@ -19,12 +20,15 @@ DATA = HERE.parents[2] / "shared" / "data" / "webtext-gpt2-large"
 
 def main() -> None:
     """Run the command, and keep what it prints."""
-    sides = [f"{DATA / name}.jsonl.gz:gen" for name in ("human", "contrastive")]
     with tempfile.TemporaryDirectory() as folder:
-        out = Path(folder, "score.json")
-        command = [sys.executable, "-m", "mallow", "score", *sides, "--out", str(out)]
-        printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-        score = json.loads(out.read_text())
+        for name, file in (("human", "human.jsonl"), ("contrastive", "model.jsonl")):
+            with gzip.open(DATA / f"{name}.jsonl.gz", "rt", encoding="utf-8") as lines:
+                texts = [json.loads(line)["gen"][0] for line in lines]
+            rows = [json.dumps({"id": place, "text": text}) for place, text in enumerate(texts)]
+            Path(folder, file).write_text("\n".join(rows) + "\n")
+        command = [sys.executable, "-m", "mallow", "score", "human.jsonl", "model.jsonl", "--out", "score.json"]
+        printed = subprocess.run(command, check=True, capture_output=True, text=True, cwd=folder).stdout
+        score = json.loads(Path(folder, "score.json").read_text())
     (HERE / "score.txt").write_text(printed)
     numbers = {
         "mauve": score["mauve"],

@@ -60,6 +60,8 @@ def explain_failure(error: BaseException) -> str:
 
 # A way out in both languages, `limits=Limits(depth=…) (--max depth=…)`: the command line says only its own.
 _BOTH = re.compile(r"(?:[\w.]+(?:=(?:True|False|…|\w+\([^()]*\)|\{[^{}]*\}|\w+))?) \((--[a-z][^()]*)\)")
+# Names of the user's own data, which may be those of arguments: `reference` is a good name for a field.
+_OWN_NAMES = re.compile(r"((?:\b(?:field|column|array|tensor)s?\b:? `[^`]*`(?:, `[^`]*`)*))")
 _ADVICE = "Pass|pass|with|or|Use|use|Set|set"
 _PYTHON_ONLY = (" To pass texts themselves, put them into a list.",)
 _COMMANDS = {"mallow.embed.embed_samples": "`mallow embed`"}
@@ -84,14 +86,19 @@ def say_as_options(message: str, options: Mapping[str, str]) -> str:
     '--bins must be at most 5; got 7. Pass --bins 5 or more samples.'
     >>> say_as_options("Pass bins='auto' or a larger reference.", options)
     'Leave out --bins, or pass a larger reference.'
+    >>> say_as_options("no field `bins`; available fields: `prompt`, `reference`. `bins` must be 5.", options)
+    'no field `bins`; available fields: `prompt`, `reference`. --bins must be 5.'
     """
     for sentence in _PYTHON_ONLY:
         message = message.replace(sentence, "")
     for name, way in _COMMANDS.items():
         message = message.replace(name, way)
     message = _BOTH.sub(lambda match: match[1], message)
+    parts = _OWN_NAMES.split(message)  # every other one is a list of names
     for name, option in options.items():
-        message = message.replace(f"`{name}`", option)
+        parts[::2] = [part.replace(f"`{name}`", option) for part in parts[::2]]
+    message = "".join(parts)
+    for name, option in options.items():
         if not option.startswith("--"):
             continue
         message = re.sub(rf"\bPass {name}=(['\"])auto\1 or ", f"Leave out {option}, or pass ", message)
