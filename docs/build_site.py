@@ -5,6 +5,7 @@
 - Tutorials are notebooks; each becomes a page with the outputs that are stored in it (`docs/tutorials.py` stores them).
 - `<!-- names: mallow.human -->` becomes the documentation of every name that the package lists in `__all__`, and `<!-- names: mallow -->`
   that of the names which have no place yet.
+- A link that is named by its file, such as [results.md](results.md), is named by the title of that page.
 - A Mermaid flowchart becomes an SVG picture, because Material would load Mermaid from elsewhere.
 """
 
@@ -87,9 +88,25 @@ def rewrite_links(text: str, page: Page, files: Files) -> str:
                 if os.path.exists(ROOT / repository)
                 else match[0]
             )
+        if start in (f"[{target}](", f"[{posixpath.basename(target)}]("):  # named by its file: here by its title
+            start = f"[{page_title(files, inside) or start[1:-2]}]("
         return f"{start}{posixpath.relpath(inside, posixpath.dirname(uri) or '.')}{anchor})"
 
     return LINK.sub(rewrite, text)
+
+
+def page_title(files: Files, uri: str) -> str:
+    """The first heading of a page; "" where it has none."""
+    file = files.get_file_from_path(uri)
+    heading = None if file is None else re.search(r"^# (.+)$", file.content_string, re.MULTILINE)
+    return heading[1].replace("`", "") if heading else ""
+
+
+def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
+    """The page with a name for the search of Material, which a screen reader calls a dialogue without one."""
+    return output.replace(
+        'data-md-component="search" role="dialog"', 'data-md-component="search" role="dialog" aria-label="Search"'
+    )
 
 
 def names_markdown(package: str) -> str:

@@ -196,6 +196,15 @@ def test_links_of_the_repository_become_links_of_the_site(uri, link, expected):
     assert build_site.rewrite_links(f"See {link}.", page_at(uri), pages) == f"See {expected}."
 
 
+def test_links_that_are_named_by_a_file_get_the_title_of_the_page():
+    file = types.SimpleNamespace(content_string="<!-- x -->\n# Why the `claims` hold\n\ntext\n")
+    files = types.SimpleNamespace(get_file_from_path=lambda name: file if name == "evidence.md" else None)
+    rewrite = lambda link: build_site.rewrite_links(link, page_at("results.md"), files)  # noqa: E731
+    assert rewrite("[evidence.md](evidence.md)") == "[Why the claims hold](evidence.md)"
+    assert rewrite("[evidence.md](../docs/evidence.md#x)") == "[Why the claims hold](evidence.md#x)"
+    assert rewrite("[why](evidence.md)") == "[why](evidence.md)"
+
+
 def test_a_flowchart_becomes_a_picture():
     picture = draw_flowchart("flowchart TD\n    cli --> report\n    report --> theory\n    cli --> theory\n")
     assert picture.count("<rect") == 3

@@ -308,6 +308,15 @@ def test_names_are_checked(serve, study_file):
 # --- the owner
 
 
+def test_who_only_joined_is_not_counted_as_an_annotator(serve, study_file):
+    served = serve(study_file())
+    person = served.person()
+    person.answer(person.join("Ann"), ["1", "1", "-1"])
+    served.person().join("Bob")
+    _, text = owner_page(served)
+    assert "from 1 annotator; 1 more joined without judging a pair." in text
+
+
 def owner_page(served):
     owner = served.person()
     return owner, owner.get(served.owner_path)[2]
@@ -323,6 +332,7 @@ def test_the_owner_sees_progress_agreement_and_times(serve, study_file):
     owner, text = owner_page(served)
     shown = re.sub(r"\s+", " ", text)
     assert "<strong>4</strong> of 4 votes (100 %) from 2 annotators." in shown
+    assert "Answers in less than 25 s do not count in <code>mallow rank</code>" in shown
     assert "interesting</th> <td>100 % of 2</td> <td>1.00</td>" in shown
     assert "sensible</th> <td>0 % of 2</td> <td>-0.50</td>" in shown  # α of 1, −1 and 1, −1 by hand: 1 − 1/(2/3)
     assert "Bob &lt;b&gt;" in shown

@@ -332,6 +332,11 @@ def test_ids_are_no_bare_numbers(compared, diagnosed):
     page = html(compared, diagnoses={"far <b>": replace(far, invented=tuple(map(numbered, far.invented)))})
     assert "<figcaption>id 672</figcaption>" in page
     assert "<figcaption>672" not in page
+    nameless = replace(far.invented[0], model_examples=(Example(0, text="a wave"),), reference_examples=())
+    page = html(
+        compared, diagnoses={"far <b>": replace(far, missed=(), invented=(nameless,), giveaways=(), unmatched=())}
+    )
+    assert "None</figcaption>" not in page
 
 
 # --- the verdict
