@@ -19,6 +19,7 @@ import mallow
 
 ROOT = Path(__file__).resolve().parent.parent
 HONESTY, PEOPLE = "experiments/honesty", "experiments/people"
+LENGTH = "length alone: gap claimed before, at the same size, matched"
 DECODERS = {"nucleus": "nucleus", "top-k": "topk", "typical": "typical", "contrastive": "contrastive", "beam": "beam", "greedy": "greedy"}  # fmt: skip
 
 
@@ -99,6 +100,13 @@ CLAIMS: list[tuple[str, str, str, Callable[[Any], Any]]] = [
     # FID
     *(("docs/how-to/fid.md", f"| {shown} | {{:.4f}} |", "experiments/image_embedders/fid.json", lambda d, name=name: [d["mallow"][name]]) for shown, name in (("`--match torch-fidelity`", "torch-fidelity"), ("`--match pytorch-fid`", "pytorch-fid"), ("`--match clean-fid`", "clean-fid"), ("`--embedder inception` alone", "mallow's own resize"))),
     ("docs/how-to/fid.md", "| torch-fidelity 0.4.0 | {:.4f} |", "experiments/image_embedders/fid.json", lambda d: [d["torch-fidelity 0.4.0"]]),
+    # questions beyond one score
+    ("docs/how-to/questions.md", "a gap is claimed in {:.0f} % of {} trials before, in {:.0f} % with as many samples at random, and in {:.0f} % of the matched ones", "experiments/beyond/results.json", lambda d: [100 * d["matching"][LENGTH][0], d["matching"]["trials"], *(100 * share for share in d["matching"][LENGTH][1:])]),
+    ("docs/how-to/questions.md", "certified MAUVE is {:.2f} after matching", "experiments/beyond/results.json", lambda d: [d["matching"]["top-k against human"]["certified before, same size, matched"][2]]),
+    ("docs/how-to/questions.md", "group was named in {:.0f} % of {} trials", "experiments/beyond/results.json", lambda d: [100 * d["groups"]["no gap, five groups: any claimed"], d["groups"]["trials"]]),
+    ("docs/how-to/questions.md", "Of {0} pairs of equal systems, and of {0} that two embedders order in opposite ways, a winner was named in {1:.0f} and {2:.0f} %; of {0} pairs of which one is nearer for both, in {3:.0f} %", "experiments/beyond/results.json", lambda d: [d["agreement"]["trials"], *(100 * d["agreement"][f"{name}: winner named"] for name in ("equal systems", "one is nearer for each", "the second is nearer for both"))]),
+    ("docs/how-to/questions.md", "one was called larger in {:.0f} % of {} trials ({:.0f} % with pairs), of shifts of 0.9 and 0.5 in {:.0f} %", "experiments/beyond/results.json", lambda d: [100 * d["gaps"]["Gaussians, equal gaps"]["one is called larger"], d["gaps"]["Gaussians, equal gaps"]["trials"], *(100 * d["gaps"][f"Gaussians, {name}"]["one is called larger"] for name in ("equal gaps, pairs", "shifts 0.9 and 0.5"))]),
+    ("docs/how-to/questions.md", "Of {} passports all were valid as made, and none with one digit changed", "experiments/beyond/results.json", lambda d: [d["passports"]["trials"]] if (d["passports"]["valid as made"], d["passports"]["valid with one digit changed"]) == (1, 0) else []),
     # people
     ("docs/people.md", "intervals are {:.1f} points wide with `\"half\"` and {:.1f} with `\"random\"`, and {} against {} of 190 pairs", f"{PEOPLE}/arena.json", lambda d: [d["ties"][name][key] for key in ("width", "told apart") for name in ("half", "random")]),
     ("docs/people.md", "the judges are worth a factor of {:.2f} to {:.2f} in votes", f"{PEOPLE}/arena.json", lambda d: [f(row["gain"] for row in d["beside people"]) for f in (min, max)]),
