@@ -47,6 +47,10 @@ HERE = Path(__file__).resolve().parent
 DECODERS = ("ancestral", "nucleus:0.95", "greedy")
 COUNT = 300  # texts per system
 FEW = {"MiniLM": 100, "subsequence kernel": 60}  # of slow embedders
+FIGURE = {
+    "MiniLM": "fig:embedding:roberta",
+    **dict.fromkeys(("own model, stories", "own model, news"), "fig:embedding:news"),
+}
 OTHER = "0.3M nucleus:0.95, trained on stories"
 WORDS = 60  # of each text, for the subsequence kernel, whose cost grows with the square of the length
 
@@ -224,9 +228,10 @@ def judge(domain: Domain, found: dict, systems: list[str]) -> list[Claim]:
         if "greedy" in one["verdicts"]:
             text = f"{domain.name}: {name} finds greedy below ancestral, {middle}"
             detail = f"{one['MAUVE'][f'{middle} greedy'][0]:.3f} and {one['MAUVE'][f'{middle} ancestral'][0]:.3f}"
-            claims.append(Claim("fig:embedding:non-deep", text, one["verdicts"]["greedy"], detail))
+            label = FIGURE.get(name, "fig:embedding:non-deep")
+            claims.append(Claim(label, text, one["verdicts"]["greedy"], detail))
     for name, one in found.items():
-        label = "fig:embedding:roberta" if name == "MiniLM" else "fig:embedding:non-deep"
+        label = FIGURE.get(name, "fig:embedding:non-deep")
         for decoder, said in one["sizes"].items():
             shown = ", ".join(f"{one['MAUVE'][f'{size} {decoder}'][0]:.3f}" for size in domain.sizes)
             claims.append(
