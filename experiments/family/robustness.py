@@ -18,6 +18,7 @@ from scipy.stats import f, spearmanr
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "embedders"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from claims import FAILS, HOLDS, NOISE, Claim, above, claims_table, grid, verdict, write
+from claims import evidence as certified_areas
 from pictures import Panel, draw
 from webtext import DECODERS, by_prompt
 
@@ -166,9 +167,10 @@ def judge(studies: dict, evidence: dict[str, dict[float, Comparison]]) -> list[C
         first, last = n[SIZES[0]][name], n[SIZES[-1]][name]
         error = float(np.sqrt((np.var(first, ddof=1) + np.var(last, ddof=1)) / SEEDS))
         limits = [proven[size].scores[name].certified["mauve"].high for size in (SIZES[0], SIZES[-1])]
+        areas = [certified_areas(proven[size])[name] for size in (SIZES[0], SIZES[-1])]
         said = {
             "MAUVE*": verdict(float(np.mean(first) - np.mean(last)), error),
-            "held-out": HOLDS if limits[0] > limits[1] else FAILS,
+            "held-out": verdict(areas[0][0] - areas[1][0], float(np.hypot(areas[0][1], areas[1][1]))),
         }
         detail = f"{np.mean(first):.3f} at {SIZES[0]}, {np.mean(last):.3f} at {SIZES[-1]}; certified, at most {limits[0]:.3f} and {limits[1]:.3f}"
         claims.append(Claim("sec:best-practices", f"the score goes down as n grows, {name}", said, detail))
