@@ -10,10 +10,10 @@ scores; and a part of them for the weights and the test.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +46,9 @@ _GROUPINGS = 8  # chosen: of cells into folds; seeds then differ little
 _POINT_BITS = 10  # to which points are rounded for bins
 _LONGEST = 2048.0  # the product of two vectors as long is 2^22
 _AXIS_BITS = 12  # to which axes are rounded: processors that differ in their last digits give the same bins
+
+
+Result = TypeVar("Result")
 
 
 class Options(Protocol):
@@ -213,14 +216,18 @@ class ManyLearner:
         weight = 0.5 / np.bincount(place)[place] / np.where(place > 0, len(systems), 1)
         position = np.empty_like(order)  # each row goes to its place at once: no second copy
         position[order] = np.arange(len(order))
-        integers, low = np.empty((len(order), self._rows[0].width), np.int8), 0
-        for own in used:
-            high = low + len(chosen[own])
-            _put_integers(self._grid, self._rows[own], chosen[own], integers, position[low:high])
-            low = high
-        return _Part(
-            integers, lengths[order], labels[:, order], cell[order], place[order] == 0, weight[order], unit[order]
-        )
+        rows: ArrayRows | _Integers
+        if len(self._groupings) == 1 and all(isinstance(self._rows[own], ArrayRows) for own in used):
+            at = np.concatenate([chosen[own] for own in used])  # read once: not held as integers
+            rows = _Integers(self._grid, self._rows, place[order], at[order])
+        else:
+            integers, low = np.empty((len(order), self._rows[0].width), np.int8), 0
+            for own in used:
+                high = low + len(chosen[own])
+                _put_integers(self._grid, self._rows[own], chosen[own], integers, position[low:high])
+                low = high
+            rows = ArrayRows(integers)
+        return _Part(rows, lengths[order], labels[:, order], cell[order], place[order] == 0, weight[order], unit[order])
 
     def _stack(
         self, grouping: Indices, part: _Part, systems: Sequence[int], counted: tuple[list[Array], Array, Array]
@@ -229,8 +236,7 @@ class ManyLearner:
         folds = Folds(np.empty((0, 0), np.int64), self.witness.folds)
         rules = self._learn_rules(folds.kept[:, grouping], systems, counted)
         views = np.empty((*rules.constant.shape, len(part.unit)), np.float32)
-        source = ArrayRows(part.integers)
-        for at, scored in source.scan(partial(_score_integers, rules), part.lengths, part.labels):
+        for at, scored in part.rows.scan(partial(_score_integers, rules), part.lengths, part.labels):
             views[:, :, at] = scored
         weights = partial(
             stack_weights,
@@ -248,13 +254,35 @@ class ManyLearner:
 class _Part:
     """Some rows of the reference and the systems, in the order of their units."""
 
-    integers: NDArray[np.int8]
+    rows: ArrayRows | _Integers  # as integers
     lengths: NDArray[np.int32]
     labels: NDArray[np.uint8]
     cell: NDArray[np.uint8]
     is_reference: NDArray[np.bool_]
     weight: Array
     unit: Indices
+
+
+@dataclass(frozen=True, eq=False)
+class _Integers:
+    """Some rows of several arrays, which become integers when they are read."""
+
+    grid: CoarseGrid
+    sources: Sequence[RowSource]
+    place: Indices  # of each row: which array
+    row: Indices  # and where in it
+
+    def scan(self, function: Callable[..., Result], *along: NDArray[Any]) -> Iterator[tuple[slice, Result]]:
+        """``function(integers, *along)`` for blocks of rows; see `Rows.scan`."""
+
+        def read(numbers: Indices, *own: NDArray[Any]) -> Result:
+            place, row = self.place[numbers], self.row[numbers]
+            integers = np.empty((len(numbers), self.sources[0].width), np.int8)
+            for source in np.unique(place):
+                integers[place == source] = self.grid.integers(self.sources[source].take(row[place == source]))
+            return function(integers, *own)
+
+        yield from ArrayRows(np.arange(len(self.row))).scan(read, *along)
 
 
 def _put_integers(
