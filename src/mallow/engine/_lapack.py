@@ -1,8 +1,8 @@
 """Products and factorisations of symmetric matrices that let other threads run meanwhile.
 
 `scipy.linalg` holds Python's lock while LAPACK works: a tenth of a second for a width of 1,024, in which no other thread can
-begin its next product. SciPy publishes the addresses of the same routines for Cython; called through `ctypes` they return the
-same bits and do not hold the lock. Where the addresses are not as expected, `scipy.linalg` does the work.
+begin its next product. SciPy publishes the addresses of the same routines for Cython; called through `ctypes` they do not hold
+the lock. Where the addresses are not as expected, `scipy.linalg` and `numpy.linalg` do the work.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ Number = TypeVar("Number", np.float32, np.float64, np.floating[Any])
 
 def add_products(total: NDArray[Number], rows: NDArray[Number]) -> None:
     """Add ``rows.T @ rows`` to the lower triangle of a matrix in Fortran's order, without a second matrix."""
+    _check_order(total)
     routine = _address("cython_blas", _letter(rows) + "syrk")
     if routine is None:
         total += rows.T @ rows
@@ -37,9 +38,7 @@ def eigenvectors(matrix: NDArray[Number]) -> tuple[NDArray[Number], NDArray[Numb
     table = np.array(matrix, order="F")
     routine = _routine(table, "syevd")
     if routine is None:
-        import scipy.linalg
-
-        values, vectors = scipy.linalg.eigh(table, driver="evd", overwrite_a=True, check_finite=False)
+        values, vectors = np.linalg.eigh(table)
         return values, vectors
     size = len(table)
     values = np.empty(size, table.dtype)
@@ -73,6 +72,7 @@ def cholesky(table: NDArray[Number]) -> NDArray[Number]:
 
     The entries above the diagonal are neither read nor changed.
     """
+    _check_order(table)
     routine = _routine(table, "potrf")
     if routine is None:
         import scipy.linalg
@@ -92,7 +92,7 @@ def solve_with_root(root: NDArray[Number], right: NDArray[Number]) -> NDArray[Nu
 
         solution: NDArray[Number] = scipy.linalg.cho_solve((root, True), right, check_finite=False)
         return solution
-    right = np.array(right, root.dtype, order="F")
+    root, right = np.asfortranarray(root), np.array(right, root.dtype, order="F")
     _call(routine, [b"L", len(root), right.shape[1], root, len(root), right, len(right)])
     return right
 
@@ -105,7 +105,7 @@ def solve_lower(root: NDArray[Number], right: NDArray[Number]) -> NDArray[Number
 
         solution: NDArray[Number] = scipy.linalg.solve_triangular(root, right, lower=True, check_finite=False)
         return solution
-    right = np.array(right, root.dtype, order="F")
+    root, right = np.asfortranarray(root), np.array(right, root.dtype, order="F")
     _call(routine, [b"L", b"N", b"N", len(root), right.shape[1], root, len(root), right, len(right)])
     return right
 
@@ -113,6 +113,12 @@ def solve_lower(root: NDArray[Number], right: NDArray[Number]) -> NDArray[Number
 def _routine(table: NDArray[Number], name: str) -> Any:
     """The LAPACK routine of this name for the precision of a matrix; None where it cannot be called."""
     return _address("cython_lapack", _letter(table) + name)
+
+
+def _check_order(table: NDArray[Number]) -> None:
+    """What is changed in place must be as LAPACK has it: another order would be read as other numbers."""
+    if not table.flags.f_contiguous:
+        raise AssertionError("a matrix that is changed in place must be in Fortran's order")
 
 
 def _letter(table: NDArray[Number]) -> str:
