@@ -2,9 +2,10 @@
 
 import json
 
+import numpy as np
 import pytest
 
-from mallow import CHI2, MAUVE_2021, MAUVE_STAR, Classifier, KernelDensity, Measure, Neighbors, Quantize
+from mallow import CHI2, MAUVE_2021, MAUVE_STAR, Classifier, KernelDensity, Measure, Neighbors, Quantize, Reduce
 from mallow.cli._choices import find_measure, find_measure_if_named
 
 SCORE = "score human.jsonl far.jsonl -e letters:letters --repeats 1"
@@ -21,6 +22,8 @@ NO_OPTIONS = (None, None, None, None, None)
         ((None, "neighbors", None, None, None), Measure(Neighbors())),
         ((None, "kernel-density", None, None, None), Measure(KernelDensity())),
         ((None, "mallow.estimate:Classifier", None, None, None), Measure(Classifier())),
+        ((*NO_OPTIONS, True), Measure(Quantize(reduce=Reduce(normalise=False)))),
+        ((None, None, None, 20, None, True), Measure(Quantize(20, reduce=Reduce(normalise=False)))),
     ],
 )
 def test_options_describe_a_measure(options, measure):
@@ -34,6 +37,23 @@ def test_bins_change_nothing_else_of_an_estimator(home):
     )
     kept = Quantize(restarts=3, reduce=None, max_iter=9, codebook="shared", bins=12)
     assert find_measure(None, "mine:FINE", None, 12, None).estimator == kept
+
+
+def test_rows_that_are_not_scaled_cannot_be_left_unscaled(home, refused):
+    (home / "unreduced.py").write_text("from mallow import Quantize\n\nPLAIN = Quantize(reduce=None)\n")
+    message = "--no-normalise is for estimators that scale rows to length 1; unreduced:PLAIN does not."
+    refused(f"{SCORE} --estimator unreduced:PLAIN --no-normalise", 2, message)
+
+
+def test_what_is_missing_in_a_score_is_said_with_its_option(home, mallow):
+    rng = np.random.default_rng(0)
+    for name, lengths in (("near", 1.0), ("long", rng.uniform(1, 9, size=(400, 1)))):
+        np.save(home / f"{name}.npy", rng.normal(size=(400, 3)) * lengths)
+    _, _, err = mallow("score near.npy long.npy --repeats 1")
+    assert "--no-normalise" in err
+    assert "Measure(" not in err
+    _, _, err = mallow("score near.npy long.npy --repeats 1 --no-normalise")
+    assert "normalise" not in err
 
 
 def test_names_reach_the_score(mallow):

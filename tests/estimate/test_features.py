@@ -24,7 +24,7 @@ BAD[7, 1] = np.inf
             np.array(["a", "b"], dtype=object),
             r"`model` must be an array of numbers, one row per sample; got dtype object. Texts need an embedder",
         ),
-        (X, np.zeros((5, 0)), r"`model` must have two axes, samples and features; got shape \(5, 0\)"),
+        (X, np.zeros((5, 0)), r"`model` must have two axes, samples and features; got shape \(5, 0\)\. Reshape it"),
         (X, np.zeros((2, 2, 2)), r"`model` must have two axes"),
     ],
 )

@@ -204,7 +204,7 @@ def test_the_curve_is_drawn_with_its_band(swept):
         "certified, with its 95 % confidence limit",
     }
     title = "MAUVE\n(1 = indistinguishable from the reference)"
-    assert (ax.get_xlabel(), ax.get_ylabel(), ax.get_xscale()) == ("number … in nucleus:…", title, "linear")
+    assert (ax.get_xlabel(), ax.get_ylabel(), ax.get_xscale()) == ("p of nucleus", title, "linear")
     low, high = ax.get_ylim()  # the curve, not the other decoders
     shown = [end for name in DECODERS[:3] for end in scores[name].interval["mauve"]]
     shown += [scores[name].certified["mauve"].value for name in DECODERS[:3]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -49,30 +49,48 @@ DIVERGENCES = {
 
 
 def find_measure(
-    measure: str | None, estimator: str | None, divergence: str | None, bins: int | None, scale: float | None
+    measure: str | None,
+    estimator: str | None,
+    divergence: str | None,
+    bins: int | None,
+    scale: float | None,
+    no_normalise: bool = False,
 ) -> Measure:
     """The measure that the options describe; None stands for the setting of the measure, and at first for MAUVE*."""
     from mallow import evaluate, theory
-    from mallow.estimate import Quantize
+    from mallow.estimate import Quantize, Reduce
 
     base: Measure = getattr(evaluate, MEASURES[measure or "mauve-star"])
-    if all(option is None for option in (estimator, divergence, bins, scale)):
+    if not no_normalise and all(option is None for option in (estimator, divergence, bins, scale)):
         return base  # itself: only the default gives way to the measure of string kernels
     chosen = base.estimator if estimator in (None, "quantize") else _find_estimator(str(estimator))
     if bins is not None:
         if not isinstance(chosen, Quantize):
             raise click.UsageError(f"--bins is for estimators that quantise; {estimator} has no bins.")
         chosen = replace(chosen, bins=bins)
+    if no_normalise:
+        reduce = getattr(chosen, "reduce", None)
+        if not isinstance(reduce, Reduce) or not reduce.normalise:
+            raise click.UsageError(
+                f"--no-normalise is for estimators that scale rows to length 1; {estimator or measure} does not."
+            )
+        chosen = replace(cast(Any, chosen), reduce=replace(reduce, normalise=False))
     kind = base.divergence if divergence is None else getattr(theory, DIVERGENCES[divergence])
     return evaluate.Measure(chosen, kind, base.scale if scale is None else scale)
 
 
 def find_measure_if_named(
-    measure: str | None, estimator: str | None, divergence: str | None, bins: int | None, scale: float | None
+    measure: str | None,
+    estimator: str | None,
+    divergence: str | None,
+    bins: int | None,
+    scale: float | None,
+    no_normalise: bool = False,
 ) -> Measure | None:
     """The measure that the options describe; None if there is no such option."""
     options = (measure, estimator, divergence, bins, scale)
-    return None if all(option is None for option in options) else find_measure(*options)
+    named = no_normalise or any(option is not None for option in options)
+    return find_measure(*options, no_normalise) if named else None
 
 
 def set_sample(measure: Measure, sample: int | None) -> Measure:

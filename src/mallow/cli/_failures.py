@@ -64,7 +64,10 @@ _BOTH = re.compile(r"(?:[\w.]+(?:=(?:True|False|…|\w+\([^()]*\)|\{[^{}]*\}|\w+
 _OWN_NAMES = re.compile(r"((?:\b(?:field|column|array|tensor)s?\b:? `[^`]*`(?:, `[^`]*`)*))")
 _ADVICE = "Pass|pass|with|or|Use|use|Set|set"
 _PYTHON_ONLY = (" To pass texts themselves, put them into a list.",)
-_COMMANDS = {"mallow.embed.embed_samples": "`mallow embed`"}
+_COMMANDS = {
+    "mallow.embed.embed_samples": "`mallow embed`",
+    "measure=Measure(Quantize(reduce=Reduce(normalise=False)))": "--no-normalise",
+}
 
 
 def say_as_options(message: str, options: Mapping[str, str]) -> str:

@@ -141,6 +141,11 @@ def _measure_bundle(make: Function, default: Callable[[str], str]) -> Decorator:
                 metavar="C",
                 help=f"The constant c of the area.  [default: {default('that of the estimator')}]",
             ),
+            "no_normalise": click.option(
+                "--no-normalise",
+                is_flag=True,
+                help="Do not scale the rows of features to length 1, as the published measures do.",
+            ),
         },
         make,
     )

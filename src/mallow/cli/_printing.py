@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mallow._visible import one_line
+from mallow.cli._failures import say_as_options
 from mallow.cli._terminal import tell
 from mallow.errors import EstimateWarning
 
@@ -83,9 +84,9 @@ def be_quiet(ctx: click.Context) -> None:
 
 
 def show_caveats(result: Result) -> None:
-    """Print the caveats of a result, each one once."""
+    """Print the caveats of a result, each one once, in the words of the command line."""
     for line in result.caveat_lines():
-        _show("caveat", line)
+        _show("caveat", say_as_options(line, {}))
 
 
 def show_warning(text: object) -> None:

@@ -39,7 +39,10 @@ def as_features(name: str, values: Any, *, least: int = 2) -> Features:
     if array.ndim == 1:
         array = array[:, None]
     if array.ndim != 2 or array.shape[1] == 0:
-        raise InputError(f"`{name}` must have two axes, samples and features; got shape {array.shape}.")
+        raise InputError(
+            f"`{name}` must have two axes, samples and features; got shape {array.shape}. "
+            "Reshape it to one row per sample: array.reshape(len(array), -1)."
+        )
     if len(array) < least:
         bound = "1 sample" if least == 1 else f"{least} samples"
         raise InputError(f"`{name}` must hold at least {bound}; got {len(array)}. Aim for 1,000 or more.")
@@ -87,5 +90,5 @@ def _refuse_nonfinite(name: str, array: Features) -> None:
         rows = ", ".join(map(str, bad[:5])) + (", …" if len(bad) > 5 else "")
         raise InputError(
             f"`{name}` must be finite; got {entries} NaN or infinite entries in {len(bad)} of {len(array)} rows "
-            f"(rows {rows})."
+            f"(rows {rows}). Embed these samples again, or leave them out on both sides."
         )

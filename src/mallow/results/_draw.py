@@ -178,9 +178,15 @@ def curve(
     legend(ax)
 
 
+_NUMBERS = {"nucleus": "p", "top-k": "K", "temperature": "value", "typical": "mass", "eta": "ε", "min-p": "share"}
+
+
 def _axis_title(family: str) -> str:
-    """What the numbers on the axis are: "number in nucleus:…" for a family of decoders."""
-    return f"number … in {_plain(family)}" if "…" in family else _plain(family)
+    """What the numbers on the axis are, for a family of decoders such as "nucleus:…"."""
+    name, found, rest = family.partition(":…")
+    if found and not rest:
+        return f"{_NUMBERS.get(name, 'value')} of {_plain(name)}"
+    return f"value of … in {_plain(family)}" if "…" in family else _plain(family)
 
 
 def _shown_range(inside: Sequence[Drawable], ends: Array) -> tuple[float, float]:
