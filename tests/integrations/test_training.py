@@ -52,7 +52,7 @@ def test_parts_add_up_to_the_bits_of_one(monitor):
     with pytest.raises(mallow.InputError, match=r"^`parts` must come from copies of this monitor"):
         other.combine(parts)
     with pytest.raises(
-        mallow.InputError, match=r"^`parts` must be what `Monitor\.counted` returned; KeyError: 'key'\.$"
+        mallow.InputError, match=r"^`parts` must be what `Monitor\.counted` returned; KeyError: 'digest'\.$"
     ):
         monitor.combine([b"{}"])
 
