@@ -69,7 +69,10 @@ def test_only_the_call_checks_the_samples(estimator, monkeypatch):
 
 @pytest.mark.parametrize("estimator", ALL, ids=lambda estimator: type(estimator).__name__)
 def test_the_call_refuses_what_is_not_finite(estimator):
-    with pytest.raises(InputError, match=r"`model` must be finite; got 1 NaN or infinite entries in 1 of 20 rows \(rows 2\)\. Embed these samples again, or leave"):
+    with pytest.raises(
+        InputError,
+        match=r"`model` must be finite; got 1 NaN or infinite entries in 1 of 20 rows \(rows 2\)\. Embed these samples again, or leave",
+    ):
         estimator(X, np.where(np.arange(40).reshape(20, 2) == 5, np.nan, Y))
 
 
