@@ -9,7 +9,7 @@ from mallow import baselines, cli, embed, generate
 from mallow.demo import demo
 
 OF_READER = {"field", "skip_bad", "limit", "max"}
-OF_MEASURE = {"measure", "estimator", "divergence", "bins", "scale"}
+OF_MEASURE = {"measure", "estimator", "divergence", "bins", "scale", "no_normalise"}
 OF_EMBEDDER = {"embedder", "embedder_option", "match"}
 OF_RESULTS = {"format", "plot", "summary"}
 OF_MODEL = {"model", "train", "device", "dtype"}
