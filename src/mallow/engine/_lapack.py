@@ -59,11 +59,11 @@ def leading_eigenvectors(matrix: NDArray[Number], count: int) -> tuple[NDArray[N
         )
         return values, vectors
     zero = np.zeros(1, table.dtype)
-    found = ctypes.c_int()
+    number = ctypes.c_int()  # of eigenvalues, which is `count`
     values, vectors = np.empty(size, table.dtype), np.empty((size, count), table.dtype, order="F")
     support = np.empty(2 * count, np.intc)
     which: list[Any] = [b"V", b"I", b"L", size, table, size, zero, zero, size - count + 1, size, zero]
-    _with_workspace(routine, table.dtype, [*which, found, values, vectors, size, support])
+    _with_workspace(routine, table.dtype, [*which, number, values, vectors, size, support])
     return values[:count], vectors
 
 

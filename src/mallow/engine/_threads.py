@@ -52,7 +52,8 @@ class _Task(Future[Result]):
         """Do it, unless somebody has begun it; whether it was done here."""
         if not self._begun.acquire(blocking=False):
             return False
-        assert self._function is not None
+        if self._function is None:
+            raise AssertionError("a task that was dropped has begun")
         try:
             self.set_result(self._function())
         except BaseException as error:
