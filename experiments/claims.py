@@ -15,11 +15,25 @@ from pathlib import Path
 
 import numpy as np
 from scipy.stats import spearmanr
+from synthetic import rounded
 
 from mallow import Comparison
 
 HOLDS, FAILS, NOISE = "holds", "does not hold", "inside the noise"
 REPEATS = 5
+DIVERGENCES = (  # rows of the table of all measures that table:fdiv is about, beside MAUVE* KL
+    "FI KL",
+    "Mid KL",
+    "MAUVE* χ²",
+    "Mid χ²",
+    "Mid TV",
+    "Mid Hellinger²",
+    "Mid JS",
+    "Mid Le Cam",
+    "MAUVE* JS",
+    "MAUVE* Le Cam",
+)
+TRANSPORT = ("transport", "Fréchet distance", "quantised transport", "entropic transport", "MAUVE_OT", "MAUVE_OT bary")
 
 
 @dataclass(frozen=True)
@@ -98,6 +112,51 @@ def agrees(one: Measured, comparison: Comparison, least: float) -> tuple[dict[st
     return verdicts, "; ".join(f"ρ = {rho:.3f} ± {error:.3f} with {kind}" for kind, (rho, error) in both.items())
 
 
+Values = Mapping[str, float]
+"""Measure → value."""
+
+
+def rank_agreements(
+    values: Mapping[str, Values], parts: Mapping[str, Sequence[Values]], ideal: Values, scores: Comparison
+) -> tuple[dict[str, dict[str, float]], dict[str, dict[str, float]]]:
+    """Of all measures of a table (system → values, also on disjoint parts of the texts): their standard errors by system, and how each ranks the
+    systems by their distance from the ideal value, beside MAUVE* of KL and beside held-out evidence."""
+    errors = {
+        name: {each: error_of_mean([part[each] for part in own]) for each in ideal} for name, own in parts.items()
+    }
+    off = {each: [abs(values[name][each] - best) for name in values] for each, best in ideal.items()}
+    part_off = {
+        each: {name: [abs(part[each] - best) for part in parts[name]] for name in values}
+        for each, best in ideal.items()
+    }
+    agreement = {}
+    for each in ideal:
+        near = {name: (-value, errors[name][each]) for name, value in zip(values, off[each], strict=True)}
+        rho, rho_error = rank_agreement(near, evidence(scores))
+        agreement[each] = {
+            "with MAUVE*": float(spearmanr(off[each], off["MAUVE* KL"]).statistic),
+            "± (MAUVE*)": paired_rank_error(part_off[each], part_off["MAUVE* KL"]),
+            "with held-out": rho,
+            "± (held-out)": rho_error,
+        }
+    return errors, agreement
+
+
+def agreement_verdicts(own: Values, least: float, least_held_out: float) -> dict[str, str]:
+    """On ρ ≥ least, with MAUVE* and with held-out evidence."""
+    return {
+        "MAUVE*": verdict(own["with MAUVE*"] - least, own["± (MAUVE*)"]),
+        "held-out": verdict(own["with held-out"] - least_held_out, own["± (held-out)"]),
+    }
+
+
+def agreement_text(own: Values) -> str:
+    """Both correlations of a measure, with their errors."""
+    return "; ".join(
+        f"ρ = {own[f'with {kind}']:.3f} ± {own[f'± ({kind})']:.3f} with {kind}" for kind in ("MAUVE*", "held-out")
+    )
+
+
 def above(comparison: Comparison, better: str, worse: str) -> dict[str, str]:
     """Whether one system is nearer to the reference than another."""
     errors = standard_errors(comparison)
@@ -110,11 +169,36 @@ def above(comparison: Comparison, better: str, worse: str) -> dict[str, str]:
     return found
 
 
+def pair_text(comparison: Comparison, better: str, worse: str) -> str:
+    """MAUVE* of two systems, and what it is at most by held-out evidence."""
+    one, other = comparison.scores[better], comparison.scores[worse]
+    limits = one.certified["mauve"].high, other.certified["mauve"].high
+    return f"{one.mauve:.3f} and {other.mauve:.3f}; certified at most {limits[0]:.3f} and {limits[1]:.3f}"
+
+
 def rising(comparison: Comparison, names: Sequence[str]) -> dict[str, str]:
     """Whether each system is nearer than the one before: one clear reverse refutes it, and the last must be above the first."""
     steps = [above(comparison, after, before) for before, after in pairwise(names)]
     whole = above(comparison, names[-1], names[0])
     return {kind: FAILS if any(step[kind] == FAILS for step in steps) else whole[kind] for kind in whole}
+
+
+def above_all(comparison: Comparison, better: str, others: Iterable[str]) -> dict[str, str]:
+    """Whether one system is nearer to the reference than each of the others."""
+    pairs = [above(comparison, better, other) for other in others]
+    return {kind: every(pair[kind] for pair in pairs) for kind in pairs[0]}
+
+
+def every(verdicts: Iterable[str]) -> str:
+    """One verdict on several claims together: one that is refuted refutes all."""
+    said = set(verdicts)
+    return FAILS if FAILS in said else NOISE if NOISE in said else HOLDS
+
+
+def favours(values: Mapping[str, Sequence[float]], wanted: str) -> str:
+    """Whether a measure is lowest for the wanted system: system → its values on the same parts of the data."""
+    gaps = [np.subtract(own, values[wanted]) for name, own in values.items() if name != wanted]
+    return every(verdict(float(gap.mean()), error_of_mean(gap)) for gap in gaps)
 
 
 def monotone(values: Sequence[float], errors: Sequence[float] | None = None) -> str:
@@ -176,18 +260,6 @@ def _cell(value: object) -> str:
 
 def write(script: str, name: str, results: Mapping[str, object], page: str) -> None:
     """NAME.json, rounded to five digits, and NAME.md beside the script."""
-
-    def rounded(value: object) -> object:
-        if isinstance(value, Mapping):
-            return {str(key): rounded(entry) for key, entry in value.items()}
-        if isinstance(value, (list, tuple, np.ndarray)):
-            return [rounded(entry) for entry in value]
-        if isinstance(value, (float, np.floating)):
-            return float(f"{value:.5g}")
-        if isinstance(value, Claim):
-            return rounded(vars(value))
-        return int(value) if isinstance(value, np.integer) else value
-
     home = Path(script).resolve().parent
     (home / f"{name}.json").write_text(json.dumps(rounded(results), indent=1, ensure_ascii=False) + "\n")
     (home / f"{name}.md").write_text(page)

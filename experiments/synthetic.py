@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Mapping
+from dataclasses import is_dataclass
 from pathlib import Path
 
 import numpy as np
@@ -16,18 +18,21 @@ def zipf(bins: int, power: float) -> np.ndarray:
     return weights / weights.sum()
 
 
-def write(script: str, result: dict[str, object]) -> None:
-    """results.json beside the script, rounded to five digits so that it can be read and compared."""
+def rounded(value: object) -> object:
+    """A value for JSON, with five digits so that it can be read and compared; dataclasses become objects."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return rounded(vars(value))
+    if isinstance(value, Mapping):
+        return {str(key): rounded(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return [rounded(entry) for entry in value]
+    if isinstance(value, (float, np.floating)):
+        return float(f"{value:.5g}")
+    return int(value) if isinstance(value, np.integer) else value
 
-    def rounded(value: object) -> object:
-        if isinstance(value, dict):
-            return {str(key): rounded(entry) for key, entry in value.items()}
-        if isinstance(value, (list, tuple, np.ndarray)):
-            return [rounded(entry) for entry in value]
-        if isinstance(value, (float, np.floating)):
-            return float(f"{value:.5g}")
-        return int(value) if isinstance(value, np.integer) else value
 
+def write(script: str, result: Mapping[str, object]) -> None:
+    """results.json beside the script."""
     path = Path(script).with_name("results.json")
     path.write_text(json.dumps(rounded(result), indent=1) + "\n")
 

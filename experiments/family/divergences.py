@@ -14,20 +14,20 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from scipy.stats import spearmanr
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from claims import (
+    DIVERGENCES,
     FOLDS,
+    TRANSPORT,
     Claim,
     above,
+    agreement_text,
+    agreement_verdicts,
     claims_table,
-    error_of_mean,
-    evidence,
     grid,
     monotone,
-    paired_rank_error,
-    rank_agreement,
+    rank_agreements,
     rising,
     verdict,
     write,
@@ -41,21 +41,7 @@ from mallow import Comparison
 from mallow.baselines import Table, table
 
 HERE = Path(__file__).resolve().parent
-FDIV = (
-    "MAUVE* KL",
-    "FI KL",
-    "Mid KL",
-    "MAUVE* χ²",
-    "Mid χ²",
-    "Mid TV",
-    "Mid Hellinger²",
-    "Mid JS",
-    "Mid Le Cam",
-    "MAUVE* JS",
-    "MAUVE* Le Cam",
-)
 DECODERS = ("ancestral", "nucleus:0.95", "greedy", "adversarial", "top-k:50", "nucleus:0.8")
-OT = ("transport", "Fréchet distance", "quantised transport", "entropic transport", "MAUVE_OT", "MAUVE_OT bary")
 
 
 def main() -> None:
@@ -87,24 +73,8 @@ def main() -> None:
     scores = comparison(domain, written(domain))
     names = [row.name for row in found.rows]
     ideal = {row.name: row.ideal for row in found.rows}
-    errors = {
-        name: {each: error_of_mean([part[each] for part in own]) for each in names} for name, own in parts.items()
-    }
-    off = {each: [abs(found.values[name][each] - ideal[each]) for name in points] for each in names}
-    part_off = {
-        each: {name: [abs(part[each] - ideal[each]) for part in own] for name, own in parts.items()} for each in names
-    }
-    agreement = {}
-    for each in names:
-        near = {name: (-value, errors[name][each]) for name, value in zip(points, off[each], strict=True)}
-        rho, rho_error = rank_agreement(near, evidence(scores))
-        agreement[each] = {
-            "with MAUVE*": float(spearmanr(off[each], off["MAUVE* KL"]).statistic),
-            "± (MAUVE*)": paired_rank_error(part_off[each], part_off["MAUVE* KL"]),
-            "with held-out": rho,
-            "± (held-out)": rho_error,
-        }
-    shown = [each for each in (*FDIV, *OT) if each in names]
+    errors, agreement = rank_agreements(found.values, parts, ideal, scores)
+    shown = [each for each in ("MAUVE* KL", *DIVERGENCES, *TRANSPORT) if each in names]
     page = f"Stories, {EMBEDDER}, n = {len(x)} per side: `python experiments/family/divergences.py`. In the last rows, columns MAUVE* and held-out say whether quality rises with "
     page += "size by these. The certified area stands in place of the judgements by people.\n\n"
     page += grid(["system", *shown], [[name, *(found.values[name][each] for each in shown)] for name in points])
@@ -120,24 +90,10 @@ def main() -> None:
     picture(domain.sizes, found.values, errors)
 
 
-def agreement_verdicts(own: dict[str, float], least: float, least_held_out: float) -> dict[str, str]:
-    """On ρ ≥ least, with MAUVE* and with held-out evidence."""
-    return {
-        "MAUVE*": verdict(own["with MAUVE*"] - least, own["± (MAUVE*)"]),
-        "held-out": verdict(own["with held-out"] - least_held_out, own["± (held-out)"]),
-    }
-
-
-def agreement_text(own: dict[str, float]) -> str:
-    return "; ".join(
-        f"ρ = {own[f'with {kind}']:.3f} ± {own[f'± ({kind})']:.3f} with {kind}" for kind in ("MAUVE*", "held-out")
-    )
-
-
 def judge(
     sizes: tuple[str, ...], values: dict, errors: dict, agreement: dict, shown: list[str], scores: Comparison
 ) -> list[Claim]:
-    divergences = [each for each in FDIV if each in shown and each != "MAUVE* KL"]
+    divergences = [each for each in DIVERGENCES if each in shown]
     claims = [
         Claim(
             "table:fdiv",

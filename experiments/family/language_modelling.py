@@ -14,7 +14,20 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from claims import FAILS, HOLDS, NOISE, Claim, above, claims_table, error_of_mean, grid, verdict, write
+from claims import (
+    FAILS,
+    HOLDS,
+    NOISE,
+    Claim,
+    above,
+    above_all,
+    claims_table,
+    error_of_mean,
+    favours,
+    grid,
+    verdict,
+    write,
+)
 from measured import comparison, kept, written
 from pictures import Panel, draw
 from settings import Domain, available
@@ -41,18 +54,6 @@ def measured(domain: Domain, size: str, rules: tuple) -> dict[str, list[float]]:
         "JS": [one.js for one in parts],
         "ε-perplexity": [float(np.log(one.epsilon_perplexity)) for one in parts],
     }
-
-
-def lower(one: list[float], other: list[float]) -> str:
-    """Whether a measure is lower under one decoder than under another, by its parts, which have the same texts."""
-    gaps = np.subtract(other, one)
-    return verdict(float(gaps.mean()), error_of_mean(gaps))
-
-
-def favours(own: dict[str, dict[str, list[float]]], kind: str, wanted: str) -> str:
-    """Whether the measure is lowest for the wanted decoder: refuted by another that is clearly lower."""
-    said = [lower(own[wanted][kind], one[kind]) for name, one in own.items() if name != wanted]
-    return FAILS if FAILS in said else NOISE if NOISE in said else HOLDS
 
 
 def same(pair: dict[str, str]) -> dict[str, str]:
@@ -82,21 +83,13 @@ def main() -> None:
         own = {name: values[f"{size} {name}"] for name in RULES}
         for kind, wanted in (("JS", "greedy"), ("ε-perplexity", "ancestral")):
             others = [name for name in RULES if name != wanted]
-            pairs = [above(scores, f"{size} {wanted}", f"{size} {name}") for name in others]
-            both = {
-                each: FAILS
-                if any(pair[each] == FAILS for pair in pairs)
-                else NOISE
-                if any(pair[each] == NOISE for pair in pairs)
-                else HOLDS
-                for each in pairs[0]
-            }
+            both = above_all(scores, f"{size} {wanted}", [f"{size} {name}" for name in others])
             best = min(RULES, key=lambda name, kind=kind, size=size: means[f"{size} {name}"][kind])
             claims.append(
                 Claim(
                     LABEL,
                     f"{kind} favours {wanted}, {size}",
-                    {"measure": favours(own, kind, wanted)} | both,
+                    {"measure": favours({name: one[kind] for name, one in own.items()}, wanted)} | both,
                     f"best: {best}",
                 )
             )

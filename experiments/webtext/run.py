@@ -13,23 +13,43 @@ Writes results.json, webtext.md (the table, and the rank correlation of every me
 from __future__ import annotations
 
 import json
+import math
 import sys
 import warnings
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.stats import spearmanr
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "embedders"))
+from claims import (
+    DIVERGENCES,
+    FOLDS,
+    TRANSPORT,
+    Claim,
+    above,
+    agreement_text,
+    agreement_verdicts,
+    claims_table,
+    grid,
+    pair_text,
+    rank_agreements,
+    standard_errors,
+    verdict,
+)
 from halves import split
 from perplexity import NAME
 from synthetic import write
 from webtext import DECODERS, FOLDER, PUBLISHED, by_prompt
 
 import mallow
+from mallow import Comparison, Samples
 from mallow.baselines import Table, diversity, table
+from mallow.embed import embed_samples, find_embedder
 from mallow.generate import NGram
 
 HERE = Path(__file__).resolve().parent
@@ -47,15 +67,67 @@ def with_named_perplexity(found: Table) -> Table:
     return replace(found, rows=rows, values=values)
 
 
-def perplexity_line() -> str:
-    """The perplexities under a language model, from perplexity.py, of the sets that it has measured."""
-    kept = json.loads((HERE / "perplexity.json").read_text())
-    shown = ", ".join(f"{name} {one['perplexity']:.1f}" for name, one in kept.items())
-    values = {name: kept[name]["perplexity"] for name in DECODERS if name in kept}
-    low = " and ".join(sorted(values, key=values.__getitem__)[:2])
-    nearest = min(values, key=lambda name: abs(values[name] - kept["reference"]["perplexity"]))
-    noise = "The two sets by people, reference and human, differ by the noise of so few texts"
-    return f"Perplexity under a language model, {NAME}: {shown}. {noise}; {low} are lowest, {nearest} is nearest to people."
+def perplexity_line(kept: Mapping[str, Mapping[str, float]]) -> str:
+    """The perplexities under a language model, from perplexity.py."""
+    shown = ", ".join(
+        f"{name} {one['perplexity']:.1f} ± {one['perplexity'] * one['error of log']:.1f}" for name, one in kept.items()
+    )
+    return f"Perplexity under a language model, {NAME}, ± its standard error: {shown}."
+
+
+def judge(
+    found: Table, agreement: dict[str, dict[str, float]], kept: Mapping[str, Mapping[str, float]], scores: Comparison
+) -> list[Claim]:
+    """What the paper says of decoders and measures, by MAUVE*, by held-out evidence, and by the measure that a sentence is about."""
+    claims = [
+        Claim(
+            label,
+            f"{worse} is below nucleus sampling",
+            above(scores, "nucleus", worse),
+            pair_text(scores, "nucleus", worse),
+        )
+        for label, worse in (
+            ("tab:mauve:expt:webtext-full", "greedy"),
+            ("tab:mauve:expt:beam-search", "beam"),
+            ("tab:mauve:expt:typical", "typical"),
+        )
+    ]
+    logs = {name: math.log(one["perplexity"]) for name, one in kept.items()}
+    errors = {name: one["error of log"] for name, one in kept.items()}
+    human = logs["reference"]
+    for worse in ("greedy", "beam"):
+        said = {"measure": verdict(human - logs[worse], math.hypot(errors["reference"], errors[worse]))}
+        text = f"the perplexity of {worse} is below that of people, and so is its quality"
+        detail = f"perplexity {kept[worse]['perplexity']:.1f} and {kept['reference']['perplexity']:.1f}"
+        claims.append(Claim("tab:mauve:expt:webtext-full", text, said | above(scores, "human", worse), detail))
+    for other in (name for name in DECODERS if name != "nucleus"):
+        gap = abs(logs[other] - human) - abs(logs["nucleus"] - human)
+        said = {"measure": verdict(gap, math.hypot(errors[other], errors["nucleus"]))}
+        text = f"by perplexity nucleus sampling is nearer to people than {other}"
+        detail = f"perplexity {kept['nucleus']['perplexity']:.1f} and {kept[other]['perplexity']:.1f}, people {kept['reference']['perplexity']:.1f}"
+        claims.append(Claim("tab:mauve:expt:webtext-full", text, said | above(scores, "nucleus", other), detail))
+    for label, least, names in (("table:fdiv", 0.99, DIVERGENCES), ("table:ot-corr", 0.9, TRANSPORT)):
+        for each in names:
+            text = f"{each} ranks the decoders as MAUVE* does (ρ ≥ {least}), and as people do, here held-out evidence (ρ ≥ 0.9)"
+            own = agreement[each]
+            claims.append(Claim(label, text, agreement_verdicts(own, least, 0.9), agreement_text(own)))
+    return claims
+
+
+def certificates(scores: Comparison) -> str:
+    """MAUVE* of each system and what it is at most by held-out evidence."""
+    errors = standard_errors(scores)
+    rows = [
+        [
+            name,
+            one.mauve,
+            errors[name],
+            one.certified["mauve"].high,
+            "< 0.001" if one.p_value < 0.001 else f"{one.p_value:.3f}",
+        ]
+        for name, one in scores.scores.items()
+    ]
+    return grid(["system", "MAUVE*", "standard error", "certified, at most", "p-value of no gap"], rows)
 
 
 def rank_correlations(found: Table) -> tuple[list[str], np.ndarray]:
@@ -74,10 +146,18 @@ def published_diversity() -> dict[str, float]:
     return found
 
 
-def report(found: Table, names: list[str], rho: np.ndarray, ours: dict[str, float]) -> str:
+def report(
+    found: Table,
+    names: list[str],
+    rho: np.ndarray,
+    ours: dict[str, float],
+    kept: Mapping,
+    scores: Comparison,
+    claims: list[Claim],
+) -> str:
     to = names.index("MAUVE* KL")
     published = [PUBLISHED[each] for each in DECODERS]
-    lines = [found.table("markdown"), "", "\n".join(f"- {caveat}" for caveat in found.caveats), ""]
+    lines = [found.table("markdown"), "", *(f"- {caveat}" for caveat in found.caveats)]
     lines += [
         "Rank correlation over the six decoders of the distance from the reference: with MAUVE* of KL, and with the published"
     ]
@@ -89,8 +169,12 @@ def report(found: Table, names: list[str], rho: np.ndarray, ours: dict[str, floa
     theirs = published_diversity()
     pairs = [f"{name} {ours[name]:.3f} ({theirs[name]:.3f})" for name in ("human", *DECODERS)]
     lines += ["", f"Diversity of all 1,000 texts, beside the published value in brackets: {', '.join(pairs)}."]
-    lines += ["", perplexity_line()]
-    return "\n".join(lines) + "\n"
+    lines += ["", perplexity_line(kept), "", "By held-out evidence:", "", certificates(scores)]
+    lines += [
+        f"Correlations below are over human text and the six decoders; ±: standard errors, over {FOLDS} disjoint parts of the texts (with MAUVE*) and over redrawn values (with held-out evidence).",
+        "",
+    ]
+    return "\n".join(lines) + "\n" + claims_table(claims)
 
 
 def picture(names: list[str], rho: np.ndarray) -> None:
@@ -111,15 +195,36 @@ def picture(names: list[str], rho: np.ndarray) -> None:
     figure.savefig(HERE / "webtext.png", dpi=110)
 
 
+def part_values(x: NDArray[np.float32], y: NDArray[np.float32]) -> list[dict[str, float]]:
+    """Every measure of features on disjoint parts of both sides."""
+    parts = zip(np.array_split(x, FOLDS), np.array_split(y, FOLDS), strict=True)
+    return [table(a, {"part": b}, repeats=1).values["part"] for a, b in parts]
+
+
 def main() -> None:
     warnings.simplefilter("ignore")
     ours = {name: diversity(list(each.values())) for name, each in by_prompt().items()}
     scorer = NGram.fit(mallow.samples.read(OTHERS).texts, order=5)
-    found = with_named_perplexity(table(*split(), scorer=scorer))
+    reference, systems = split()
+    embedder = find_embedder("minilm")
+    x, *each_y = (embed_samples(Samples(texts=texts), embedder).features for texts in (reference, *systems.values()))
+    points = dict(zip(systems, each_y, strict=True))
+    found = with_named_perplexity(table(reference, systems, scorer=scorer))
+    scores = mallow.compare(x, points)
     names, rho = rank_correlations(found)
-    write(__file__, {**found.to_dict(), "diversity": ours, "spearman": dict(zip(names, rho.tolist(), strict=True))})
-    (HERE / "webtext.md").write_text(report(found, names, rho, ours))
-    print(report(found, names, rho, ours))
+    parts = {name: part_values(x, y) for name, y in points.items()}
+    ideal = {row.name: row.ideal for row in found.rows if row.name in next(iter(parts.values()))[0]}
+    values = {name: found.values[name] for name in points}
+    _, agreement = rank_agreements(values, parts, ideal, scores)
+    kept = json.loads((HERE / "perplexity.json").read_text())["sets"]
+    claims = judge(found, agreement, kept, scores)
+    results = {**found.to_dict(), "diversity": ours, "spearman": dict(zip(names, rho.tolist(), strict=True))}
+    certified = {name: one.certified["mauve"].high for name, one in scores.scores.items()}
+    results |= {"certified": certified, "agreement": agreement, "claims": claims}
+    write(__file__, results)
+    page = report(found, names, rho, ours, kept, scores, claims)
+    (HERE / "webtext.md").write_text(page)
+    print(page)
     picture(names, rho)
 
 

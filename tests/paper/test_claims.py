@@ -1,9 +1,8 @@
 """What the experiments say about the paper: every claim has verdicts by MAUVE* and by held-out evidence, and every figure has claims."""
 
-import importlib.util
+import importlib
 import json
 import re
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -46,10 +45,9 @@ PAGES = pages()
 
 @pytest.fixture(scope="module")
 def claims():
-    spec = importlib.util.spec_from_file_location("experiments_claims", EXPERIMENTS / "claims.py")
-    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)  # dataclasses look it up there
-    spec.loader.exec_module(module)
-    return module
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(EXPERIMENTS)
+        yield importlib.import_module("claims")
 
 
 def undecided(page, content):
@@ -138,3 +136,35 @@ def test_parts_show_how_far_a_correlation_moves(claims):
     turned = {**same, "c": [3.0, 4.0, 1.5, 1.5]}
     parts = [spearmanr([one[place] for one in turned.values()], [1, 2, 3]).statistic for place in range(4)]
     assert claims.paired_rank_error(turned, same) == pytest.approx(np.std(parts, ddof=1) / 2)
+
+
+def test_measures_are_ranked_beside_the_score_and_the_evidence(claims):
+    rng = np.random.default_rng(2)
+    x, y = rng.normal(size=(2, 400, 5))
+    scores = mallow.compare(x, {"near": y + 0.3, "far": y + 1.0, "farther": y + 2.0})
+    values = {name: {"MAUVE* KL": one.mauve, "turned": one.mauve - 1} for name, one in scores.scores.items()}
+    parts = {
+        name: [{each: value + shift for each, value in own.items()} for shift in (0.0, 0.01)]
+        for name, own in values.items()
+    }
+    errors, agreement = claims.rank_agreements(values, parts, {"MAUVE* KL": 1.0, "turned": -1.0}, scores)
+    assert errors["near"]["turned"] == pytest.approx(0.005)
+    assert agreement["MAUVE* KL"]["with MAUVE*"] == agreement["MAUVE* KL"]["with held-out"] == pytest.approx(1.0)
+    assert agreement["turned"]["with MAUVE*"] == agreement["turned"]["with held-out"] == pytest.approx(-1.0)
+    assert set(claims.agreement_verdicts(agreement["MAUVE* KL"], 0.9, 0.9).values()) == {claims.HOLDS}
+    assert set(claims.agreement_verdicts(agreement["turned"], 0.9, 0.9).values()) == {claims.FAILS}
+    assert claims.agreement_text(agreement["turned"]).startswith("ρ = -1.000 ± 0.000 with MAUVE*; ρ = -1.000")
+
+
+def test_several_claims_hold_together_only_if_each_does(claims):
+    assert claims.every([claims.HOLDS, claims.HOLDS]) == claims.HOLDS
+    assert claims.every([claims.HOLDS, claims.NOISE]) == claims.NOISE
+    assert claims.every([claims.NOISE, claims.FAILS, claims.HOLDS]) == claims.FAILS
+
+
+def test_a_measure_favours_what_is_lowest_on_every_part(claims):
+    values = {"low": [1.0, 1.1, 0.9], "middle": [2.0, 2.1, 1.9], "shaking": [0.0, 5.0, 1.0]}
+    assert claims.favours(values, "low") == claims.NOISE
+    del values["shaking"]
+    assert claims.favours(values, "low") == claims.HOLDS
+    assert claims.favours(values, "middle") == claims.FAILS
