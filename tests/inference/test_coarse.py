@@ -61,8 +61,15 @@ def test_a_column_that_only_a_few_rows_differ_in_reaches_all_of_them():
     assert grid.integers(rows)[[1500, 7, 0], 0] == approx([LEVELS, -51, 0], abs=1)
 
 
-@pytest.mark.parametrize("scale", [1e-140, 1e-30, 1e30, 1e140])
+@pytest.mark.parametrize("scale", [1e-300, 1e-200, 1e-140, 1e-30, 1e30, 1e140, 1e200, 1e305])
 def test_extreme_scales_are_not_lost(scale):
     rows = scale * np.random.default_rng(0).normal(size=(200, 2))
     ordinary = grid_of(rows / scale).integers(rows / scale)
     assert np.abs(grid_of(rows).integers(rows) - ordinary).max() <= 1
+
+
+def test_differences_too_small_for_a_step_are_no_differences():
+    rows = np.stack([np.linspace(0, 1e-310, 50), np.linspace(0, 1, 50)], axis=1)
+    grid = grid_of(rows)
+    assert grid.one_over_step[0] == 0.0
+    assert np.isfinite(grid.integers(rows)).all()

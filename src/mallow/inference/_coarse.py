@@ -25,6 +25,7 @@ ROWS = 1024  # rows whose products sum exactly in float32: 1024 · 127² < 2^24
 _REACH = 6.0  # chosen: standard deviations from the centre that the integers reach; what is farther away is moved there
 _TAIL = 0.002  # chosen: share of the values on either side that do not count for the standard deviation
 _BITS = 8  # of a step: processors that differ in the last digit of a standard deviation give the same step
+_LEAST = 1.0 / np.finfo(np.float64).max  # a smaller step has no inverse
 _ORDINARY = 60  # powers of two between which float32 is wide enough
 
 
@@ -36,7 +37,7 @@ class CoarseGrid:
     ----------
     centre : array (d,)
     one_over_step : array (d,)
-        0 for columns that are constant.
+        0 for columns that are constant, up to differences below 1e-306.
     """
 
     centre: Array
@@ -61,16 +62,18 @@ def find_coarse_grid(sets: Sequence[Rows], sample: Sequence[Indices]) -> CoarseG
     values.sort(axis=0)
     tail = int(_TAIL * len(values))
     np.clip(values, values[tail], values[len(values) - 1 - tail], out=values)
-    mean, reach = values.mean(axis=0), _REACH * values.std(axis=0)
+    exponent = np.frexp(np.maximum(values[-1], -values[0]))[1]
+    ordinary = np.ldexp(values, -exponent)  # squares neither overflow nor vanish
+    mean, reach = (np.ldexp(each, exponent) for each in (ordinary.mean(axis=0), _REACH * ordinary.std(axis=0)))
     unseen = np.flatnonzero(values[0] == values[-1])
     if unseen.size:  # constant but for a few rows: all of them count
         ends = [own for rows in sets for _, own in rows.scan(partial(_ends, unseen))]
         low, high = np.min([own[0] for own in ends], axis=0), np.max([own[1] for own in ends], axis=0)
         mean[unseen] = values[0, unseen]
         reach[unseen] = np.maximum(high - mean[unseen], mean[unseen] - low)
-    fraction, exponent = np.frexp(reach / LEVELS)
-    step = np.ldexp(np.rint(np.ldexp(fraction, _BITS)), exponent - _BITS)
-    varies = step > 0
+    fraction, power = np.frexp(reach / LEVELS)
+    step = np.ldexp(np.rint(np.ldexp(fraction, _BITS)), power - _BITS)
+    varies = step > _LEAST
     whole_steps = np.rint(np.divide(mean, step, out=np.zeros_like(mean), where=varies))
     one_over_step = np.divide(1.0, step, out=np.zeros_like(step), where=varies)
     return CoarseGrid(np.where(varies, whole_steps * step, mean), one_over_step)
