@@ -4,11 +4,11 @@
     python experiments/decoding/run.py      an hour and a half of processor time the first time, minutes with the texts and features cached
     python experiments/decoding/run.py generate [NAME ...]     the texts alone, of these decoders, to share the work between processes
 
-300 prompts of WebText (the first 35 tokens of texts that have at least 163; 100 of them for beam search, which is slow), 128 new tokens each, that may
+200 prompts of WebText (the first 35 tokens of texts that have at least 163; 100 of them for beam search, which is slow), 128 new tokens each, that may
 not end before: then length says nothing about who wrote a text. Both sides are cut to 32, 64 and 128 new tokens of the model. MAUVE* and held-out
 evidence with MiniLM of the continuations alone; at the longest also of whole texts with the prompt, as the paper has it (the prompt is shared with the
-reference, so that scores can be above the self-score), and of the first 150 whole texts with SmolLM2's own features. Perplexity of 60 continuations under
-SmolLM2; sparsemax score, Jensen–Shannon and ε-perplexity of 30 human texts under each decoder that has token probabilities. Texts are kept in the user's
+reference, so that scores can be above the self-score), and of the first 100 whole texts with SmolLM2's own features. Perplexity of 40 continuations under
+SmolLM2; sparsemax score, Jensen–Shannon and ε-perplexity of 20 human texts under each decoder that has token probabilities. Texts are kept in the user's
 cache folder, under a digest of model and prompts. Writes results.json, decoding.md and decoding.png beside this file.
 """
 
@@ -55,14 +55,11 @@ from mallow.samples import Samples
 
 HERE = Path(__file__).resolve().parent
 FOLDER = HERE.parents[2] / "shared" / "data" / "webtext-gpt2-large"
-PROMPT, LENGTHS, COUNT = 35, (32, 64, 128), 300
+PROMPT, LENGTHS, COUNT = 35, (32, 64, 128), 200
 BEAMS = 100  # prompts for beam search, which is slow
-SCORED, PROBED, PARTS = (
-    60,
-    30,
-    10,
-)  # texts whose perplexity is measured; human texts for SP, JS and ε-perplexity; parts that errors are taken from
-FEW = 150  # texts that are embedded by SmolLM2 itself, which is slow
+SCORED, PROBED = 40, 20  # texts whose perplexity is measured; human texts for SP, JS and ε-perplexity
+PARTS = 10  # of these texts, for standard errors
+FEW = 100  # texts that are embedded by SmolLM2 itself, which is slow
 VIEWS = ("MiniLM", "MiniLM, with prompt", f"SmolLM2, with prompt, n = {FEW}")  # embedders at the longest length
 LM = "tab:mauve:expt:webtext-app-LM"
 DECODERS = {  # name in the table: name of the decoder
@@ -126,7 +123,7 @@ def generated(model, human: Samples, wanted: list[str]) -> dict[str, Path]:
         files[label] = folder / f"{name.replace(':', '-')}.jsonl"
         print(label, file=sys.stderr)
         own = prompts[:BEAMS] if "beam" in name else prompts
-        generate_file(model, own, name, files[label], plan, batch=50 if "beam" in name else 150)
+        generate_file(model, own, name, files[label], plan, batch=50 if "beam" in name else 100)
     return files
 
 

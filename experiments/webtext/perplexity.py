@@ -26,7 +26,7 @@ from halves import split
 from mallow.generate import CausalModel, token_log_probs
 
 HERE = Path(__file__).resolve().parent
-COUNT, TOKENS = 200, 128
+COUNT, TOKENS = 150, 128
 NAME = f"SmolLM2-135M (n = {COUNT}, {TOKENS} tokens)"
 
 
