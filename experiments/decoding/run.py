@@ -7,7 +7,7 @@
 200 prompts of WebText (the first 35 tokens of texts that have at least 163; 100 of them for beam search, which is slow), 128 new tokens each, that may
 not end before: then length says nothing about who wrote a text. Both sides are cut to 32, 64 and 128 new tokens of the model. MAUVE* and held-out
 evidence with MiniLM of the continuations alone; at the longest also of whole texts with the prompt, as the paper has it (the prompt is shared with the
-reference, so that scores can be above the self-score), and of the first 100 whole texts with SmolLM2's own features. Perplexity of 40 continuations under
+reference, so that scores can be above the self-score), and of the first 100 whole texts with SmolLM2's own features. Perplexity of 30 continuations under
 SmolLM2; sparsemax score, Jensen–Shannon and ε-perplexity of 20 human texts under each decoder that has token probabilities. Texts are kept in the user's
 cache folder, under a digest of model and prompts. Writes results.json, decoding.md and decoding.png beside this file.
 """
@@ -57,7 +57,7 @@ HERE = Path(__file__).resolve().parent
 FOLDER = HERE.parents[2] / "shared" / "data" / "webtext-gpt2-large"
 PROMPT, LENGTHS, COUNT = 35, (32, 64, 128), 200
 BEAMS = 100  # prompts for beam search, which is slow
-SCORED, PROBED = 40, 20  # texts whose perplexity is measured; human texts for SP, JS and ε-perplexity
+SCORED, PROBED = 30, 20  # texts whose perplexity is measured; human texts for SP, JS and ε-perplexity
 PARTS = 10  # of these texts, for standard errors
 FEW = 100  # texts that are embedded by SmolLM2 itself, which is slow
 VIEWS = ("MiniLM", "MiniLM, with prompt", f"SmolLM2, with prompt, n = {FEW}")  # embedders at the longest length

