@@ -96,11 +96,12 @@ def test_only_words_of_the_texts_are_parsed(tmp_path):
         (binary()[:-9], r"the first line announces 4 words; got 3"),
         (b"3 3333333333\nhe \x00\x00\x80?of", r"announces vectors of 3333333333 numbers, more than the file can hold"),
         (binary({"good": [1, float("inf"), 0]}), r"the numbers of the word 'good' must be finite"),
+        (b"1 3\ngood \x00\x00\x00\x00\x01\x00\x80\x7f\x00\x00\x00@", r"the numbers of the word 'good' must be finite"),
         (gzip.compress(lines().encode())[:-12], r"is a damaged \.gz file: .* Download it again"),
         (b"PK\x03\x04rest", r"is a \.zip archive, .* Unzip it"),
     ],
     ids=[
-        "short", "long", "blank", "header", "cut-off", "no-vector", "empty", "width-0-binary", "width-0", "nan", "cut-binary", "wide", "inf", "cut-gz", "zip",
+        "short", "long", "blank", "header", "cut-off", "no-vector", "empty", "width-0-binary", "width-0", "nan", "cut-binary", "wide", "inf", "signalling-nan", "cut-gz", "zip",
     ],
 )  # fmt: skip
 def test_bad_files_are_refused_with_the_line(tmp_path, content, message):

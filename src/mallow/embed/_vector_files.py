@@ -159,12 +159,12 @@ def _read_binary(stream: BinaryIO, path: Path, wanted: Container[bytes], count: 
             words[word] = None
             vectors.frombytes(block[end + 1 : end + 1 + size])
         at = end + 1 + size
-    table = np.frombuffer(vectors, dtype="<f4").reshape(-1, dimension).astype(np.float64)
+    table = np.frombuffer(vectors, dtype="<f4").reshape(-1, dimension)
     bad = ~np.isfinite(table).all(axis=1)
     if bad.any():
         word = list(words)[int(bad.argmax())]
         raise InputError(f"{path}: the numbers of the word {word.decode(errors='replace')!r} must be finite.")
-    return list(words), table
+    return list(words), table.astype(np.float64)  # only now: some NaNs warn when they are cast
 
 
 def _read_folder(path: Path, wanted: Container[bytes]) -> Vectors:
