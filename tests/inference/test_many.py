@@ -157,6 +157,40 @@ def test_many_samples_take_this_way(monkeypatch):
     assert isinstance(make_learner(Witness(), [x, y], units, 0), Learner)  # many rows, but few units
 
 
+class Chunks:
+    """Rows that are not in memory: they come a few at a time, and of some rows no others are read."""
+
+    def __init__(self, values, size):
+        self.values, self.size, self.width = values, size, values.shape[1]
+
+    def __len__(self):
+        return len(self.values)
+
+    def take(self, places):
+        return self.values[places]
+
+    def scan(self, function, *along):
+        for low in range(0, len(self), self.size):
+            at = slice(low, min(low + self.size, len(self)))
+            yield at, function(self.values[at], *(own[..., at] for own in along))
+
+
+@pytest.mark.parametrize("options", [{}, {"folds": 20}], ids=["several groupings", "one grouping"])
+def test_it_does_not_matter_where_rows_are_nor_how_many_come_at_a_time(options):
+    (x, ids), (y, others) = paired(90, 3, 0.4, 12, gens=2)
+    x[:, 1] = np.where(np.arange(90) == 80, 4.0, 1.0)  # hardly any row tells it apart from a constant
+    y[:, 1] = 1.0
+    units = find_units(samples(x, ids), samples(y, others))
+    in_memory = ManyLearner(Witness(**options), [x, y], units, 0)
+    for sets in ([Chunks(x, 7), Chunks(y, 1000)], [x, Chunks(y, 50)]):
+        elsewhere = ManyLearner(Witness(**options), sets, units, 0)
+        for one, other in zip(in_memory.scores(1), elsewhere.scores(1), strict=True):
+            assert np.array_equal(one, other)
+        tests = [learner.test(1, permutations=40, seed=1) for learner in (in_memory, elsewhere)]
+        assert tests[0] == tests[1]
+        assert isinstance(make_learner(Witness(**options), sets, units, 0), ManyLearner)
+
+
 # --- sums, metrics, exchanges: against their definitions
 
 
