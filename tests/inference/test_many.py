@@ -145,16 +145,19 @@ def test_views_can_be_left_out(options):
     assert at_x.mean() > at_y.mean()
 
 
-def test_many_samples_take_this_way(monkeypatch):
+@pytest.mark.parametrize(
+    ("rows", "units", "kind"),
+    [(119, 60, ManyLearner), (120, 60, Learner), (119, 61, Learner)],
+    ids=["many", "few rows", "many rows, but few units"],
+)
+def test_many_samples_take_this_way(rows, units, kind, monkeypatch):
     x, y = shifted(60, 3, 0.5, 10)
-    units = find_units(samples(x), samples(y))
-    assert isinstance(make_learner(Witness(), [x, y], units, 0), Learner)
-    monkeypatch.setattr(witness_module, "_MANY_ROWS", 100)
-    monkeypatch.setattr(witness_module, "_MANY_UNITS", 50)
-    assert isinstance(make_learner(Witness(), [x, y], units, 0), ManyLearner)
-    assert isinstance(make_learner(Witness(views=(lambda p, q, z: z[:, 0],)), [x, y], units, 0), Learner)
-    monkeypatch.setattr(witness_module, "_MANY_UNITS", 61)
-    assert isinstance(make_learner(Witness(), [x, y], units, 0), Learner)  # many rows, but few units
+    pairs = find_units(samples(x), samples(y))
+    assert isinstance(make_learner(Witness(), [x, y], pairs, 0), Learner)
+    monkeypatch.setattr(witness_module, "_MANY_ROWS", rows)
+    monkeypatch.setattr(witness_module, "_MANY_UNITS", units)
+    assert isinstance(make_learner(Witness(), [x, y], pairs, 0), kind)
+    assert isinstance(make_learner(Witness(views=(lambda p, q, z: z[:, 0],)), [x, y], pairs, 0), Learner)
 
 
 class Chunks:
