@@ -33,7 +33,13 @@ from mallow.inference._exchange import draw_exchanges, exchangeable_rows
 from mallow.inference._folds import deal_folds, scatter
 from mallow.inference._identity import _inverse, _tail_probability, share_as_large
 from mallow.inference._leave_out import LeaveUnitOut
-from mallow.inference._sequential import MeanTest, crossing_probability, fit_mean_test, fit_sequential_test
+from mallow.inference._sequential import (
+    MeanTest,
+    _total_variance,
+    crossing_probability,
+    fit_mean_test,
+    fit_sequential_test,
+)
 from mallow.inference._slopes import summary_slopes
 from mallow.inference._stack import _half_on_each_side, stack_views
 from mallow.results import Estimate
@@ -425,6 +431,24 @@ def test_how_often_a_level_is_exceeded_by_quadrature(level, freedom, length):
     time = quad(lambda y: chi2.cdf(y, freedom) ** 2 / (2 * y * chi2.pdf(y, freedom)), 0, level, limit=200)[0]
     expected = 1 - chi2.cdf(level, freedom) ** 2 * math.exp(-length / time)
     assert crossing_probability(level, freedom, length) == approx(expected, rel=1e-3)
+
+
+@pytest.mark.parametrize("level", [1e-9, 0.0, -3.0])
+def test_a_level_that_is_always_exceeded(level):
+    assert crossing_probability(level, 4.0, 1.0) == 1.0
+
+
+@pytest.mark.parametrize(("units", "factor"), [(0.5, 0.5), (1.0, 1.0), (1.5, 1.5), (3.0, 1.5), (10.0, 10 / 9)])
+def test_the_total_variance_of_few_units(units, factor):
+    assert _total_variance(np.array([1.0, 2.0]), 7.0, units) == approx(2.0 * factor)
+    assert _total_variance(np.array([1.0, 2.0]), 5.0 - 1e-15, units) == 0.0
+
+
+def test_features_that_do_not_vary_say_nothing():
+    silent = MeanTest(np.array([1.0, 0.0]), 50.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+    assert silent.silent
+    assert (silent.tail(np.array([5.0, 5.0]), 50.0, 20.0), silent.p_value(1e-9)) == (1.0, 1.0)
+    assert mean_test(4.0, 0.3, 0.2).p_value(0.0) < 1e-100
 
 
 def test_the_p_value_of_all_looks_by_hand():
