@@ -29,6 +29,8 @@ from mallow.inference import (
     subtract_certificates,
 )
 from mallow.inference._certificate import cost_terms, standard_errors
+from mallow.inference._evidence import NORMAL as _NORMAL
+from mallow.inference._evidence import _in_doubt
 from mallow.inference._exchange import draw_exchanges, exchangeable_rows
 from mallow.inference._folds import deal_folds, scatter
 from mallow.inference._identity import _inverse, _tail_probability, share_as_large
@@ -256,6 +258,14 @@ def test_a_difference_by_hand(z, wider, open_):
     assert is_undecided(second, first) is open_
     # Interval and p-value never disagree about 0 at the 5 % level.
     assert (ends[0, 0] > 0) == (found.p_value["mauve"] < 0.05)
+
+
+def test_doubt_begins_where_an_interval_would_touch_zero_and_ends_where_a_wider_one_is_far_from_it():
+    clear = math.sqrt(2.0) * 3.5
+    doubts = [
+        _in_doubt(z) for z in (0.0, math.nextafter(_NORMAL, 0), _NORMAL, 3.0, math.nextafter(clear, 0), clear, math.inf)
+    ]
+    assert doubts == [False, False, True, True, True, False, False]
 
 
 @pytest.mark.parametrize("turned", [1.0, -1.0])

@@ -179,7 +179,9 @@ class Chunks:
 
 
 @pytest.mark.parametrize("options", [{}, {"folds": 20}], ids=["several groupings", "one grouping"])
-def test_it_does_not_matter_where_rows_are_nor_how_many_come_at_a_time(options):
+def test_it_does_not_matter_where_rows_are_nor_how_many_come_at_a_time(options, monkeypatch):
+    for name, value in (("_GRID_ROWS", 50), ("_STACK_ROWS", 150), ("_TEST_UNITS", 60)):  # not all rows everywhere
+        monkeypatch.setattr(many, name, value)
     (x, ids), (y, others) = paired(90, 3, 0.4, 12, gens=2)
     x[:, 1] = np.where(np.arange(90) == 80, 4.0, 1.0)  # hardly any row tells it apart from a constant
     y[:, 1] = 1.0
