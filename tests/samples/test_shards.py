@@ -11,12 +11,20 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mallow import InputError, read
+from mallow import InputError, Samples, read
 from mallow.engine import memory_budget
 from mallow.samples import Shards, _shard_formats, find_shards
-from mallow.samples._shard_files import list_shards, read_bytes, shard_suffix, stamp_of
+from mallow.samples import _shard_output as output
+from mallow.samples._shard_files import list_shards, open_shard, read_bytes, shard_suffix, stamp_of
 from mallow.samples._shard_formats import describe_shard, read_ids, read_rows
-from mallow.samples._shard_output import read_provenance, read_record
+from mallow.samples._shard_output import (
+    join,
+    make_shard_folder,
+    read_provenance,
+    read_record,
+    shard_exists,
+    write_record,
+)
 from mallow.samples._sharded import holds_shards
 from shard_files import FORMATS, write_shard, write_shards
 
@@ -334,6 +342,46 @@ def test_a_shard_that_expands_too_far(tmp_path, monkeypatch):
     np.savez(folder / "part-0.npz", features=np.zeros((5000, 10)))
     np.savez(folder / "part-1.npz", features=np.zeros((5000, 10)))
     assert len(read(folder)) == 10_000
+
+
+@pytest.mark.parametrize("remote", [False, True])
+def test_what_is_written_beside_shards_is_read(tmp_path, remote):
+    folder = make_shard_folder(f"memory://out-{tmp_path.name}/deep/" if remote else str(tmp_path / "out" / "deep"))
+    assert folder == (f"memory://out-{tmp_path.name}/deep" if remote else str(tmp_path / "out" / "deep"))
+    name, record = join(folder, "a.npz"), join(folder, "a.json")
+    assert (name, record) == (f"{folder}/a.npz", f"{folder}/a.json")
+    assert (shard_exists(name), shard_exists(folder), read_record(record), read_provenance(name)) == (
+        False,
+        False,
+        None,
+        None,
+    )
+    samples = Samples(features=ROWS[:4], ids=list("abcd"), prompts=list("ppqq"), provenance={"embedder": "é"})
+    output.write_shard(samples, name)
+    write_record(record, {"é": [1, None]})
+    assert shard_exists(name)
+    assert not shard_exists(folder)
+    assert (read_record(record), read_provenance(name)) == ({"é": [1, None]}, {"embedder": "é"})
+    shards = find_shards(name)
+    assert (shards.ids(), shards.embedder, np.array_equal(shards.read(), ROWS[:4])) == (tuple("abcd"), "é", True)
+    with open_shard(record) as stream:
+        assert stream.read().decode() == '{\n "é": [\n  1,\n  null\n ]\n}\n'
+    output.write_shard(Samples(features=ROWS[:4]), name)
+    assert read_provenance(name) is None
+
+
+def test_samples_in_shards_are_loaded_where_they_are_needed(tmp_path):
+    ids = [str(place // 2) for place in range(300)]
+    samples = read(write_shards(tmp_path / "npz", ROWS, [100], "npz", ids))
+    assert (samples.kind, len(samples), samples.width, samples.ids) == ("features", 300, 5, None)
+    loaded = samples.load()
+    assert (loaded.shards, loaded.ids, loaded.load() is loaded) == (None, tuple(ids), True)
+    assert np.array_equal(samples.require_features(), ROWS)
+    few = samples.first(60)  # prompts
+    assert (few.ids, np.array_equal(few.features, ROWS[:120])) == (tuple(ids[:120]), True)
+    plain = read(write_shards(tmp_path / "npy", ROWS, [100]))
+    assert (plain.first(60).shards is not None, len(plain.first(60)), plain.first(300) is plain) == (True, 60, True)
+    assert plain.load().ids is None
 
 
 def test_a_damaged_record_counts_as_none(tmp_path):
