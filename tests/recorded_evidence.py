@@ -27,6 +27,7 @@ from mallow.inference import (
     gather_evidence,
     published_interval,
 )
+from mallow.inference._feature_views import fit_views
 from mallow.inference._many import ManyLearner
 from mallow.inference._sequential import fit_sequential_test
 from mallow.theory import compute_frontier
@@ -300,6 +301,29 @@ def looks_after_every_batch() -> Any:
         test.merge(looks, other)
         found.append([test.p_values(looks), list(looks.tails), looks.units, looks.rows])
         found.append([[one.total, one.square, one.cube, one.of_norms, one.of_pairs] for one in test.tests])
+    return found
+
+
+@case
+def views_of_features() -> Any:
+    rng = np.random.default_rng(24)
+    spread = np.arange(1, 6) ** -0.7
+    found = []
+    for fitting in (
+        rng.normal(size=(50, 5)) * spread,
+        (rng.normal(size=(9, 30)) + 3.0).astype(np.float32),
+        rng.normal(size=(40, 3)) * np.array([1e30, 1.0, 0.0]),
+        np.full((4, 2), 7.0),
+        rng.normal(size=(1, 3)),
+        rng.normal(size=(25, 1)),
+    ):
+        views = fit_views(fitting)
+        others = np.concatenate([fitting[:3], 2.0 * fitting[::-1][:3], np.full((1, fitting.shape[1]), 1e300)])
+        lengths = [np.linalg.norm(own, axis=1).tolist() for own in views.values(others)]
+        sums, squares = views.totals(others)
+        found.append([views.exponent, views.lengths.tolist(), lengths, squares])
+        if fitting.shape in ((50, 5), (25, 1)):  # elsewhere axes may be any; signs may be anywhere
+            found[-1] += [np.abs(own).tolist() for own in sums]
     return found
 
 

@@ -160,6 +160,31 @@ def test_many_samples_take_this_way(rows, units, kind, monkeypatch):
     assert isinstance(make_learner(Witness(views=(lambda p, q, z: z[:, 0],)), [x, y], pairs, 0), Learner)
 
 
+@pytest.mark.parametrize(
+    ("width", "folds", "cells"),
+    [
+        (2, 5, 20),
+        (3, 5, 10),
+        (4, 5, 5),
+        (9, 5, 5),
+        (2, 3, 18),
+        (3, 3, 9),
+        (4, 3, 3),
+        (2, 20, 20),
+        (3, 20, 20),
+        (2, 11, 11),
+    ],
+)
+def test_wide_samples_have_fewer_cells_but_as_many_as_folds(width, folds, cells, monkeypatch):
+    monkeypatch.setattr(many, "_CELLS", ((2, 20), (3, 10), (np.inf, 5)))
+    learner = learn(*shifted(30, width, 0.5, 11), folds=folds, bins=False, strengths=(1.0,))
+    assert learner._sums.counts.shape == (cells, 2)
+    assert sorted(set(learner._cell[0].tolist())) == list(range(cells))
+    assert len(learner._groupings) == (1 if cells == folds else 8)
+    for grouping in learner._groupings:
+        assert np.bincount(grouping).tolist() == [cells // folds] * folds
+
+
 class Chunks:
     """Rows that are not in memory: they come a few at a time, and of some rows no others are read."""
 
