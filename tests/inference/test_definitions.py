@@ -35,6 +35,7 @@ from mallow.inference._exchange import draw_exchanges, exchangeable_rows
 from mallow.inference._folds import deal_folds, scatter
 from mallow.inference._identity import _inverse, _tail_probability, share_as_large
 from mallow.inference._leave_out import LeaveUnitOut
+from mallow.inference._many import ManyLearner
 from mallow.inference._sequential import (
     MeanTest,
     _total_variance,
@@ -44,6 +45,7 @@ from mallow.inference._sequential import (
 )
 from mallow.inference._slopes import summary_slopes
 from mallow.inference._stack import _half_on_each_side, stack_views
+from mallow.inference._witness import Learner
 from mallow.results import Estimate
 from mallow.theory import Frontier
 
@@ -206,6 +208,31 @@ def test_up_to_a_tenth_of_a_side_is_left_out_for_want_of_a_counterpart(side):
 
 
 # --- certificates
+
+
+def test_mixed_precisions_agree_about_what_is_constant():
+    x, y = np.random.default_rng(0).normal(size=(2, 30, 40))
+    constants = np.random.default_rng(1).uniform(0.1, 9.0, 39)
+    x[:, 1:], y[:, 1:] = constants, constants
+    sets = [x.astype(np.float32), y]  # 0.1 is not the same number in both
+    columns = find_space(sets, find_units(*map(samples, sets)), 0).columns
+    assert (columns[:, 1:] == 0.0).all()
+    assert columns[:, 0].std() == approx(1.0)
+    assert (find_space([x, y], find_units(samples(x), samples(y)), 0).columns[:, 1:] == 0.0).all()
+
+
+@pytest.mark.parametrize("kind", [Learner, ManyLearner])
+def test_samples_that_are_all_alike_teach_nothing(kind):
+    for width, ids, others in (
+        (1, range(30), range(30)),
+        (4, range(30), np.arange(60) // 2),
+        (3, np.arange(30) // 5, range(9, 69)),
+    ):
+        sets = [samples(np.full((len(names), width), 0.1), names) for names in (ids, others)]
+        learner = kind(Witness(), [one.features for one in sets], find_units(*sets), 0)
+        assert all((own == 0.0).all() for own in learner.scores(1))
+        test = learner.test(1, permutations=20, seed=0)
+        assert (test.p_value, set(test.statistics.values())) == (1.0, {1.0})
 
 
 def test_errors_count_the_units_that_add_something_though_it_cancels():
@@ -452,6 +479,34 @@ def test_a_level_that_is_always_exceeded(level):
 def test_the_total_variance_of_few_units(units, factor):
     assert _total_variance(np.array([1.0, 2.0]), 7.0, units) == approx(2.0 * factor)
     assert _total_variance(np.array([1.0, 2.0]), 5.0 - 1e-15, units) == 0.0
+
+
+def test_a_mean_that_is_nearer_than_chance_has_the_tail_one():
+    test = mean_test(4.0, 0.3, 0.2)
+    for square_length in (3.0, 30.0):
+        assert test.tail(test.mean, square_length, 20.0) == approx(1.0, abs=1e-3)
+    narrow = MeanTest(
+        np.zeros(1), 1e6, 2.0, 4.0, 8.0, 0.0, 0.0, 0.0
+    )  # one degree of freedom, and a small third cumulant
+    assert MeanTest(np.zeros(1), 50.0, 9.0, 1.0, 0.9, 0.0, 0.0, 0.0).tail(np.zeros(1), 2.0, 20.0) == 1.0
+    assert narrow.tail(np.zeros(1), 2.0, 20.0) == 1.0
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_third_moment_is_one_that_a_covariance_can_have(seed):
+    rng = np.random.default_rng(seed)
+    features = rng.normal(size=(int(rng.integers(3, 9)), 1 + seed % 3)) ** (1 + seed % 2)
+    mean, length = features.mean(axis=0), float((features**2).sum(axis=1).mean())
+    test = fit_mean_test(features, mean, length, float(len(features)))
+    centred, count = features - mean, len(features)
+    h = centred @ centred.T
+    places = range(count)
+    triples = [(i, j, k) for i in places for j in places for k in places if len({i, j, k}) == 3]
+    cube = np.mean([h[i, j] * h[j, k] * h[k, i] for i, j, k in triples])
+    square = np.mean([h[i, j] ** 2 for i in places for j in places if i != j])
+    assert test.square == approx(square)
+    least = square**2 / test.total
+    assert test.cube == approx(min(max(cube, least), max(square**1.5, least)))
 
 
 def test_features_that_do_not_vary_say_nothing():

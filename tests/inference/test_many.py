@@ -337,6 +337,18 @@ def test_axes_of_bins_are_integers_with_known_signs():
         assert np.linalg.norm(axes, axis=0) == approx(2.0**12, rel=1e-2)
 
 
+def test_no_rows_become_no_integers():
+    values = np.random.default_rng(7).normal(size=(20, 2))
+    grid = find_coarse_grid([ArrayRows(values)], [np.arange(20)])
+    for source in (ArrayRows(values), Chunks(values, 3)):
+        integers = np.full((20, 2), 99, np.int8)
+        many._put_integers(grid, source, np.arange(0), integers, np.arange(0))
+        assert (integers == 99).all()
+        many._put_integers(grid, source, np.array([3, 5]), integers, np.array([1, 0]))
+        assert np.array_equal(integers[:2], grid.integers(values[[5, 3]]))
+        assert (integers[2:] == 99).all()
+
+
 def test_points_of_bins_are_integers_short_enough_for_exact_products():
     rng = np.random.default_rng(8)
     integers = rng.integers(-127, 128, size=(200, 40)).astype(np.float32)
