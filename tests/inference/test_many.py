@@ -251,7 +251,19 @@ def test_sums_of_folds_are_those_of_their_rows():
                     ]
                 )
             )
+    assert sums.products.dtype == np.int32  # half the memory of floats
     assert (sums.lengths[1] == (grid.integers(y).astype(np.float64) ** 2).sum(axis=1)).all()
+
+
+def test_sums_too_large_for_short_integers_are_exact(monkeypatch):
+    rows, cells, units = ArrayRows(np.random.default_rng(0).normal(size=(40, 2))), [np.zeros(40, int)], [np.arange(40)]
+    grid = find_coarse_grid([rows], [np.arange(40)])
+    found = {}
+    for largest in (7327, 7328):  # 40 · 7327² < 2³¹
+        monkeypatch.setattr("mallow.inference._many_sums.LEVELS", largest)
+        found[largest] = sum_cells([rows], cells, units, 1, grid).products
+    assert [own.dtype for own in found.values()] == [np.int32, np.float64]
+    assert np.array_equal(found[7327], found[7328])
 
 
 def test_metrics_of_folds_solve_their_equations():

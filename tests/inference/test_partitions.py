@@ -7,7 +7,7 @@ import pytest
 from pytest import approx
 
 from mallow.inference import _blocks, _partitions
-from mallow.inference._blocks import add_up, each_block, multiply, sum_blocks
+from mallow.inference._blocks import add_up, at_once, each_block, multiply, sum_blocks
 from mallow.inference._partitions import find_centres, find_partitions, label_points, leading_axes, membership
 
 
@@ -15,7 +15,7 @@ from mallow.inference._partitions import find_centres, find_partitions, label_po
 def test_how_many_bins_there_are(pair):
     points, unit = np.random.default_rng(0).normal(size=(30, 2)), np.arange(30)
     few, many = min(round(math.sqrt(pair) / 2), 100), min(pair // 20, 200)
-    counts = sorted({max(2, min(count, pair)) for count in (few, many)})
+    counts = sorted({max(2, count) for count in (few, many)})
     centres = find_centres(points, unit, pair, 0, partitions=2)
     assert [len(own) for own in centres] == [count for count in counts for _ in range(2)]
     found = find_partitions(points, points.var(axis=0), unit, pair, 0)
@@ -63,6 +63,10 @@ def test_who_is_in_which_bin():
         [0, 0, 1, 0, 1, 0],
         [0, 1, 0, 1, 0, 0],
     ]
+
+
+def test_how_much_is_done_at_once():
+    assert [at_once(12, each) for each in (1, 4, 5, 7, 12, 13, 100)] == [12, 3, 2, 1, 1, 1, 1]
 
 
 @pytest.mark.parametrize("rows", [1, 4, 5, 1024])

@@ -11,12 +11,17 @@ from numpy.typing import NDArray
 from mallow.engine import cores, ordered_map, single_threaded_blas
 from mallow.theory import Array
 
-__all__ = ["ROWS", "Values", "add_up", "each_block", "multiply", "sum_blocks"]
+__all__ = ["ROWS", "Values", "add_up", "at_once", "each_block", "multiply", "sum_blocks"]
 
 Values = NDArray[np.floating[Any]]
 Result = TypeVar("Result")
 
 ROWS = 1024  # chosen: rows per task
+
+
+def at_once(numbers: int, each: int) -> int:
+    """How many things with so many numbers `each` are worked on at once, at least one."""
+    return max(1, numbers // each)
 
 
 def multiply(weights: Values, rows: Values, *, squares: bool = False) -> Values:
