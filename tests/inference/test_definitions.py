@@ -534,6 +534,27 @@ def test_two_samples_tell_nothing_about_moments_and_three_do():
         assert test.total == approx(own.var(axis=0, ddof=1).sum())
 
 
+def test_the_numbers_of_units_do_not_matter_where_only_some_of_them_give_the_moments(monkeypatch):
+    monkeypatch.setattr("mallow.inference._sequential._MOMENT_ROWS", 15)
+    rng = np.random.default_rng(0)
+    fitting, counted = rng.normal(size=(40, 2)), rng.normal(size=(60, 2))
+    codebook, units = Quantize(bins=4).fit(fitting, rng=0), np.arange(60) // 2
+    numbers = rng.permutation(30)
+    tests = [fit_sequential_test(codebook, fitting, counted, own).tests for own in (units, numbers[units])]
+    for one, other in zip(*tests, strict=True):
+        assert (one.units, one.square, one.cube, one.of_pairs) == (
+            other.units,
+            other.square,
+            other.cube,
+            other.of_pairs,
+        )
+    # The first row of each of the first 15 units, whatever follows.
+    moved = counted.copy()
+    moved[30:], moved[1:30:2] = counted[30:][::-1], counted[1:30:2][::-1]
+    again = fit_sequential_test(codebook, fitting, moved, units).tests
+    assert [one.of_norms for one in again] == approx([one.of_norms for one in tests[0]], rel=1e-9)
+
+
 def test_rare_bins_count_more_by_hand():
     rng = np.random.default_rng(0)
     fitting, counted = rng.normal(size=(80, 2)), rng.normal(size=(120, 2))

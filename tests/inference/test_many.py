@@ -264,6 +264,10 @@ def test_sums_too_large_for_short_integers_are_exact(monkeypatch):
         found[largest] = sum_cells([rows], cells, units, 1, grid).products
     assert [own.dtype for own in found.values()] == [np.int32, np.float64]
     assert np.array_equal(found[7327], found[7328])
+    uneven = [np.append(np.zeros(39, int), 1)]  # the largest cell counts
+    assert sum_cells([rows], uneven, units, 2, grid).products.dtype == np.int32  # 39 · 7328² < 2³¹
+    monkeypatch.setattr("mallow.inference._many_sums.LEVELS", 7500)
+    assert sum_cells([rows], uneven, units, 2, grid).products.dtype == np.float64
 
 
 def test_metrics_of_folds_solve_their_equations():

@@ -370,6 +370,30 @@ def test_what_is_written_beside_shards_is_read(tmp_path, remote):
     assert read_provenance(name) is None
 
 
+def test_of_a_file_with_rows_one_after_the_other_only_those_that_are_taken_are_read(tmp_path):
+    rows = ROWS.copy()
+    rows[250] = np.nan
+    for form in ("npy", "safetensors"):
+        [chunk] = find_shards(write_shards(tmp_path / form, rows, [], form)).chunks(300)
+        places = np.array([249, 3, 251, 0])
+        assert np.array_equal(chunk.take(places), ROWS[places])
+        with pytest.raises(InputError, match=r"features must be finite; row 250 has nan in column 0"):
+            chunk.read()
+        with pytest.raises(InputError, match=r"features must be finite; row 250 has nan in column 0"):
+            chunk.take(np.arange(76))  # more than a quarter: all are read
+        assert np.array_equal(chunk.take(np.arange(75)), ROWS[:75])
+
+
+def test_the_width_is_known_without_reading(tmp_path, monkeypatch):
+    samples = read(write_shards(tmp_path / "rows", ROWS, [100]))
+    monkeypatch.setenv("MALLOW_MEMORY", "1kB")
+    assert (samples.width, len(samples)) == (5, 300)
+    assert Samples(features=ROWS[:, :2]).width == 2
+    assert Samples(texts=["a"], features=ROWS[:1]).width == 5
+    with pytest.raises(InputError, match=r"samples: text samples have no features yet\. Embed them first"):
+        Samples(texts=["a"]).width  # noqa: B018
+
+
 def test_samples_in_shards_are_loaded_where_they_are_needed(tmp_path):
     ids = [str(place // 2) for place in range(300)]
     samples = read(write_shards(tmp_path / "npz", ROWS, [100], "npz", ids))
