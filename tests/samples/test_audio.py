@@ -96,6 +96,15 @@ def test_flac_without_soundfile(tmp_path, monkeypatch):
         decode_audio(tmp_path / "a.flac")
 
 
+def test_without_soundfile_only_the_names_of_flac_files_are_checked(tmp_path, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    (tmp_path / "a.flac").write_bytes(b"nonsense")
+    assert len(mallow.read(tmp_path)) == 1
+    (tmp_path / "b.wav").write_bytes(b"nonsense")
+    with pytest.raises(InputError, match=r"b\.wav: the recording cannot be read: it does not begin like a wav file"):
+        mallow.read(tmp_path)
+
+
 def test_other_chunks_and_wrong_lengths_are_no_obstacle(tmp_path):
     extra = b"LIST" + struct.pack("<I", 3) + b"abc\0"  # an odd length is filled up
     path = write_wave(tmp_path / "a.wav", tone(440, 0.01), extra=extra)
@@ -183,6 +192,8 @@ def test_flac_is_read_in_blocks(tmp_path, monkeypatch):
     monkeypatch.setattr("mallow.samples._audio.ALWAYS_ALLOWED", 8 * len(values) - 1)
     with pytest.raises(InputError, match=r"a\.FLAC: .* expands to more than 1e-09 times its size"):
         decode_audio(tmp_path / "a.FLAC")
+    monkeypatch.setattr("mallow.samples._audio.DEFAULT_LIMITS", Limits(expansion=1e3))
+    assert len(decode_audio(tmp_path / "a.FLAC")[0]) == len(values)  # by the size of its file
 
 
 def test_a_folder_of_recordings(tmp_path):
