@@ -125,6 +125,17 @@ def test_folders(tmp_path):
         make_folder("/dev/null/a")
 
 
+def test_new_folders_are_on_the_disk(tmp_path, calls, monkeypatch):
+    make_folder(tmp_path / "a" / "b")
+    assert calls == ["sync folder"] * 2
+    assert make_folder(tmp_path / "a" / "b").is_dir()
+    assert len(calls) == 2  # it was there already
+    seen = []
+    monkeypatch.setattr(_files, "sync_folder", seen.append)
+    make_folder(tmp_path / "a" / "c" / "d")
+    assert sorted(seen) == [tmp_path / "a", tmp_path / "a" / "c"]
+
+
 def test_disks_that_cannot_synchronise_folders_are_accepted_and_failing_ones_told(tmp_path, monkeypatch):
     synchronise = os.fsync
 

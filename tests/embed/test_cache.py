@@ -324,6 +324,43 @@ def test_pruning_removes_what_is_not_read(tmp_path):
     assert other.exists()
 
 
+def test_the_largest_entry_comes_first_and_equal_ones_by_name(tmp_path):
+    cache = Cache(tmp_path)
+    for name, count in (("b", 1), ("a", 1), ("d", 3), ("c", 2)):
+        cache.store(name, keys(*"xyz"[:count]), rows(count))
+    assert [(entry.name, entry.rows) for entry in cache.entries()] == [("d", 3), ("c", 2), ("a", 1), ("b", 1)]
+    cache.store("e", [], rows(0))
+    assert len(cache.entries()) == 4
+    assert not cache._home("e").exists()
+
+
+def test_pruning_ends_where_enough_is_gone(tmp_path):
+    cache = Cache(tmp_path)
+    for place in range(3):
+        cache.store("a", keys(f"text {place}"), rows(1))
+        newest = max(cache._home("a").glob("*.rows"))
+        os.utime(newest, (time.time() - 1000 + place,) * 2)
+    size = newest.stat().st_size
+    assert cache.prune() == 0  # nothing was asked for
+    assert cache.prune(keep_bytes=3 * size) == 0
+    assert cache.prune(keep_bytes=3 * size - 1) == size
+    assert list(cache.load("a", keys("text 0", "text 1", "text 2"))) == keys("text 1", "text 2")
+    assert cache.prune(unused_days=1.0) == 0
+    assert cache.prune(unused_days=1.0, keep_bytes=0) == 2 * size
+    assert list((tmp_path / "features").iterdir()) == []
+
+
+@pytest.mark.parametrize("seconds", [3500, 3700])
+def test_a_hidden_file_is_abandoned_after_an_hour(tmp_path, seconds):
+    cache = Cache(tmp_path)
+    cache.store("a", keys("text"), rows(1))
+    hidden = cache._home("a") / ".1.rows.abcd.tmp"
+    hidden.write_bytes(bytes(77))
+    os.utime(hidden, (time.time() - seconds,) * 2)
+    assert cache.prune() == (77 if seconds > 3600 else 0)
+    assert hidden.exists() == (seconds < 3600)
+
+
 def test_the_folder_is_the_choice_of_the_user(monkeypatch, tmp_path):
     monkeypatch.setenv("MALLOW_CACHE", str(tmp_path / "mine"))
     assert default_cache() == Cache(tmp_path / "mine")

@@ -70,10 +70,11 @@ def test_sixteen_bits_are_not_cut(tmp_path):
     assert len(np.unique(np.round(shrunk * 255, 3) % 1)) > 3
 
 
-def test_integers_beyond_sixteen_bits_are_refused(tmp_path):
-    path = saved(pillow.fromarray(np.full((2, 2), 70000, np.int32)), tmp_path / "deep.tif")
+@pytest.mark.parametrize(("low", "high"), [(70000, 70000), (0, 65536), (-1, 9), (-5, -5)])
+def test_integers_beyond_sixteen_bits_are_refused(tmp_path, low, high):
+    path = saved(pillow.fromarray(np.array([[low, high]], np.int32)), tmp_path / "deep.tif")
     with pytest.raises(
-        InputError, match=r"deep\.tif: integers must lie in 0 … 65535; they lie in 70000 … 70000\. Pass an array"
+        InputError, match=rf"deep\.tif: integers must lie in 0 … 65535; they lie in {low} … {high}\. Pass an array"
     ):
         AS_IS(path)
 

@@ -7,7 +7,7 @@ from scipy.stats import t as student
 
 from mallow import CHI2, HELLINGER2, JS, KL, LE_CAM, TV, Divergence, Masses, area, frontier, integral, midpoint
 from mallow.inference import Units, certify
-from mallow.inference._certificate import cost_terms, standard_errors
+from mallow.inference._certificate import _one_sided, cost_terms, standard_errors
 
 NAMED = [KL, CHI2, HELLINGER2, JS, LE_CAM]
 P, Q = np.array([0.5, 0.3, 0.15, 0.05]), np.array([0.1, 0.2, 0.3, 0.4])
@@ -108,6 +108,26 @@ def test_scores_that_prove_no_gap_limit_nothing(divergence):
     assert honest.estimates["mauve"].high < 1.0
     one = Units((np.zeros(400, int), np.zeros(400, int)), np.zeros(1, np.uint64))
     assert certify(at_p / 10, at_q / 10, one, divergence).estimates["mauve"].high == 1.0
+
+
+@pytest.mark.parametrize("pairs", [2, 3, 12])
+def test_a_gap_is_proven_where_the_logistic_loss_is_small_for_certain(pairs):
+    """By t's quantile of the mean over pairs of log 2 minus the loss, whatever the scores."""
+    outcomes = set()
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        at_p, at_q = rng.normal(0.5, 1.0, pairs), rng.normal(-0.5, 1.0, pairs)
+        gain = np.log(2.0) - (np.log1p(np.exp(-at_p)) + np.log1p(np.exp(at_q))) / 2
+        quantile = student.ppf(0.95, pairs - 1)
+        proven = gain.mean() > quantile * gain.std(ddof=1) / np.sqrt(pairs)
+        units = Units((np.arange(pairs), np.arange(pairs)), np.arange(pairs + 3, dtype=np.uint64))
+        assert _one_sided(at_p, at_q, units) == (approx(quantile) if proven else None)
+        outcomes.add(bool(proven))
+    assert outcomes == {True, False}
+    nothing = np.zeros(pairs)
+    assert _one_sided(nothing, nothing, units) is None
+    assert _one_sided(nothing + 1e-9, nothing - 1e-9, units) is not None
+    assert _one_sided(at_p[:1] + 9, at_q[:1] - 9, Units((np.zeros(1, int), np.zeros(1, int)), units.keys)) is None
 
 
 def test_scores_of_nothing_certify_nothing():

@@ -29,13 +29,23 @@ from mallow.inference import (
     subtract_certificates,
 )
 from mallow.inference._certificate import cost_terms, standard_errors
+from mallow.inference._evidence import NORMAL as _NORMAL
+from mallow.inference._evidence import _in_doubt
 from mallow.inference._exchange import draw_exchanges, exchangeable_rows
 from mallow.inference._folds import deal_folds, scatter
 from mallow.inference._identity import _inverse, _tail_probability, share_as_large
 from mallow.inference._leave_out import LeaveUnitOut
-from mallow.inference._sequential import MeanTest, crossing_probability, fit_mean_test, fit_sequential_test
+from mallow.inference._many import ManyLearner
+from mallow.inference._sequential import (
+    MeanTest,
+    _total_variance,
+    crossing_probability,
+    fit_mean_test,
+    fit_sequential_test,
+)
 from mallow.inference._slopes import summary_slopes
 from mallow.inference._stack import _half_on_each_side, stack_views
+from mallow.inference._witness import Learner
 from mallow.results import Estimate
 from mallow.theory import Frontier
 
@@ -200,6 +210,31 @@ def test_up_to_a_tenth_of_a_side_is_left_out_for_want_of_a_counterpart(side):
 # --- certificates
 
 
+def test_mixed_precisions_agree_about_what_is_constant():
+    x, y = np.random.default_rng(0).normal(size=(2, 30, 40))
+    constants = np.random.default_rng(1).uniform(0.1, 9.0, 39)
+    x[:, 1:], y[:, 1:] = constants, constants
+    sets = [x.astype(np.float32), y]  # 0.1 is not the same number in both
+    columns = find_space(sets, find_units(*map(samples, sets)), 0).columns
+    assert (columns[:, 1:] == 0.0).all()
+    assert columns[:, 0].std() == approx(1.0)
+    assert (find_space([x, y], find_units(samples(x), samples(y)), 0).columns[:, 1:] == 0.0).all()
+
+
+@pytest.mark.parametrize("kind", [Learner, ManyLearner])
+def test_samples_that_are_all_alike_teach_nothing(kind):
+    for width, ids, others in (
+        (1, range(30), range(30)),
+        (4, range(30), np.arange(60) // 2),
+        (3, np.arange(30) // 5, range(9, 69)),
+    ):
+        sets = [samples(np.full((len(names), width), 0.1), names) for names in (ids, others)]
+        learner = kind(Witness(), [one.features for one in sets], find_units(*sets), 0)
+        assert all((own == 0.0).all() for own in learner.scores(1))
+        test = learner.test(1, permutations=20, seed=0)
+        assert (test.p_value, set(test.statistics.values())) == (1.0, {1.0})
+
+
 def test_errors_count_the_units_that_add_something_though_it_cancels():
     influence = np.array([[1.0, -1.0], [1.0, 1.0], [-2.0, 0.0], [0.0, 0.0]])
     assert standard_errors(influence) == approx(np.sqrt([6.0 * 3 / 2, 2.0 * 3 / 2]))
@@ -250,6 +285,14 @@ def test_a_difference_by_hand(z, wider, open_):
     assert is_undecided(second, first) is open_
     # Interval and p-value never disagree about 0 at the 5 % level.
     assert (ends[0, 0] > 0) == (found.p_value["mauve"] < 0.05)
+
+
+def test_doubt_begins_where_an_interval_would_touch_zero_and_ends_where_a_wider_one_is_far_from_it():
+    clear = math.sqrt(2.0) * 3.5
+    doubts = [
+        _in_doubt(z) for z in (0.0, math.nextafter(_NORMAL, 0), _NORMAL, 3.0, math.nextafter(clear, 0), clear, math.inf)
+    ]
+    assert doubts == [False, False, True, True, True, False, False]
 
 
 @pytest.mark.parametrize("turned", [1.0, -1.0])
@@ -427,6 +470,52 @@ def test_how_often_a_level_is_exceeded_by_quadrature(level, freedom, length):
     assert crossing_probability(level, freedom, length) == approx(expected, rel=1e-3)
 
 
+@pytest.mark.parametrize("level", [1e-9, 0.0, -3.0])
+def test_a_level_that_is_always_exceeded(level):
+    assert crossing_probability(level, 4.0, 1.0) == 1.0
+
+
+@pytest.mark.parametrize(("units", "factor"), [(0.5, 0.5), (1.0, 1.0), (1.5, 1.5), (3.0, 1.5), (10.0, 10 / 9)])
+def test_the_total_variance_of_few_units(units, factor):
+    assert _total_variance(np.array([1.0, 2.0]), 7.0, units) == approx(2.0 * factor)
+    assert _total_variance(np.array([1.0, 2.0]), 5.0 - 1e-15, units) == 0.0
+
+
+def test_a_mean_that_is_nearer_than_chance_has_the_tail_one():
+    test = mean_test(4.0, 0.3, 0.2)
+    for square_length in (3.0, 30.0):
+        assert test.tail(test.mean, square_length, 20.0) == approx(1.0, abs=1e-3)
+    narrow = MeanTest(
+        np.zeros(1), 1e6, 2.0, 4.0, 8.0, 0.0, 0.0, 0.0
+    )  # one degree of freedom, and a small third cumulant
+    assert MeanTest(np.zeros(1), 50.0, 9.0, 1.0, 0.9, 0.0, 0.0, 0.0).tail(np.zeros(1), 2.0, 20.0) == 1.0
+    assert narrow.tail(np.zeros(1), 2.0, 20.0) == 1.0
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_third_moment_is_one_that_a_covariance_can_have(seed):
+    rng = np.random.default_rng(seed)
+    features = rng.normal(size=(int(rng.integers(3, 9)), 1 + seed % 3)) ** (1 + seed % 2)
+    mean, length = features.mean(axis=0), float((features**2).sum(axis=1).mean())
+    test = fit_mean_test(features, mean, length, float(len(features)))
+    centred, count = features - mean, len(features)
+    h = centred @ centred.T
+    places = range(count)
+    triples = [(i, j, k) for i in places for j in places for k in places if len({i, j, k}) == 3]
+    cube = np.mean([h[i, j] * h[j, k] * h[k, i] for i, j, k in triples])
+    square = np.mean([h[i, j] ** 2 for i in places for j in places if i != j])
+    assert test.square == approx(square)
+    least = square**2 / test.total
+    assert test.cube == approx(min(max(cube, least), max(square**1.5, least)))
+
+
+def test_features_that_do_not_vary_say_nothing():
+    silent = MeanTest(np.array([1.0, 0.0]), 50.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+    assert silent.silent
+    assert (silent.tail(np.array([5.0, 5.0]), 50.0, 20.0), silent.p_value(1e-9)) == (1.0, 1.0)
+    assert mean_test(4.0, 0.3, 0.2).p_value(0.0) < 1e-100
+
+
 def test_the_p_value_of_all_looks_by_hand():
     test = mean_test(4.0, 0.3, 0.2)
     for tail in (0.3, 1e-3):
@@ -443,6 +532,27 @@ def test_two_samples_tell_nothing_about_moments_and_three_do():
         test = fit_mean_test(own, own.mean(axis=0), float((own**2).sum(axis=1).mean()), float(count))
         assert test.silent == (count == 2)
         assert test.total == approx(own.var(axis=0, ddof=1).sum())
+
+
+def test_the_numbers_of_units_do_not_matter_where_only_some_of_them_give_the_moments(monkeypatch):
+    monkeypatch.setattr("mallow.inference._sequential._MOMENT_ROWS", 15)
+    rng = np.random.default_rng(0)
+    fitting, counted = rng.normal(size=(40, 2)), rng.normal(size=(60, 2))
+    codebook, units = Quantize(bins=4).fit(fitting, rng=0), np.arange(60) // 2
+    numbers = rng.permutation(30)
+    tests = [fit_sequential_test(codebook, fitting, counted, own).tests for own in (units, numbers[units])]
+    for one, other in zip(*tests, strict=True):
+        assert (one.units, one.square, one.cube, one.of_pairs) == (
+            other.units,
+            other.square,
+            other.cube,
+            other.of_pairs,
+        )
+    # The first row of each of the first 15 units, whatever follows.
+    moved = counted.copy()
+    moved[30:], moved[1:30:2] = counted[30:][::-1], counted[1:30:2][::-1]
+    again = fit_sequential_test(codebook, fitting, moved, units).tests
+    assert [one.of_norms for one in again] == approx([one.of_norms for one in tests[0]], rel=1e-9)
 
 
 def test_rare_bins_count_more_by_hand():

@@ -6,7 +6,10 @@ from pytest import approx
 from scipy.stats import norm
 
 from mallow import KL, Samples, Witness
+from mallow.errors import InputError
 from mallow.inference import (
+    Evidence,
+    IdentityTest,
     certify,
     difference_between,
     find_units,
@@ -109,3 +112,31 @@ def test_evidence_keeps_what_certifies_it():
     assert np.array_equal(evidence.model_scores, at_q)
     assert evidence.certify(KL, 5.0).estimates == certify(at_p, at_q, units).estimates
     assert at_p.mean() > at_q.mean()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"model_scores": np.zeros(2)}, r"each sample must have a score and a unit; got \(2,\) and \(3,\)\."),
+        (
+            {"reference_scores": np.zeros((3, 1)), "reference_units": np.zeros((3, 1), int)},
+            r"got \(3, 1\) and \(3, 1\)\.",
+        ),
+        ({"model_scores": np.zeros(0), "model_units": np.zeros(0, int)}, r"got \(0,\) and \(0,\)\."),
+        ({"reference_units": np.array([0, 1, 4])}, "the units of samples must be whole numbers below 4, their number"),
+        ({"reference_units": np.array([0, 1, -1])}, "the units of samples must be whole numbers below 4, their number"),
+        (
+            {"model_units": np.array([0.0, 1.0, 2.0])},
+            "the units of samples must be whole numbers below 4, their number",
+        ),
+        ({"model_scores": np.array([0.0, np.inf, 0.0])}, r"held-out scores must be finite\."),
+    ],
+)
+def test_evidence_that_does_not_fit_together_is_refused(changes, message):
+    test = IdentityTest(0.5, 9, True, False, {})
+    good = {"reference_scores": np.zeros(3), "model_scores": np.ones(3), "reference_units": np.array([0, 1, 3])}
+    good |= {"model_units": np.array([0, 1, 2]), "keys": np.arange(4, dtype=np.uint64), "test": test}
+    assert Evidence(**good).tolerance == 0.0
+    assert Evidence(**good).units.count == 4
+    with pytest.raises(InputError, match=message):
+        Evidence(**good | changes)

@@ -145,16 +145,80 @@ def test_views_can_be_left_out(options):
     assert at_x.mean() > at_y.mean()
 
 
-def test_many_samples_take_this_way(monkeypatch):
+@pytest.mark.parametrize(
+    ("rows", "units", "kind"),
+    [(119, 60, ManyLearner), (120, 60, Learner), (119, 61, Learner)],
+    ids=["many", "few rows", "many rows, but few units"],
+)
+def test_many_samples_take_this_way(rows, units, kind, monkeypatch):
     x, y = shifted(60, 3, 0.5, 10)
-    units = find_units(samples(x), samples(y))
-    assert isinstance(make_learner(Witness(), [x, y], units, 0), Learner)
-    monkeypatch.setattr(witness_module, "_MANY_ROWS", 100)
-    monkeypatch.setattr(witness_module, "_MANY_UNITS", 50)
-    assert isinstance(make_learner(Witness(), [x, y], units, 0), ManyLearner)
-    assert isinstance(make_learner(Witness(views=(lambda p, q, z: z[:, 0],)), [x, y], units, 0), Learner)
-    monkeypatch.setattr(witness_module, "_MANY_UNITS", 61)
-    assert isinstance(make_learner(Witness(), [x, y], units, 0), Learner)  # many rows, but few units
+    pairs = find_units(samples(x), samples(y))
+    assert isinstance(make_learner(Witness(), [x, y], pairs, 0), Learner)
+    monkeypatch.setattr(witness_module, "_MANY_ROWS", rows)
+    monkeypatch.setattr(witness_module, "_MANY_UNITS", units)
+    assert isinstance(make_learner(Witness(), [x, y], pairs, 0), kind)
+    assert isinstance(make_learner(Witness(views=(lambda p, q, z: z[:, 0],)), [x, y], pairs, 0), Learner)
+
+
+@pytest.mark.parametrize(
+    ("width", "folds", "cells"),
+    [
+        (2, 5, 20),
+        (3, 5, 10),
+        (4, 5, 5),
+        (9, 5, 5),
+        (2, 3, 18),
+        (3, 3, 9),
+        (4, 3, 3),
+        (2, 20, 20),
+        (3, 20, 20),
+        (2, 11, 11),
+    ],
+)
+def test_wide_samples_have_fewer_cells_but_as_many_as_folds(width, folds, cells, monkeypatch):
+    monkeypatch.setattr(many, "_CELLS", ((2, 20), (3, 10), (np.inf, 5)))
+    learner = learn(*shifted(30, width, 0.5, 11), folds=folds, bins=False, strengths=(1.0,))
+    assert learner._sums.counts.shape == (cells, 2)
+    assert sorted(set(learner._cell[0].tolist())) == list(range(cells))
+    assert len(learner._groupings) == (1 if cells == folds else 8)
+    for grouping in learner._groupings:
+        assert np.bincount(grouping).tolist() == [cells // folds] * folds
+
+
+class Chunks:
+    """Rows that are not in memory: they come a few at a time, and of some rows no others are read."""
+
+    def __init__(self, values, size):
+        self.values, self.size, self.width = values, size, values.shape[1]
+
+    def __len__(self):
+        return len(self.values)
+
+    def take(self, places):
+        return self.values[places]
+
+    def scan(self, function, *along):
+        for low in range(0, len(self), self.size):
+            at = slice(low, min(low + self.size, len(self)))
+            yield at, function(self.values[at], *(own[..., at] for own in along))
+
+
+@pytest.mark.parametrize("options", [{}, {"folds": 20}], ids=["several groupings", "one grouping"])
+def test_it_does_not_matter_where_rows_are_nor_how_many_come_at_a_time(options, monkeypatch):
+    for name, value in (("_GRID_ROWS", 50), ("_STACK_ROWS", 150), ("_TEST_UNITS", 60)):  # not all rows everywhere
+        monkeypatch.setattr(many, name, value)
+    (x, ids), (y, others) = paired(90, 3, 0.4, 12, gens=2)
+    x[:, 1] = np.where(np.arange(90) == 80, 4.0, 1.0)  # hardly any row tells it apart from a constant
+    y[:, 1] = 1.0
+    units = find_units(samples(x, ids), samples(y, others))
+    in_memory = ManyLearner(Witness(**options), [x, y], units, 0)
+    for sets in ([Chunks(x, 7), Chunks(y, 1000)], [x, Chunks(y, 50)]):
+        elsewhere = ManyLearner(Witness(**options), sets, units, 0)
+        for one, other in zip(in_memory.scores(1), elsewhere.scores(1), strict=True):
+            assert np.array_equal(one, other)
+        tests = [learner.test(1, permutations=40, seed=1) for learner in (in_memory, elsewhere)]
+        assert tests[0] == tests[1]
+        assert isinstance(make_learner(Witness(**options), sets, units, 0), ManyLearner)
 
 
 # --- sums, metrics, exchanges: against their definitions
@@ -187,7 +251,23 @@ def test_sums_of_folds_are_those_of_their_rows():
                     ]
                 )
             )
+    assert sums.products.dtype == np.int32  # half the memory of floats
     assert (sums.lengths[1] == (grid.integers(y).astype(np.float64) ** 2).sum(axis=1)).all()
+
+
+def test_sums_too_large_for_short_integers_are_exact(monkeypatch):
+    rows, cells, units = ArrayRows(np.random.default_rng(0).normal(size=(40, 2))), [np.zeros(40, int)], [np.arange(40)]
+    grid = find_coarse_grid([rows], [np.arange(40)])
+    found = {}
+    for largest in (7327, 7328):  # 40 · 7327² < 2³¹
+        monkeypatch.setattr("mallow.inference._many_sums.LEVELS", largest)
+        found[largest] = sum_cells([rows], cells, units, 1, grid).products
+    assert [own.dtype for own in found.values()] == [np.int32, np.float64]
+    assert np.array_equal(found[7327], found[7328])
+    uneven = [np.append(np.zeros(39, int), 1)]  # the largest cell counts
+    assert sum_cells([rows], uneven, units, 2, grid).products.dtype == np.int32  # 39 · 7328² < 2³¹
+    monkeypatch.setattr("mallow.inference._many_sums.LEVELS", 7500)
+    assert sum_cells([rows], uneven, units, 2, grid).products.dtype == np.float64
 
 
 def test_metrics_of_folds_solve_their_equations():
@@ -271,6 +351,18 @@ def test_axes_of_bins_are_integers_with_known_signs():
         assert axes.shape[1] <= 32
         assert (axes[np.abs(axes).argmax(axis=0), np.arange(axes.shape[1])] > 0).all()
         assert np.linalg.norm(axes, axis=0) == approx(2.0**12, rel=1e-2)
+
+
+def test_no_rows_become_no_integers():
+    values = np.random.default_rng(7).normal(size=(20, 2))
+    grid = find_coarse_grid([ArrayRows(values)], [np.arange(20)])
+    for source in (ArrayRows(values), Chunks(values, 3)):
+        integers = np.full((20, 2), 99, np.int8)
+        many._put_integers(grid, source, np.arange(0), integers, np.arange(0))
+        assert (integers == 99).all()
+        many._put_integers(grid, source, np.array([3, 5]), integers, np.array([1, 0]))
+        assert np.array_equal(integers[:2], grid.integers(values[[5, 3]]))
+        assert (integers[2:] == 99).all()
 
 
 def test_points_of_bins_are_integers_short_enough_for_exact_products():

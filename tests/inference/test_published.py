@@ -251,6 +251,17 @@ def test_a_single_unit_on_a_side_tells_nothing(sets):
         assert (estimate[name].low, estimate[name].high) == approx(ends, abs=1e-9)
 
 
+def test_a_score_lies_in_its_interval_whatever_the_measure_prints():
+    partition = Partition(np.array([0, 1, 1, 0]), np.array([0, 0, 1, 1]), np.zeros((2, 1)))
+    for units in (units_of(np.zeros(4, int), np.arange(4)), rows(4, 4)):
+        for odd in (-1.0, 50.0):
+            values = dict.fromkeys(NAMES, (odd,))
+            interval = published_interval([partition], units, values, smooth=ADD_HALF, divergence=KL, scale=5.0)
+            for low, high in interval.values():
+                assert low <= odd <= high
+                assert odd in (low, high)
+
+
 def test_two_units_on_a_side_tell_a_little():
     halves = np.arange(N) % 2
     _, interval, _ = both(PARTITIONS, units_of(halves, 2 + halves))

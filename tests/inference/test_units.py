@@ -126,6 +126,31 @@ def test_totals_are_sums_over_the_samples_of_each_unit(unit):
     assert units.sizes(0).tolist() == [unit.count(number) for number in range(5)]
 
 
+def test_copies_that_are_paired_with_ids_are_one_unit_with_all_of_them():
+    x, y, order = rows(40), np.tile(rows(20, 1), (2, 1)), np.random.default_rng(2).permutation(40)
+    units = find_units(samples(x, range(40)), samples(y))
+    assert units.count == 20
+    assert [own.tolist() for own in units.sets] == [[*range(20), *range(20)]] * 2
+    assert len(set(units.keys.tolist())) == 20
+    moved = find_units(samples(x[order], order), samples(y[order]))
+    assert np.array_equal(moved.keys[moved.sets[0]], units.keys[units.sets[0]][order])
+    # Beside them, units of other sets have the keys that they have alone.
+    more = find_units(samples(x, range(40)), samples(y), samples(rows(7, 3)), samples(rows(2, 4), ["3", "z"]))
+    assert np.array_equal(more.keys[more.sets[2]], find_units(samples(rows(7, 3))).keys)
+    alone = find_units(samples(rows(2, 4), ["3", "z"])).keys
+    assert more.keys[more.sets[3][1]] == alone[1]
+    assert more.sets[3][0] == more.sets[0][3]
+
+
+def test_only_whole_sets_of_twenty_kinds_or_more_count_as_repeated():
+    for kinds, count in ((19, 38), (20, 20)):
+        assert find_units(samples(np.tile(rows(kinds), (2, 1)))).count == count
+    uneven = np.concatenate([rows(25), rows(25), rows(1)])
+    assert find_units(samples(uneven)).count == 51
+    assert find_units(samples(np.concatenate([rows(25), rows(24)]))).count == 49
+    assert find_units(samples(np.tile(rows(25), (2, 1)), range(50))).count == 50  # ids say that they are different
+
+
 def test_a_pair_keeps_the_numbers_of_all():
     units = find_units(samples(rows(2), "ab"), samples(rows(2, 1), "bc"), samples(rows(2, 2), "cd"))
     pair = units.pair(2)

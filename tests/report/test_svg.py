@@ -3,12 +3,14 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pytest import approx
 
 from mallow.evaluate import Comparison
 from mallow.report import _svg as svg
+from mallow.theory import Frontier
 
 
 @given(st.lists(st.floats(0, 20), min_size=1, max_size=8), st.integers(4, 8), st.booleans())
@@ -22,6 +24,107 @@ def test_axes_hold_their_values_on_few_round_ticks(values, most, from_zero):
     assert axis(axis.high) == 100
     shown = [float(axis.label(tick)) for tick in axis.ticks]
     assert shown == approx(axis.ticks, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("values", "options", "ticks", "labels"),
+    [
+        ([0.62, 0.97], {}, (0.6, 0.7, 0.8, 0.9, 1.0), ["0.6", "0.7", "0.8", "0.9", "1.0"]),
+        ([0.0, 1.0], {}, (0.0, 0.2, 0.4, 0.6, 0.8, 1.0), ["0.0", "0.2", "0.4", "0.6", "0.8", "1.0"]),
+        ([0.0, 0.5], {"most_ticks": 6}, (0.0, 0.1, 0.2, 0.3, 0.4, 0.5), ["0.0", "0.1", "0.2", "0.3", "0.4", "0.5"]),
+        ([0.3], {"low": 0.0, "most_ticks": 4}, (0.0, 0.1, 0.2, 0.3), ["0.0", "0.1", "0.2", "0.3"]),
+        ([3.0], {"low": 0.0, "most_ticks": 4}, (0.0, 1.0, 2.0, 3.0), ["0", "1", "2", "3"]),
+        ([47.0], {"low": 0.0, "most_ticks": 4}, (0.0, 20.0, 40.0, 60.0), ["0", "20", "40", "60"]),
+        ([0.012, 0.0131], {}, (0.012, 0.0125, 0.013, 0.0135), ["0.0120", "0.0125", "0.0130", "0.0135"]),
+        ([-1.0, 2.0], {"most_ticks": 4}, (-1.0, 0.0, 1.0, 2.0), ["-1", "0", "1", "2"]),
+        ([float("inf"), 2.0, float("nan"), 4.0], {"most_ticks": 5}, (2.0, 2.5, 3.0, 3.5, 4.0), None),
+        ([], {"low": 0.0, "most_ticks": 4}, (0.0, 0.5, 1.0), ["0.0", "0.5", "1.0"]),
+    ],
+)
+def test_axes_by_hand(values, options, ticks, labels):
+    axis = svg.Scale.around(values, **options)
+    assert (axis.low, axis.high, axis.ticks) == (ticks[0], ticks[-1], ticks)
+    if labels:
+        assert [axis.label(tick) for tick in ticks] == labels
+
+
+def test_a_single_value_has_an_axis_of_two_ticks():
+    axis = svg.Scale.around([0.5])
+    assert axis.low <= 0.5 <= axis.high
+    assert 2 <= len(axis.ticks) <= 3
+    assert axis.high - axis.low < 1e-5
+
+
+def test_points_and_paths_by_hand():
+    axis = svg.Scale(0.0, 2.0, (0.0, 1.0, 2.0))
+    assert [svg._point(axis, x, y) for x, y in ((0, 0), (2, 2), (1, 0.5), (0.3333, 0))] == [
+        (0.0, 200.0),
+        (200.0, 0.0),
+        (100.0, 150.0),
+        (33.3, 200.0),
+    ]
+    x, y = np.array([0.0, 0.0, 1.0, np.inf, 1.5, 2.0]), np.array([0.0, 0.0, 0.5, 1.0, np.nan, 2.0])
+    assert svg._path(axis, x, y) == "M0 200L100 150L200 0"
+    assert svg._path(axis, x, y, closed=True) == "M0 200L100 150L200 0Z"
+
+
+def test_half_way_is_the_even_mixture():
+    curve = Frontier(np.array([0.1, 0.45, 0.52, 0.9]), np.array([4.0, 3.0, 2.0, 1.0]), np.array([1.0, 2.0, 3.5, 4.0]))
+    assert svg._halfway(curve) == (2.0, 3.5)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "heights"),
+    [
+        ([], []),
+        ([-3.0], [4.0]),
+        ([300.0], [200.0]),
+        ([50.0, 55.0, 120.04], [50.0, 65.0, 120.0]),
+        ([180.0, 190.0, 199.0], [170.0, 185.0, 200.0]),
+        ([0.0] * 15, [4.0 + 14 * place for place in range(15)]),  # 196/14 is all the room there is
+    ],
+)
+def test_heights_of_names_by_hand(wanted, heights):
+    assert svg.spread_labels(wanted) == heights
+
+
+def test_all_that_is_known_of_one_system_is_in_its_pictures(compared):
+    score = compared.scores["near"]
+    [both] = svg.pictures({"near": score})
+    assert (both.id, both.short) == ("frontier", "Both")
+    assert both.caption == "Certified: the true curve lies below, up to the noise of sampling. Published: as in papers."
+    assert {curve.name: curve.place for curve in both.curves} == {"published": 0, "certified": 1}
+    [bare] = svg.pictures({"near": replace(score, certified_frontier=None)})
+    assert bare.caption == "Published, as in papers"
+    for picture in svg.pictures(compared.scores):
+        assert {curve.name: curve.place for curve in picture.curves} == {
+            name: place for place, name in enumerate(compared.scores)
+        }
+        order = [curve.middle[1] - curve.middle[0] for curve in picture.curves]
+        assert order == sorted(order)
+        assert [curve.label for curve in picture.curves] == svg.spread_labels(
+            [curve.middle[1] for curve in picture.curves]
+        )
+    square = svg.exponentiated_square(score)
+    [curve] = [curve for curve in svg.pictures(compared.scores)[1].curves if curve.name == "near"]
+    assert curve.middle == square.middle
+    costs = svg._halfway(score.frontier)
+    assert square.middle == svg._point(square.axis, *np.exp(-score.scale * np.array(costs)))
+    assert (square.axis.ticks, svg.cost_square(score).area) == ((0.0, 0.5, 1.0), "")
+    assert points(square.area)[-1].tolist() == [0.0, 200.0]  # the corner that closes the area
+    assert np.array_equal(points(square.area)[: len(points(square.line))], points(square.line))
+
+
+def test_axes_of_costs_hold_all_curves(compared):
+    for score in compared.scores.values():
+        square = svg.cost_square(score)
+        assert square.axis.low == 0.0
+        assert len(square.axis.ticks) <= 5
+        for path in filter(None, (square.line, square.band, square.certified)):
+            x, y = points(path).T
+            assert ((x >= 0) & (x <= 200) & (y >= 0) & (y <= 200)).all()
+        wide = replace(score, certified_frontier=replace(score.frontier, p_to_mix=7.3 * score.frontier.p_to_mix))
+        assert svg.cost_square(wide).axis.high >= 7.3 * score.frontier.p_to_mix.max() * (1 - 1e-9)
 
 
 def points(path):

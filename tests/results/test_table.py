@@ -1,5 +1,8 @@
 """Text tables: exactly these characters. Examples in docstrings do not show it, since they ignore white space."""
 
+import pytest
+
+from mallow import InputError
 from mallow.results import TableData, render
 
 TABLE = TableData(
@@ -39,3 +42,35 @@ def test_groups_in_latex_and_heads_of_several_lines():
     assert lines[5:7] == [r"a longer name & \textbf{300} & 4 \\", r"\addlinespace"]
     assert "<th>a very long</th>" in render("html", TABLE)
     assert "<td><b>300</b></td>" in render("html", TABLE)
+
+
+def test_every_form_by_its_characters():
+    table = TableData(["", "p\nq"], [["a", "1"], ["b", "2"], ["c", "3"]], marked=[(0, 1), (2, 0)], breaks=[0, 1])
+    assert render("text", table).split("\n") == ["    p", "    q", "", "a   1*", "", "b   2", "c*  3"]
+    assert render("markdown", table).split("\n") == [
+        "|  | p q |",
+        "| --- | ---: |",
+        "| a | **1** |",
+        "| b | 2 |",
+        "| **c** | 3 |",
+    ]
+    assert render("latex", table).split("\n")[2:-2] == [
+        r" & p q \\",
+        r"\midrule",
+        r"a & \textbf{1} \\",
+        r"\addlinespace",
+        r"b & 2 \\",
+        r"\textbf{c} & 3 \\",
+    ]
+    assert render("html", table) == (
+        "<table><thead><tr><th></th><th>p q</th></tr></thead><tbody><tr><td>a</td><td><b>1</b></td></tr>"
+        "<tr><td>b</td><td>2</td></tr><tr><td><b>c</b></td><td>3</td></tr></tbody></table>"
+    )
+    for form in ("markdown", "latex", "html"):
+        assert render(form, table, width=3) == render(form, table)  # only text is broken into paragraphs
+    assert render("text", table, width=5).split("\n") == ["a", "p q  1", "", "b", "p q  2", "", "c", "p q  3"]
+
+
+def test_other_forms_are_refused():
+    with pytest.raises(InputError, match=r"`form` must be one of text, markdown, latex, html; got 'pdf'\."):
+        render("pdf", TABLE)

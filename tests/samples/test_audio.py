@@ -11,7 +11,7 @@ from pytest import approx
 import mallow
 from audio_files import RATE, tone, write_wave
 from mallow.errors import InputError
-from mallow.samples import decode_audio, read_audio_header
+from mallow.samples import Limits, decode_audio, read_audio_header
 
 
 @pytest.mark.parametrize(("code", "bits"), [(1, 8), (1, 16), (1, 24), (1, 32), (3, 32), (3, 64)])
@@ -96,12 +96,104 @@ def test_flac_without_soundfile(tmp_path, monkeypatch):
         decode_audio(tmp_path / "a.flac")
 
 
+def test_without_soundfile_only_the_names_of_flac_files_are_checked(tmp_path, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    (tmp_path / "a.flac").write_bytes(b"nonsense")
+    assert len(mallow.read(tmp_path)) == 1
+    (tmp_path / "b.wav").write_bytes(b"nonsense")
+    with pytest.raises(InputError, match=r"b\.wav: the recording cannot be read: it does not begin like a wav file"):
+        mallow.read(tmp_path)
+
+
 def test_other_chunks_and_wrong_lengths_are_no_obstacle(tmp_path):
     extra = b"LIST" + struct.pack("<I", 3) + b"abc\0"  # an odd length is filled up
     path = write_wave(tmp_path / "a.wav", tone(440, 0.01), extra=extra)
     assert len(decode_audio(path)[0]) == 160
     path.write_bytes(path.read_bytes()[:-100])  # cut short: what is there is used
-    assert len(decode_audio(path)[0]) == 110
+    assert len(decode_audio(path)[0]) == read_audio_header(path).frames == 110
+    path.write_bytes(path.read_bytes()[:-1])  # in the middle of a value
+    assert len(decode_audio(path)[0]) == read_audio_header(path).frames == 109
+
+
+def wave(*chunks: bytes) -> bytes:
+    """A file of chunks, each with its name and its length, filled up to an even one."""
+    each = [chunk[:4] + struct.pack("<I", len(chunk) - 4) + chunk[4:] + b"\0" * (len(chunk) % 2) for chunk in chunks]
+    return b"RIFF" + struct.pack("<I", 4 + sum(map(len, each))) + b"WAVE" + b"".join(each)
+
+
+def described(code: int, channels: int, bits: int, more: bytes = b"") -> bytes:
+    return b"fmt " + struct.pack("<HHIIHH", code, channels, 8000, 0, 0, bits) + more
+
+
+@pytest.mark.parametrize(
+    ("code", "bits", "data", "values"),
+    [
+        (1, 8, bytes([0, 64, 128, 192, 255]), [-1.0, -0.5, 0.0, 0.5, 127 / 128]),
+        (1, 16, struct.pack("<4h", -(2**15), 2**14, 0, -1), [-1.0, 0.5, 0.0, -(2.0**-15)]),
+        (1, 24, b"\0\0\x80" + b"\0\0\x40" + b"\1\0\0" + b"\xff\xff\xff", [-1.0, 0.5, 2.0**-23, -(2.0**-23)]),
+        (1, 32, struct.pack("<3i", -(2**31), 2**30, 256), [-1.0, 0.5, 2.0**-23]),
+        (3, 32, struct.pack("<3f", -1.0, 0.25, 3.5), [-1.0, 0.25, 3.5]),
+        (3, 64, struct.pack("<3d", -1.0, 0.25, 3.5), [-1.0, 0.25, 3.5]),
+    ],
+)
+def test_values_by_their_bytes(code, bits, data, values, tmp_path):
+    path = tmp_path / "A.WAV"
+    path.write_bytes(wave(described(code, 1, bits), b"data" + data))
+    assert decode_audio(path)[0][:, 0].tolist() == values
+    assert read_audio_header(path) == (8000, 1, len(values))
+    assert read_audio_header(path).seconds == len(values) / 8000
+    # The long form of the description, whose own code says that the true one follows.
+    more = struct.pack("<HHI", 22, bits, 0) + struct.pack("<H", code) + bytes(14)
+    path.write_bytes(wave(b"JUNK" + bytes(5), described(0xFFFE, 1, bits, more), b"odd " + bytes(3), b"data" + data))
+    assert decode_audio(path)[0][:, 0].tolist() == values
+    path.write_bytes(wave(described(0xFFFE, 1, bits, more[:9]), b"data" + data))
+    with pytest.raises(InputError, match=rf"encoding 65534 with {bits} bits is not supported"):
+        decode_audio(path)
+    # Two channels take turns; half a frame at the end does not count.
+    path.write_bytes(wave(described(code, 2, bits), b"data" + data))
+    assert decode_audio(path)[0].tolist() == [values[place : place + 2] for place in range(0, len(values) - 1, 2)]
+    assert read_audio_header(path).frames == len(values) // 2
+
+
+@pytest.mark.parametrize("start", [b"RIFF\0\0\0\0WAV", b"RIFX\0\0\0\0WAVE", b"RIFF\0\0\0\0AVI "])
+def test_what_does_not_begin_like_a_wav_file(start, tmp_path):
+    (tmp_path / "a.wav").write_bytes(start + wave(described(1, 1, 8), b"data" + bytes(4))[12:])
+    for read_it in (decode_audio, read_audio_header):
+        with pytest.raises(
+            InputError, match=r"a\.wav: the recording cannot be read: it does not begin like a wav file\."
+        ):
+            read_it(tmp_path / "a.wav")
+
+
+def test_a_recording_is_called_by_its_label(tmp_path):
+    (tmp_path / "a.wav").write_bytes(wave(described(1, 1, 8), b"data"))
+    with pytest.raises(
+        InputError,
+        match=r"^the third: the recording cannot be read: it has no values; leave it out\. Open it in a player",
+    ):
+        decode_audio(tmp_path / "a.wav", label="the third")
+    with pytest.raises(InputError, match=rf"^{tmp_path}/b\.wav: the recording cannot be read: .*No such file"):
+        decode_audio(tmp_path / "b.wav")
+    with pytest.raises(InputError, match=rf"^{tmp_path}/b\.wav: the recording cannot be read: .*No such file"):
+        read_audio_header(tmp_path / "b.wav")
+
+
+def test_flac_is_read_in_blocks(tmp_path, monkeypatch):
+    soundfile = pytest.importorskip("soundfile")
+    values = np.round(np.stack([tone(300, 0.02), tone(500, 0.02)], axis=1) * 32767) / 32768
+    soundfile.write(tmp_path / "a.FLAC", values, RATE, format="FLAC")
+    monkeypatch.setattr("mallow.samples._audio._BLOCK", 7)
+    decoded, rate = decode_audio(tmp_path / "a.FLAC")
+    assert (rate, decoded.tolist()) == (RATE, values.astype(np.float32).tolist())
+    assert read_audio_header(tmp_path / "a.FLAC") == (RATE, 2, len(values))
+    monkeypatch.setattr("mallow.samples._audio.ALWAYS_ALLOWED", 8 * len(values))
+    monkeypatch.setattr("mallow.samples._audio.DEFAULT_LIMITS", Limits(expansion=1e-9))
+    assert len(decode_audio(tmp_path / "a.FLAC")[0]) == len(values)  # exactly as many bytes as are allowed
+    monkeypatch.setattr("mallow.samples._audio.ALWAYS_ALLOWED", 8 * len(values) - 1)
+    with pytest.raises(InputError, match=r"a\.FLAC: .* expands to more than 1e-09 times its size"):
+        decode_audio(tmp_path / "a.FLAC")
+    monkeypatch.setattr("mallow.samples._audio.DEFAULT_LIMITS", Limits(expansion=1e3))
+    assert len(decode_audio(tmp_path / "a.FLAC")[0]) == len(values)  # by the size of its file
 
 
 def test_a_folder_of_recordings(tmp_path):
@@ -174,3 +266,5 @@ def test_values_that_are_no_sound(tmp_path):
         mallow.read(tmp_path)
     with pytest.raises(InputError, match=r"gone\.wav: no such file"):
         mallow.read([tmp_path / "gone.wav"])
+    with pytest.raises(InputError, match=r"5: must be the path of a recording; got 5\."):
+        mallow.read([tmp_path / "a.wav", 5])

@@ -1,5 +1,6 @@
 """Entries: their texts, ids, prompts and generations, and which are skipped."""
 
+import numpy as np
 import pytest
 
 from mallow import read
@@ -22,6 +23,45 @@ def test_lists_of_texts_are_generations_of_one_prompt(tmp_path):
 def test_ids_become_text_and_prompts_may_be_messages():
     samples = read([{"id": 7, "prompt": [{"role": "user", "content": "é"}], "text": "a"}])
     assert (samples.ids, samples.prompts) == (("7",), ('[{"role": "user", "content": "é"}]',))
+
+
+@pytest.mark.parametrize(
+    ("row", "field", "found"),
+    [
+        ({"id": "a", "prompt": "p", "text": "t"}, "id", (("a",), None, ("p",))),  # a label that is the text is no label
+        ({"id": "a", "prompt": "p", "text": "t"}, "prompt", (("p",), ("a",), None)),
+        ({"a": {"b": {"c": "deep"}}, "id": 1}, "a.b.c", (("deep",), ("1",), None)),
+        ({"a": {"b": "deep"}, "a.b": "flat"}, "a.b", (("flat",), None, None)),
+        ({"text": "t", "id": None, "prompt": float("nan")}, None, (("t",), None, None)),
+        ({"text": "t", "id": True, "prompt": 2.5}, None, (("t",), ("True",), ("2.5",))),
+        ({"text": "t", "id": "", "prompt": ["é", 1]}, None, (("t",), ("",), ('["é", 1]',))),
+        ({"text": np.array("t")}, None, (("t",), None, None)),
+        ({"text": np.array(["t", "u"])}, None, (("t", "u"), ("1", "1"), None)),
+        ({"text": ("t",)}, None, (("t",), ("1",), None)),
+    ],
+)
+def test_where_texts_ids_and_prompts_are_found(row, field, found):
+    samples = read([row], field=field)
+    assert (samples.texts, samples.ids, samples.prompts) == found
+
+
+@pytest.mark.parametrize(
+    ("row", "field", "message"),
+    [
+        ({"a": {"b": 1}}, "a.c", "no field `a.c`; available fields: `a`; choose one with field=… (--field)"),
+        ({"a": "b"}, "a.b", "no field `a.b`; available fields: `a`"),
+        ({}, None, "no field `text`; available fields: none"),
+        ({"text": np.array([])}, None, "the list of texts is empty"),
+        ({"text": ()}, None, "the list of texts is empty"),
+        ({"text": bytearray(b"a")}, None, "got bytearray(b'a') (bytearray); decode it first: text.decode()"),
+        ({"text": list(range(90))}, None, "the text must be a string; got 0 (int) (generation 1 of 90)"),
+        ({"text": dict.fromkeys(range(90))}, None, f"got {repr(dict.fromkeys(range(90)))[:40]} (dict)."),
+        ({"text": "t", "id": "\ud800"}, None, "`id`: not valid Unicode: '\\ud800' at character 0 (half of a surrogate"),
+        ({"text": "é\udfff"}, None, "not valid Unicode: '\\udfff' at character 1"),
+    ],
+)
+def test_what_is_wrong_with_an_entry(row, field, message, refused):
+    refused([row], f"list[0]: {message}" if message[0] != "g" else message, field=field)
 
 
 @pytest.mark.parametrize("name", ["id", "prompt"])

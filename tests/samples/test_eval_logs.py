@@ -10,7 +10,8 @@ import zlib
 
 import pytest
 
-from mallow import InputError, read
+from mallow import InputError, Limits, read
+from mallow.samples._eval_logs import plain_harness_rows
 
 
 def harness(doc_id, answers, filter_name="none", **more):
@@ -227,8 +228,110 @@ def test_json_is_not_nested_without_end(tmp_path):
         read(tmp_path / "log.json")
 
 
+@pytest.mark.parametrize(
+    ("value", "fields"),
+    [
+        ({"a": 1}, "`a`"),
+        (dict.fromkeys("abcdefgh", 1), "`a`, `b`, `c`, `d`, `e`, `f`, `g`, `h`"),
+        (dict.fromkeys("abcdefghij", 1), "`a`, `b`, `c`, `d`, `e`, `f`, `g`, `h` and 2 more"),
+        ({"samples": []}, "`samples`"),
+        ({"eval": {}, "samples": {}}, "`eval`, `samples`"),
+        ({"text": 5}, "`text`"),
+        ({}, "none"),
+    ],
+)
+def test_an_object_that_is_no_log_is_refused_by_its_fields(tmp_path, value, fields):
+    (tmp_path / "log.json").write_text(json.dumps(value))
+    with pytest.raises(
+        InputError, match=f"or a log of Inspect; it is an object with the fields {fields}\\. Write the list"
+    ):
+        read(tmp_path / "log.json")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b'{"text": "a"', r"log\.json: invalid JSON: Expecting ',' delimiter.*\. Is the file complete\?"),
+        (b'{"text": "\xff"}', r"log\.json: cannot be read as UTF-8: 'utf-8' codec can't decode byte 0xff"),
+        (b'{"text": "a"}\n\n{"text": \n', r"log\.json\[2\]: invalid JSON in line 3: Expecting value"),
+    ],
+)
+def test_damaged_objects_are_told_where(tmp_path, content, message):
+    (tmp_path / "log.json").write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        read(tmp_path / "log.json")
+
+
+@pytest.mark.parametrize(
+    ("row", "read_as"),
+    [
+        ({"resps": [["a"]], "text": "own"}, {"text": "own"}),  # a field of that name is the text, as everywhere
+        ({"filtered_resps": ["a", "b"]}, {"text": ["a", "b"], "id": 7}),
+        ({"resps": [["a"]], "filtered_resps": ["b"]}, {"text": "a", "id": 7}),
+        ({"resps": [["a"]], "prompt": "own", "arguments": [["p"]]}, {"text": "a", "id": 7, "prompt": "own"}),
+        ({"resps": [["a"]], "arguments": {}}, {"text": "a", "id": 7}),
+        ({"resps": [["a"]], "arguments": [[], ["p"]]}, {"text": "a", "id": 7}),
+        ({"resps": [["a"]], "arguments": {"x": {"y": {"z": "p"}}}}, {"text": "a", "id": 7, "prompt": "p"}),
+        ({"resps": [["1.5"]], "arguments": [["p", {"until": []}]]}, {"text": "1.5", "id": 7, "prompt": "p"}),
+        ({"resps": [["1.5", "x"]], "arguments": [["p", "c"]]}, {"text": ["1.5", "x"], "id": 7, "prompt": "p"}),
+        ({"resps": [["1.5"]], "arguments": 5}, {"text": "1.5", "id": 7}),
+        ({"resps": [["1.5"]], "arguments": []}, {"text": "1.5", "id": 7}),
+    ],
+)
+def test_rows_of_the_harness(row, read_as):
+    full = {"doc_id": 7, **row}
+    assert list(plain_harness_rows([(3, full)])) == [(3, full | read_as)]
+
+
+def test_rows_of_others_are_as_they_were():
+    rows = [(0, {"doc_id": 1}), (1, {"resps": [["a"]]}), (2, "text"), (3, {"id": 1, "filter": "x"})]
+    assert list(plain_harness_rows(rows)) == rows
+    kept = [
+        (place, {"doc_id": place, "resps": ["a"], "filter": name}) for place, name in enumerate(["x", "y", "x", ""])
+    ]
+    assert [place for place, _ in plain_harness_rows(kept)] == [0, 2]
+    assert [place for place, _ in plain_harness_rows([(0, {"doc_id": 1, "resps": ["a"]}), *kept])] == [0, 3]
+
+
+def test_a_sample_of_inspect_has_an_id_only_if_it_is_one(tmp_path):
+    rows = [{**GOOD, "id": None}, {**GOOD, "id": None}]
+    (tmp_path / "log.json").write_text(json.dumps({"eval": {}, "samples": rows}))
+    assert (read(tmp_path / "log.json").ids, len(read(tmp_path / "log.json"))) == (None, 2)
+    parts = [{"type": "text", "text": "one "}, {"type": "image"}, {"type": "text", "text": "two"}]
+    (tmp_path / "log.json").write_text(json.dumps({"eval": {}, "samples": [inspect_sample(1, 1, parts)]}))
+    assert read(tmp_path / "log.json").texts == ("one two",)
+
+
+def test_only_samples_of_an_archive_are_read(tmp_path):
+    others = (
+        ("summaries.json", [1]),
+        ("samples/notes.txt", b"x"),
+        ("old/samples/1.json", GOOD),
+        ("samples/2.json", GOOD),
+    )
+    assert read(write_log(tmp_path / "log.eval", *others)).texts == ("good",)
+    with pytest.raises(InputError, match=r"log\.eval: contains no samples; at least one is needed"):
+        read(write_log(tmp_path / "log.eval", *others[:3]))
+
+
+def test_a_log_may_not_expand_too_far(tmp_path, monkeypatch):
+    monkeypatch.setattr("mallow.samples._limits.ALWAYS_ALLOWED", 5000)
+    long = {**GOOD, "notes": "x" * 20_000}
+    path = write_log(tmp_path / "log.eval", ("samples/1.json", long), ("samples/2.json", GOOD))
+    with pytest.raises(InputError, match=r"log\.eval: expands to more than 10 times its size"):
+        read(path, limits=Limits(expansion=10))
+    assert len(read(path)) == 2
+    path = write_log(tmp_path / "log.eval", *((f"samples/{n}.json", GOOD) for n in range(20)))
+    with pytest.raises(
+        InputError, match=r"log\.eval: expands to more than 1\.1 times its size"
+    ):  # all of them together
+        read(path, limits=Limits(expansion=1.1))
+
+
 def test_a_large_object_is_refused(tmp_path, monkeypatch):
+    (tmp_path / "log.json").write_text(json.dumps({"text": "a" * 88}))
     monkeypatch.setattr("mallow.samples._eval_logs._LARGEST", 100)
-    (tmp_path / "log.json").write_text(json.dumps({"text": "a" * 100}))
+    assert len(read(tmp_path / "log.json")) == 1  # exactly so many bytes
+    (tmp_path / "log.json").write_text(json.dumps({"text": "a" * 89}))
     with pytest.raises(InputError, match="is one JSON object is read as a whole, and must have at most 1e-07 GB"):
         read(tmp_path / "log.json")

@@ -141,6 +141,33 @@ def test_a_parquet_file_that_stores_one_text_for_many_rows(tmp_path, refused, di
     refused(tmp_path / "a.parquet", "a.parquet: expands to more than 100 times its size, 64 MB or more from 0.")
 
 
+@pytest.mark.parametrize("suffix", [".parquet", ".npz", ".txt.gz", ".eval"])
+def test_what_a_file_expands_to_is_counted_to_the_byte(tmp_path, monkeypatch, refused, suffix):
+    """Against the bytes of the file or, in an archive, of its members."""
+    monkeypatch.setattr("mallow.samples._limits.ALWAYS_ALLOWED", 10)
+    path, text = tmp_path / f"a{suffix}", "a" * 4999
+    if suffix == ".parquet":
+        arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+        parquet.write_table(arrow.table({"text": [text, text], "id": [1, 2]}), path, compression="zstd")
+        size, stored = 2 * len(text) + 16, path.stat().st_size  # a number counts as eight bytes
+    elif suffix == ".txt.gz":
+        path.write_bytes(gzip.compress(text.encode() + b"\n"))
+        size, stored = len(text) + 1, path.stat().st_size
+    else:
+        if suffix == ".npz":
+            np.savez_compressed(path, features=np.zeros((50, 9)), ids=np.full(50, "b"), unused=np.zeros(9999))
+        else:
+            with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+                for number in range(3):
+                    archive.writestr(f"samples/{number}.json", json.dumps({"output": {"completion": text}}))
+        with zipfile.ZipFile(path) as archive:
+            used = [one for one in archive.infolist() if one.filename != "unused.npy"]
+            size, stored = sum(one.file_size for one in used), sum(one.compress_size for one in used)
+    assert size > stored > 1
+    refused(path, "expands to more than", limits=Limits(expansion=(size - 0.5) / stored))
+    assert len(read(path, limits=Limits(expansion=size / stored + 1e-9))) >= 1
+
+
 @given(size=st.integers(1, 10**12), stored=st.integers(1, 10**10), expansion=st.floats(1, 1e4))
 def test_the_rule_of_expansion(size, stored, expansion):
     limits = Limits(expansion=expansion)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from mallow import InputError, Samples, read
 from mallow.errors import Caveat
+from mallow.samples._samples import first_places
 
 ATTRIBUTES = ("texts", "images", "ids", "prompts", "source", "skipped", "provenance", "caveats")
 FULL = Samples(
@@ -206,6 +207,25 @@ def test_the_first_prompts_keep_all_generations_wherever_they_are():
     assert (some.texts, some.ids) == (("a", "b", "d", "e"), ("1", "2", "1", "2"))
     assert np.array_equal(some.features, np.eye(6)[[0, 1, 3, 4]])
     assert samples.first(3) is samples.first(5) is samples
+
+
+@pytest.mark.parametrize(
+    ("labels", "count", "places"),
+    [
+        ("abc", 2, range(2)),
+        ("abc", 3, range(3)),
+        ("abc", 5, range(3)),
+        ("aaa", 1, [0, 1, 2]),
+        ("aaa", 2, range(2)),
+        ("aaa", 9, range(3)),
+        ("a", 1, range(1)),
+        ("abab", 1, [0, 2]),
+        ("abab", 2, [0, 1, 2, 3]),
+        ("abcb", 2, [0, 1, 3]),
+    ],
+)
+def test_the_places_of_the_first_prompts(labels, count, places):
+    assert first_places(labels, count) == places
 
 
 def test_bare_features_have_no_items():

@@ -11,11 +11,21 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mallow import InputError, read
+from mallow import InputError, Samples, read
 from mallow.engine import memory_budget
 from mallow.samples import Shards, _shard_formats, find_shards
-from mallow.samples._shard_files import read_bytes
-from mallow.samples._shard_output import read_provenance, read_record
+from mallow.samples import _shard_output as output
+from mallow.samples._shard_files import list_shards, open_shard, read_bytes, shard_suffix, stamp_of
+from mallow.samples._shard_formats import describe_shard, read_ids, read_rows
+from mallow.samples._shard_output import (
+    join,
+    make_shard_folder,
+    read_provenance,
+    read_record,
+    shard_exists,
+    write_record,
+)
+from mallow.samples._sharded import holds_shards
 from shard_files import FORMATS, write_shard, write_shards
 
 ROWS = np.random.default_rng(0).normal(size=(300, 5)).astype(np.float32)
@@ -75,6 +85,220 @@ def test_numbers_are_read_as_float32_or_float64(tmp_path, stored, dtype):
     assert np.array_equal(shards.read(), values.astype(dtype))
 
 
+def safetensors(path, *tensors, metadata=None, cut=0):
+    """A file of tensors (name, type, array), one after the other."""
+    header, data = {} if metadata is None else {"__metadata__": metadata}, b""
+    for name, kind, values in tensors:
+        header[name] = {"dtype": kind, "shape": values.shape, "data_offsets": [len(data), len(data) + values.nbytes]}
+        data += values.tobytes()
+    text = json.dumps(header).encode()
+    path.write_bytes((len(text).to_bytes(8, "little") + text + data)[: -cut or None])
+    return str(path)
+
+
+@pytest.mark.parametrize(("kind", "stored"), [("F64", "<f8"), ("F32", "<f4"), ("F16", "<f2")])
+def test_tensors_of_every_precision(tmp_path, kind, stored):
+    values = ROWS[:6].astype(stored)
+    path = tmp_path / "a.safetensors"
+    content = describe_shard(safetensors(path, ("x", kind, values), metadata={"embedder": "E"}), None)
+    assert (content.rows, content.width, content.dtype, content.field, content.embedder) == (6, 5, stored, "x", "E")
+    assert np.array_equal(read_rows(str(path), content, 2, 5), values[2:5])
+    describe_shard(safetensors(path, ("x", kind, values)), None)
+    with pytest.raises(InputError, match="the shard is cut short: it has "):
+        describe_shard(safetensors(path, ("x", kind, values), cut=1), None)
+    several = safetensors(path, ("other", kind, values[:2]), ("features", kind, values))
+    assert np.array_equal(read(several).load().features, values)
+    assert np.array_equal(read(several, field="other").load().features, values[:2])
+    refused(several, "no tensor `x`; it has other, features. Choose one with field=….", field="x")
+
+
+def test_tensors_that_are_no_features(tmp_path):
+    path = tmp_path / "a.safetensors"
+    refused(safetensors(path, ("x", "I64", ROWS[:2])), "features must be of type F64, F32, F16, BF16; got I64.")
+    refused(
+        safetensors(path, ("x", "F32", ROWS[None])),
+        "features must have shape (n, d), one row per sample; got shape (1,",
+    )
+    refused(safetensors(path, ("x", "F64", ROWS)), "the shard is cut short: ")  # the numbers are too few for their type
+    assert read(safetensors(path, ("x", "F32", ROWS[:, 0].copy()))).width == 1
+    for content in (b"", b"\0" * 7, (100).to_bytes(8, "little") + b"{}", (200_000_000).to_bytes(8, "little")):
+        path.write_bytes(content)
+        refused(str(path), f"the shard is cut short: {len(content)} bytes do not hold its header. Write it again.")
+
+
+def test_arrays_and_columns_are_found_by_name(tmp_path):
+    path, ids = tmp_path / "a.npz", np.array(list("abc"))
+    provenance = np.array(json.dumps({"embedder": "E"}))
+    for arrays, field, rows in [
+        ({"x": ROWS[:3]}, None, ROWS[:3]),
+        ({"x": ROWS[:3], "ids": ids, "prompts": ids, "provenance": provenance}, None, ROWS[:3]),
+        ({"x": ROWS[:2], "features": ROWS[:3]}, None, ROWS[:3]),
+        ({"x": ROWS[:2], "features": ROWS[:3]}, "x", ROWS[:2]),
+        ({"x": ROWS[:3, 0]}, None, ROWS[:3, :1]),
+    ]:
+        np.savez(path, **arrays)
+        shards = find_shards(str(path), field)
+        assert np.array_equal(shards.read(), rows)
+        assert (shards.has_ids, shards.ids()) == ((True, ("a", "b", "c")) if "ids" in arrays else (False, None))
+        assert shards.embedder == ("E" if "provenance" in arrays else None)
+    np.savez(path, x=ROWS, y=ROWS)
+    refused(f"{tmp_path}/*.npz", "a.npz: no array `features`; it has x, y. Choose one with field=….")
+
+
+def test_lists_in_columns(tmp_path):
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    path, rows = tmp_path / "a.parquet", [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]
+    for kind in (arrow.list_(arrow.float32()), arrow.large_list(arrow.float64()), arrow.list_(arrow.int16(), 2)):
+        table = arrow.table({"ids": [7, 8, 9], "name": list("abc"), "x": arrow.array(rows, kind)})
+        parquet.write_table(table.replace_schema_metadata({"mallow": '{"embedder": "E"}'}), path, row_group_size=2)
+        shards = find_shards(str(path))
+        assert (shards.read().tolist(), shards.ids(), shards.embedder) == (rows, ("7", "8", "9"), "E")
+        for low in range(3):
+            for high in range(low + 1, 4):
+                assert read_rows(str(path), shards.shards[0].content, low, high).tolist() == rows[low:high]
+                assert read_ids(str(path), shards.shards[0].content, low, high) == ["7", "8", "9"][low:high]
+    two = arrow.table({"id": list("abc"), "x": [[1.0]] * 3, "features": rows, "words": [["a"]] * 3})
+    parquet.write_table(two, path)
+    assert find_shards(str(path)).read().tolist() == rows
+    assert find_shards(str(path), "x").read().tolist() == [[1.0]] * 3
+    assert find_shards(str(path)).ids() == ("a", "b", "c")
+    for field, message in [
+        ("words", "the column `words` must hold lists of numbers; it holds list<"),
+        ("id", "the column `id` must hold lists of numbers; it holds string."),
+        ("y", "no column `y`; it has id, x, features, words. Choose one with field=…."),
+    ]:
+        with pytest.raises(InputError, match=re.escape(f"a.parquet: {message}")):
+            find_shards(str(path), field)
+    for bad, row in (([[1.0, 2.0], [3.0, 4.0], [5.0]], 2), ([[1.0], None, [3.0]], 0)):
+        parquet.write_table(arrow.table({"x": bad}), path)
+        with pytest.raises(
+            InputError, match=rf"a\.parquet: all rows must be {len(bad[0])} wide; row {row} is not\. Write"
+        ):
+            find_shards(str(path)).read()
+    parquet.write_table(two.slice(0, 0), path)
+    with pytest.raises(InputError, match=r"a\.parquet: the shard is empty: shape \(0, 0\)"):
+        find_shards(str(path))
+
+
+@pytest.mark.parametrize("version", [(1, 0), (2, 0)])
+def test_arrays_by_their_headers(tmp_path, version):
+    path = tmp_path / "a.npy"
+    for values in (ROWS[:4], ROWS[:4, 0], ROWS[:4].astype(bool), np.asfortranarray(ROWS[:4, 0])):
+        with path.open("wb") as file:
+            np.lib.format.write_array(file, values, version)
+        shards = find_shards(str(path))
+        expected = values.reshape(4, -1).astype(np.float64 if values.dtype == bool else np.float32)
+        assert np.array_equal(shards.read(), expected)
+        assert (len(shards), shards.width, shards.size) == (4, expected.shape[1], expected.nbytes)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-1])
+    with pytest.raises(InputError, match=r"the shard is cut short: its header promises shape \(4,\), which takes "):
+        find_shards(str(path))
+    for values, message in [
+        (ROWS[None, :2], r"features must have shape \(n, d\), one row per sample; got shape \(1, 2, 5\)"),
+        (np.array(["a"]), r"features must be real numbers; got dtype <U1\."),
+        (np.array([1j]), r"features must be real numbers; got dtype complex128\."),
+    ]:
+        np.save(path, values)
+        with pytest.raises(InputError, match=message):
+            find_shards(str(path))
+
+
+def test_a_shard_may_be_in_part(tmp_path):
+    for form in FORMATS:
+        folder = write_shards(tmp_path / form, ROWS, [4, 5], form, [str(place) for place in range(300)])
+        shards = find_shards(folder)
+        for count in (1, 4, 5, 6, 300, 1000):
+            assert np.array_equal(shards.first(count).read(), ROWS[:count])
+            assert len(shards.first(count)) == min(count, 300)
+        for rows, sizes in ((3, [3, 1, 1, *[3] * 98, 1]), (295, [4, 1, 295])):
+            sizes = [4, 1, 295] if form == "npz" else sizes  # they can only be read as a whole
+            assert [len(chunk) for chunk in shards.chunks(rows)] == sizes
+    assert len(read(folder, limit=5)) == 5
+
+
+@pytest.mark.parametrize("remote", [False, True])
+def test_some_bytes_of_a_shard(tmp_path, remote):
+    (tmp_path / "a.npy").write_bytes(bytes(range(20)))
+    name = f"{copy_to_memory(tmp_path, f'bytes-{tmp_path.name}')}/a.npy" if remote else str(tmp_path / "a.npy")
+    assert read_bytes(name, 3, 7) == bytes([3, 4, 5, 6])
+    assert read_bytes(name, 0, 20) == bytes(range(20))
+    assert stamp_of(name)[0] == 20
+    with pytest.raises(InputError, match=r"a\.npy: the shard ends too early: 2 of 3 bytes\. Write it again\."):
+        read_bytes(name, 18, 21)
+    for missing in (read_bytes, lambda name, *_: stamp_of(name)):
+        with pytest.raises(InputError, match=r"gone\.npy: the shard is no longer there\. Put it back and start again"):
+            missing(name.replace("a.npy", "gone.npy"), 0, 1)
+
+
+def test_which_files_are_shards(tmp_path, monkeypatch):
+    (tmp_path / "_in" / "deep").mkdir(parents=True)
+    for name in ("part-2.npy", "part-10.npy", "deep/part-1.npy", "_part-3.npy", ".part-4.npy", "notes.md"):
+        np.save(tmp_path / "_in" / "x.npy", ROWS[:1])
+        os.rename(tmp_path / "_in" / "x.npy", tmp_path / "_in" / name)
+    monkeypatch.chdir(tmp_path / "_in")
+    expected = ["deep/part-1.npy", "part-10.npy", "part-2.npy"]
+    assert list_shards(str(tmp_path / "_in")) == tuple(str(tmp_path / "_in" / name) for name in expected)
+    assert list_shards("*.npy") == ("part-10.npy", "part-2.npy")
+    assert list_shards("part-2.npy") == ("part-2.npy",)
+    assert list_shards("**/*.npy") == tuple(expected)
+    assert holds_shards(tmp_path / "_in")
+    (tmp_path / "_in" / "a.PNG").touch()
+    assert not holds_shards(tmp_path / "_in")  # a folder of images
+    for name in "bcd":
+        (tmp_path / f"{name}.md").touch()
+    for source, content in ((str(tmp_path / "[bc].md"), "b.md, c.md."), ("../*.md", "b.md, c.md, d.md.")):
+        refused(source, f"matches no shards, only {content} Shards end in")
+    (tmp_path / "a.md").touch()
+    refused("../*.md", "matches no shards, only a.md, b.md, c.md, …. Shards end in")
+    (tmp_path / "hidden").mkdir()
+    (tmp_path / "hidden" / "_a.npy").touch()
+    assert not holds_shards(tmp_path / "hidden")
+    suffixes = {
+        name: shard_suffix(name) for name in ("a.NPY", "a.jsonl.gz", "a.jsonl", "a.ndjson.GZ", "a.tar", "a.tgz")
+    }
+    assert list(suffixes.values()) == [".npy", ".jsonl.gz", ".jsonl", ".ndjson.gz", ".tar", ""]
+
+
+@pytest.mark.parametrize("column", [2, 4])
+def test_the_first_bad_row_of_a_shard_is_named(tmp_path, column):
+    rows = ROWS.copy()
+    rows[[137, 140], column] = np.inf
+    folder = write_shards(tmp_path / "rows", rows, [100])
+    refused(folder, f"{folder}/part-001.npy: features must be finite; row 37 has inf in column {column}.")
+    kept = read(folder, skip_bad=True)
+    assert np.array_equal(kept.features, np.delete(rows, [137, 140], axis=0))
+    assert kept.skipped[0] == f"{folder}[137]: features must be finite; got inf in column {column}"
+
+
+def test_shards_must_agree_about_ids_and_embedders(tmp_path):
+    folder = write_shards(tmp_path / "rows", ROWS, [100], "npz", [str(place) for place in range(300)])
+    np.savez(f"{folder}/part-002.npz", features=ROWS)
+    refused(folder, f"{folder}/part-002.npz: either all shards have ids, or none; {folder}/part-000.npz differs.")
+    np.savez(f"{folder}/part-002.npz", features=ROWS, provenance=np.array('{"embedder": "E"}'))
+    refused(folder, "all shards must have the same embedder; this one has E, and ")
+
+
+def test_texts_of_several_files(tmp_path):
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    for place in range(3):
+        rows = [{"text": f"{place}{i}", "prompt": f"p{place}{i // 2}"} for i in range(4)]
+        rows += [{"text": None, "prompt": "p"}] if place == 1 else []
+        parquet.write_table(arrow.Table.from_pylist(rows), tmp_path / f"part-{place}.parquet")
+        (tmp_path / f"part-{place}.ndjson").write_text("\n".join(map(json.dumps, rows)))
+    for form, place in (("parquet", "[4]"), ("ndjson", ":5")):
+        source = f"{tmp_path}/*.{form}"
+        refused(source, f"{tmp_path}/part-1.{form}{place}: the text is missing (null).")
+        samples = read(source, skip_bad=True)
+        assert samples.texts == tuple(f"{place}{i}" for place in range(3) for i in range(4))
+        assert samples.prompts == tuple(f"p{place}{i // 2}" for place in range(3) for i in range(4))
+        assert samples.skipped == (f"{tmp_path}/part-1.{form}{place}: the text is missing (null)",)
+        assert read(source, limit=2).texts == ("00", "01", "02", "03")
+    write_shard(tmp_path / "deep.npy", ROWS)
+    (tmp_path / "a-1.tar").touch()
+    refused(f"{tmp_path}/*.tar", "archives of images are read while they are embedded: mallow embed ")
+
+
 def test_half_precision_of_google(tmp_path):
     halves = (ROWS[:10].view(np.uint32) >> 16).astype(np.uint16)  # bfloat16: the upper half of a float32
     header = json.dumps({"features": {"dtype": "BF16", "shape": [10, 5], "data_offsets": [0, 100]}}).encode()
@@ -118,6 +342,70 @@ def test_a_shard_that_expands_too_far(tmp_path, monkeypatch):
     np.savez(folder / "part-0.npz", features=np.zeros((5000, 10)))
     np.savez(folder / "part-1.npz", features=np.zeros((5000, 10)))
     assert len(read(folder)) == 10_000
+
+
+@pytest.mark.parametrize("remote", [False, True])
+def test_what_is_written_beside_shards_is_read(tmp_path, remote):
+    folder = make_shard_folder(f"memory://out-{tmp_path.name}/deep/" if remote else str(tmp_path / "out" / "deep"))
+    assert folder == (f"memory://out-{tmp_path.name}/deep" if remote else str(tmp_path / "out" / "deep"))
+    name, record = join(folder, "a.npz"), join(folder, "a.json")
+    assert (name, record) == (f"{folder}/a.npz", f"{folder}/a.json")
+    assert (shard_exists(name), shard_exists(folder), read_record(record), read_provenance(name)) == (
+        False,
+        False,
+        None,
+        None,
+    )
+    samples = Samples(features=ROWS[:4], ids=list("abcd"), prompts=list("ppqq"), provenance={"embedder": "é"})
+    output.write_shard(samples, name)
+    write_record(record, {"é": [1, None]})
+    assert shard_exists(name)
+    assert not shard_exists(folder)
+    assert (read_record(record), read_provenance(name)) == ({"é": [1, None]}, {"embedder": "é"})
+    shards = find_shards(name)
+    assert (shards.ids(), shards.embedder, np.array_equal(shards.read(), ROWS[:4])) == (tuple("abcd"), "é", True)
+    with open_shard(record) as stream:
+        assert stream.read().decode() == '{\n "é": [\n  1,\n  null\n ]\n}\n'
+    output.write_shard(Samples(features=ROWS[:4]), name)
+    assert read_provenance(name) is None
+
+
+def test_of_a_file_with_rows_one_after_the_other_only_those_that_are_taken_are_read(tmp_path):
+    rows = ROWS.copy()
+    rows[250] = np.nan
+    for form in ("npy", "safetensors"):
+        [chunk] = find_shards(write_shards(tmp_path / form, rows, [], form)).chunks(300)
+        places = np.array([249, 3, 251, 0])
+        assert np.array_equal(chunk.take(places), ROWS[places])
+        with pytest.raises(InputError, match=r"features must be finite; row 250 has nan in column 0"):
+            chunk.read()
+        with pytest.raises(InputError, match=r"features must be finite; row 250 has nan in column 0"):
+            chunk.take(np.arange(76))  # more than a quarter: all are read
+        assert np.array_equal(chunk.take(np.arange(75)), ROWS[:75])
+
+
+def test_the_width_is_known_without_reading(tmp_path, monkeypatch):
+    samples = read(write_shards(tmp_path / "rows", ROWS, [100]))
+    monkeypatch.setenv("MALLOW_MEMORY", "1kB")
+    assert (samples.width, len(samples)) == (5, 300)
+    assert Samples(features=ROWS[:, :2]).width == 2
+    assert Samples(texts=["a"], features=ROWS[:1]).width == 5
+    with pytest.raises(InputError, match=r"samples: text samples have no features yet\. Embed them first"):
+        Samples(texts=["a"]).width  # noqa: B018
+
+
+def test_samples_in_shards_are_loaded_where_they_are_needed(tmp_path):
+    ids = [str(place // 2) for place in range(300)]
+    samples = read(write_shards(tmp_path / "npz", ROWS, [100], "npz", ids))
+    assert (samples.kind, len(samples), samples.width, samples.ids) == ("features", 300, 5, None)
+    loaded = samples.load()
+    assert (loaded.shards, loaded.ids, loaded.load() is loaded) == (None, tuple(ids), True)
+    assert np.array_equal(samples.require_features(), ROWS)
+    few = samples.first(60)  # prompts
+    assert (few.ids, np.array_equal(few.features, ROWS[:120])) == (tuple(ids[:120]), True)
+    plain = read(write_shards(tmp_path / "npy", ROWS, [100]))
+    assert (plain.first(60).shards is not None, len(plain.first(60)), plain.first(300) is plain) == (True, 60, True)
+    assert plain.load().ids is None
 
 
 def test_a_damaged_record_counts_as_none(tmp_path):

@@ -9,7 +9,7 @@ import tracemalloc
 
 import pytest
 
-from mallow import InputError, read, write
+from mallow import InputError, Limits, read, write
 
 BAD_ENTRIES = {
     ".jsonl": [
@@ -97,6 +97,16 @@ def test_a_text_of_a_million_characters(tmp_path):
         write(read([text, "b"]), tmp_path / f"a{suffix}")
         assert read(tmp_path / f"a{suffix}").texts == (text, "b")
     assert csv.field_size_limit() == 131_072
+
+
+@pytest.mark.parametrize(("line_mb", "limit"), [(0.001, 1000), (2147.0, 2_147_000_000), (9000.0, 2**31 - 1)])
+def test_entries_of_a_csv_file_are_limited_by_what_every_system_can_count(tmp_path, monkeypatch, line_mb, limit):
+    set_limit, seen = csv.field_size_limit, []
+    monkeypatch.setattr(csv, "field_size_limit", lambda *size: seen.append(*size) or set_limit(*size))
+    (tmp_path / "a.csv").write_text("text\na\n")
+    assert read(tmp_path / "a.csv", limits=Limits(line_mb=line_mb)).texts == ("a",)
+    assert set(seen[::2]) == {limit}  # each is followed by the former one
+    assert set_limit() == seen[1]
 
 
 def test_texts_are_in_memory_once(tmp_path):

@@ -111,6 +111,28 @@ def test_embedded_texts_are_written_as_texts_or_as_features(tmp_path):
     assert np.array_equal(read(tmp_path / "a.npz").features, np.eye(2))
 
 
+@pytest.mark.parametrize("suffix", [".parquet", ".json", ".csv"], indirect=True)
+@pytest.mark.parametrize("count", [1, 1024, 2050])
+def test_many_texts_come_back(suffix, count, tmp_path):
+    samples = Samples(texts=[f"text {place}" for place in range(count)], ids=range(count))
+    write(samples, tmp_path / f"a{suffix}")
+    back = read(tmp_path / f"a{suffix}")
+    assert (back.texts, back.ids, back.prompts) == (samples.texts, samples.ids, None)
+    assert read(tmp_path / f"a{suffix}", limit=100).texts == samples.texts[:100]
+
+
+def test_files_by_their_bytes(tmp_path):
+    samples = Samples(texts=["é", "b"], ids=["1", "2"], prompts=["p", "q"])
+    for suffix, content in [
+        (".jsonl", '{"id": "1", "prompt": "p", "text": "é"}\n{"id": "2", "prompt": "q", "text": "b"}\n'),
+        (".json", '[\n{"id": "1", "prompt": "p", "text": "é"},\n{"id": "2", "prompt": "q", "text": "b"}\n]\n'),
+        (".csv", "id,prompt,text\r\n1,p,é\r\n2,q,b\r\n"),
+        (".txt", "é\nb\n"),
+    ]:
+        write(samples, tmp_path / f"a{suffix}")
+        assert (tmp_path / f"a{suffix}").read_bytes().decode() == content
+
+
 def test_a_compressed_file_is_the_same_bytes_each_time(tmp_path):
     for name in ("a.jsonl.gz", "b.jsonl.gz"):
         write(read(["one", "two"]), tmp_path / name)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,11 +11,17 @@ from numpy.typing import NDArray
 from mallow.engine import cores, ordered_map, single_threaded_blas
 from mallow.theory import Array
 
-__all__ = ["ROWS", "Values", "add_up", "each_block", "multiply", "sum_blocks"]
+__all__ = ["ROWS", "Values", "add_up", "at_once", "each_block", "multiply", "sum_blocks"]
 
 Values = NDArray[np.floating[Any]]
+Result = TypeVar("Result")
 
 ROWS = 1024  # chosen: rows per task
+
+
+def at_once(numbers: int, each: int) -> int:
+    """How many things with so many numbers `each` are worked on at once, at least one."""
+    return max(1, numbers // each)
 
 
 def multiply(weights: Values, rows: Values, *, squares: bool = False) -> Values:
@@ -45,14 +51,18 @@ def add_up(rows: Values, weights: Array, *, squares: bool = False) -> Array:
 def sum_blocks(task: Callable[[int], Values], shape: tuple[int, ...], size: int, step: int) -> Array:
     """The sum of ``task(low)`` over blocks of `size`, in float64 and in a fixed order."""
     total = np.zeros(shape)
-    with single_threaded_blas():
-        for part in ordered_map(task, range(0, size, step), min(cores(), -(-size // step))):
-            total += part
+    for part in _each(task, size, step):
+        total += part
     return total
 
 
 def each_block(task: Callable[[int], None], size: int, step: int) -> None:
     """Run a task for each block of `step` rows, on all threads."""
+    for _ in _each(task, size, step):
+        pass
+
+
+def _each(task: Callable[[int], Result], size: int, step: int) -> Iterator[Result]:
+    starts = range(0, size, step)
     with single_threaded_blas():
-        for _ in ordered_map(task, range(0, size, step), min(cores(), -(-size // step))):
-            pass
+        yield from ordered_map(task, starts, min(cores(), len(starts)))

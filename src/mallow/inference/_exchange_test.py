@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from mallow.inference._blocks import at_once
 from mallow.inference._exchange import draw_exchanges, exchangeable_rows
 from mallow.inference._identity import share_as_large
 from mallow.inference._units import Units
@@ -32,7 +33,7 @@ def compare_means(
     kept = exchangeable_rows(np.cumsum(np.diff(unit, prepend=-1) != 0) - 1, is_first)
     unit, is_first, values = unit[kept], is_first[kept], values[order][kept] - values.mean(axis=0)
     unit = np.cumsum(np.diff(unit, prepend=-1) != 0) - 1
-    step = max(1, _ENTRIES // len(unit))
+    step = at_once(_ENTRIES, len(unit))
     parts, exact = [], True
     for low in range(0, permutations, step):
         exchange = draw_exchanges(unit, is_first, min(step, permutations - low), rng)

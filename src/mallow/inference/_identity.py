@@ -79,7 +79,7 @@ def judge_statistics(groups: dict[str, Array], exchange: Exchange) -> IdentityTe
     p_value = share_as_large(roots)
     tail = p_value * (permutations + 1) < 1.5
     if tail:
-        least = math.exp(-min(exchange.log_count, 700.0))
+        least = math.exp(-exchange.log_count)
         p_value = min(p_value, settle(max(_tail_probability(roots), least, _LEAST), _DIGITS))
     alone = {name: float(np.mean(own >= own[0] * (1.0 - _TIE))) for name, own in groups.items()}
     return IdentityTest(p_value, permutations, exchange.exact, tail, alone)

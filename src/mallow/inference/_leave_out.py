@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mallow.engine import cores, ordered_map, single_threaded_blas
-from mallow.inference._blocks import Values
+from mallow.inference._blocks import Values, at_once
 from mallow.inference._space import Space
 from mallow.inference._units import Indices
 from mallow.theory import Array
@@ -41,7 +41,7 @@ class LeaveUnitOut:
         with single_threaded_blas():
             for count in np.unique(counts[counts <= width]):
                 rows = starts[counts == count][:, None] + np.arange(count)
-                step = max(1, _NUMBERS // (int(count) * width))
+                step = at_once(_NUMBERS, int(count) * width)
                 blocks = [rows[low : low + step] for low in range(0, len(rows), step)]
                 products = ordered_map(lambda some: _own_products(space.points[some], self._metrics), blocks, cores())
                 own = np.concatenate(list(products), axis=1)

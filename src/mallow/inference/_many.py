@@ -213,7 +213,7 @@ class ManyLearner:
         )
         labels = np.concatenate([self._labels[own][:, chosen[own]] for own in used], axis=1)
         order = np.argsort(unit, kind="stable")
-        weight = 0.5 / np.bincount(place)[place] / np.where(place > 0, len(systems), 1)
+        weight = 1.0 / np.bincount(place)[place]  # all systems count alike; each side, half
         position = np.empty_like(order)  # each row goes to its place at once: no second copy
         position[order] = np.arange(len(order))
         rows: ArrayRows | _Integers

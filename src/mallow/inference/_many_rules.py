@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mallow.engine import cores, ordered_map, single_threaded_blas
+from mallow.inference._blocks import at_once
 from mallow.inference._many_sums import CellSums, Metrics
 from mallow.inference._unit_views import PRIOR_SHARE, discriminant, shrink_variances
 from mallow.inference._units import Indices
@@ -118,9 +119,9 @@ def learn_rules(
     apart = [_Means(sums, np.flatnonzero(own).tolist(), systems).of(sums.sums) for own in kept]
     targets = np.stack([of_p - of_q for of_p, of_q in apart], axis=1)
     with single_threaded_blas():
-        at_once = max(1, _ROOTS // targets.shape[0] ** 2)
-        for low in range(0, len(strengths), at_once):
-            some = slice(low, min(low + at_once, len(strengths)))
+        step = at_once(_ROOTS, targets.shape[0] ** 2)
+        for low in range(0, len(strengths), step):
+            some = slice(low, min(low + step, len(strengths)))
             linear[some] = metrics.solve(targets, kept, strengths[some]).swapaxes(1, 2)
         for _ in ordered_map(learn, range(rules), cores()):
             pass

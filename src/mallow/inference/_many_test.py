@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mallow.engine import cores, ordered_map, single_threaded_blas, solve_lower
-from mallow.inference._blocks import Values
+from mallow.inference._blocks import Values, at_once
 from mallow.inference._coarse import CoarseGrid
 from mallow.inference._exchange import Exchange, draw_exchanges, exchangeable_rows
 from mallow.inference._identity import STRENGTHS, IdentityTest, bin_form, judge_statistics
@@ -82,7 +82,7 @@ def _exchanged_means(exchange: Exchange, read: Callable[[int, int], Values], wid
     atoms, signs = exchange.atoms, exchange.signs
     largest = float(np.abs(atoms.data).max())  # atoms of exchangeable units become −1, 0 and 1
     constant = exchange.constant / largest
-    step = max(1, min(_ATOMS, _NUMBERS // width))
+    step = min(_ATOMS, at_once(_NUMBERS, width))
 
     def task(low: int) -> tuple[Values, Values, Array, Array]:
         some = atoms[low : low + step]

@@ -61,7 +61,7 @@ def find_centres(points: Values, unit: Indices, pair: int, seed: int, *, partiti
     """The centres of all partitions, those with few bins first, so many `partitions` with each number of bins."""
     # A few dozen samples per bin see broad shifts, twenty see narrow ones.
     sizes = min(round(math.sqrt(pair) / 2), _MOST_BINS // 2), min(pair // 20, _MOST_BINS)
-    counts = sorted({max(2, min(count, pair)) for count in sizes})
+    counts = sorted({max(2, count) for count in sizes})
     tasks = [(place, count, times) for place, count in enumerate(counts) for times in range(partitions)]
 
     def task(one: tuple[int, int, int]) -> Values:

@@ -61,7 +61,7 @@ class ArrayRows:
 
     def scan(self, function: Callable[..., Result], *along: NDArray[Any]) -> Iterator[tuple[slice, Result]]:
         """See `Rows.scan`; on all threads."""
-        slices = [slice(low, min(low + ROWS, len(self))) for low in range(0, len(self), ROWS)]
+        slices = [slice(low, low + ROWS) for low in range(0, len(self), ROWS)]
 
         def task(at: slice) -> Result:
             return function(self.values[at], *(own[..., at] for own in along))

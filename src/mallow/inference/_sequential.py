@@ -137,8 +137,9 @@ def crossing_probability(level: float, freedom: float, length: float) -> float:
     log_integrand = 2 * np.log(special.chdtr(freedom, y)) - np.log(2 * y) - log_density
     # It grows like eʸᐟ²: exact where its logarithm is linear between two points, and in logarithms it cannot overflow.
     rise = np.diff(log_integrand)
-    safe = np.where(np.abs(rise) > 1e-6, rise, 1.0)
-    parts = log_integrand[:-1] + np.log(np.where(np.abs(rise) > 1e-6, np.expm1(safe) / safe, 1.0))
+    rises = np.abs(rise) > 1e-6
+    safe = np.where(rises, rise, 1.0)
+    parts = log_integrand[:-1] + np.log(np.where(rises, np.expm1(safe) / safe, 1.0))
     largest = float(parts.max())
     log_time = largest + math.log(float(np.exp(parts - largest).sum()) * (y[1] - y[0]))
     once = float(special.chdtrc(freedom, level))

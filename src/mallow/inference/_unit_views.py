@@ -162,7 +162,7 @@ def _score_radius(others: _Others, place: int) -> Values:
 
 def discriminant(of_p: Array, of_q: Array, square_p: Array, square_q: Array) -> tuple[Array, Array]:
     """Slope and zero of a linear discriminant of one variable, from its means and mean squares on either side."""
-    variance = np.maximum((square_p - of_p**2 + square_q - of_q**2) / 2.0, 0.0)
+    variance = (square_p - of_p**2 + square_q - of_q**2) / 2.0
     return np.where(variance > 0, (of_p - of_q) / np.maximum(variance, 1e-300), 0.0), (of_p + of_q) / 2.0
 
 

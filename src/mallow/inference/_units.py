@@ -85,18 +85,18 @@ def find_units(reference: Samples, *systems: Samples) -> Units:
     """
     every = reference, *systems
     sets, names = _number_samples(every)
-    sets = _merge_copies(every, sets)
+    sets, merged = _merge_copies(every, sets)
     count = max(int(own.max(initial=-1)) for own in sets) + 1
     keys, known = np.zeros(count, np.uint64), np.zeros(count, np.bool_)
-    for name, unit in names.items():
-        keys[unit] = int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "little")
-    known[: len(names)] = True
+    named = np.array(list(names.values()), np.int64)
+    named = named if merged is None else merged[named]  # a unit has several names where copies were paired with them
+    hashes = [int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "little") for name in names]
+    np.add.at(keys, named, np.array(hashes, np.uint64))
+    known[named] = True
     for samples, units in zip(every, sets, strict=True):
-        new = ~known[units]
-        if new.any():
+        if not known[units].all():  # then all of them are new
             rows = samples.require_features()
-            rows = rows if new.all() else rows[new]  # a copy only where it has to be
-            np.add.at(keys, units[new], row_keys(rows if rows.ndim == 2 else rows[:, None]))
+            np.add.at(keys, units, row_keys(rows if rows.ndim == 2 else rows[:, None]))
             known[units] = True
     return Units(sets, keys)
 
@@ -134,8 +134,11 @@ def _number_samples(sets: tuple[Samples, ...]) -> tuple[tuple[Indices, ...], dic
     return tuple(numbered), number
 
 
-def _merge_copies(sets: tuple[Samples, ...], units: tuple[Indices, ...]) -> tuple[Indices, ...]:
-    """The units, with one for all copies of a sample in sets without names that were repeated as a whole."""
+def _merge_copies(sets: tuple[Samples, ...], units: tuple[Indices, ...]) -> tuple[tuple[Indices, ...], Indices | None]:
+    """The units, with one for all copies of a sample in sets without names that were repeated as a whole.
+
+    And the new number of each unit; None if none has changed.
+    """
     links = []
     for samples, own in zip(sets, units, strict=True):
         if samples.unit_names or samples.features is None:
@@ -146,9 +149,9 @@ def _merge_copies(sets: tuple[Samples, ...], units: tuple[Indices, ...]) -> tupl
         if len(times) >= _FEWEST_KINDS and times[0] > 1 and (times == times[0]).all():
             links.append((own, own[first[group]]))
     if not links:
-        return units
+        return units, None
     first, second = (np.concatenate(ends) for ends in zip(*links, strict=True))
     count = max(int(own.max()) for own in units) + 1
     graph = sparse.csr_array((np.ones(len(first)), (first, second)), shape=(count, count))
     _, merged = sparse.csgraph.connected_components(graph, directed=False)
-    return tuple(merged[own].astype(np.int64) for own in units)
+    return tuple(merged[own].astype(np.int64) for own in units), merged

@@ -26,6 +26,7 @@ from mallow._checks import positive, seed_from, whole
 from mallow.engine import cores, ordered_map, single_threaded_blas, start
 from mallow.errors import InputError
 from mallow.estimate import Features, checked_pair
+from mallow.inference._blocks import at_once
 from mallow.inference._fold_views import View, score_by_folds
 from mallow.inference._folds import deal_folds
 from mallow.inference._identity import IdentityTest, run_identity_test
@@ -202,12 +203,12 @@ class Learner:
         )
         forms = ClosedForms(witness.strengths, witness.variances, witness.bins)
         number = len(witness.strengths) + 2 * witness.variances + 2 * witness.bins + len(witness.views)
-        at_once = max(1, _NUMBERS // (len(unit) * len(folds.pairs) * number))
+        step = at_once(_NUMBERS, len(unit) * len(folds.pairs) * number)
         total = np.zeros(len(unit))
         with single_threaded_blas():
             judged = start(partial(score_by_units, pooled, forms))
-            for low in range(0, assignments, at_once):
-                some = folds.some(slice(low, low + at_once))
+            for low in range(0, assignments, step):
+                some = folds.some(slice(low, low + step))
                 views = score_by_folds(pooled, some, forms, witness.views)
                 stack = partial(stack_views, is_reference=is_reference, weight=pooled.weight, unit=unit)
                 tasks = [

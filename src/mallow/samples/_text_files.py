@@ -39,7 +39,6 @@ def parquet_rows(stream: BinaryIO, name: str, options: Options) -> Iterator[Row]
     """The rows of a parquet file, numbered from 0."""
     parquet = optional("pyarrow.parquet", extra="tables")
     stored = stream.seek(0, io.SEEK_END)
-    stream.seek(0)
     try:
         file = parquet.ParquetFile(stream)
         names = file.schema_arrow.names
