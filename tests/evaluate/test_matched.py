@@ -208,6 +208,11 @@ def test_two_samples_of_each_side_must_be_left():
     names = ["a"] + ["b"] * 39, ["a"] + ["c"] * 39
     with pytest.raises(InputError, match=message):
         mallow.score_matched(x, x + 1, match=names, covariate="size")
+    three = ["a"] * 12 + ["c"] * 108  # of which a fortieth are three
+    with pytest.raises(InputError, match="`match` leaves 1 samples of the reference and 3 of the model"):
+        mallow.score_matched(x, np.tile(x, (3, 1)), match=(names[0], three))
+    with pytest.raises(InputError, match="`match` leaves 3 samples of the reference and 1 of the model"):
+        mallow.score_matched(np.tile(x, (3, 1)), x, match=(three, names[0]))
 
 
 def test_the_same_size_is_drawn_at_random_and_all_scores_have_one_seed():

@@ -1,6 +1,8 @@
 """The engine room: who shares the processors, how often an estimator runs, and the mean of its curves."""
 
 import threading
+import time
+from contextlib import contextmanager
 from functools import partial
 from types import SimpleNamespace
 
@@ -192,19 +194,27 @@ def test_systems_run_one_by_one_where_memory_is_short(monkeypatch):
 def test_a_bar_names_each_system_that_is_done(monkeypatch):
     notes = []
 
-    class Shown:
-        def __init__(self, verb, total):
-            notes.append((verb, total))
+    @contextmanager
+    def bar(verb, total):
+        notes.append((verb, total))
+        yield lambda done, note: notes.append((done, note.split(",")[0]))
 
-        def __enter__(self):
-            return lambda done, note: notes.append((done, note.split(",")[0]))
-
-        def __exit__(self, *_):
-            return None
-
-    monkeypatch.setattr(_run, "bar", Shown)
+    monkeypatch.setattr(_run, "bar", bar)
     run_systems([int, int], [SMALL], progress=("scoring", ["a", "b"]))
     assert notes == [("scoring", 2), (1, "a: 1/2 systems"), (2, "b: 2/2 systems")]
     notes.clear()
     run_systems([int], [SMALL])
     assert notes == [("", 0)]
+
+
+def test_the_bar_says_how_many_systems_a_minute(monkeypatch):
+    notes = []
+
+    @contextmanager
+    def bar(verb, total):
+        yield lambda done, note: notes.append(note)
+
+    monkeypatch.setattr(_run, "bar", bar)
+    run_systems([partial(time.sleep, 0.03)] * 2, [SMALL], alone=True, progress=("scoring", ["a", "b"]))
+    rates = [int(note.rsplit(", ", 1)[1].removesuffix("/min")) for note in notes]
+    assert all(100 < rate <= 2000 for rate in rates)  # at most one in 0.03 s
