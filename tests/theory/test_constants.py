@@ -137,3 +137,16 @@ def test_sharp_constants_by_hand(divergence, first, second):
         assert expected is None or expected <= one <= expected * (1 + 3e-5)  # rounded up
     assert found.conjugate_first == approx(found.first, rel=1e-6)  # all three are symmetric
     assert found.conjugate_second == approx(found.second, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("divergence", "first", "second"),
+    [
+        (HELLINGER2, np.inf, np.inf),  # f′ grows like 1/√t, and t f″/2 = 1/(4√t) towards 0 alone
+        (CHI2, 2 - 2 / np.e, np.inf),  # |f′| at 1/e; t f″/2 = t towards infinity alone
+        (KL, 1.0, 0.5),
+    ],
+)
+def test_poles_at_either_end_have_no_constants(divergence, first, second):
+    found = bounds.constants(divergence)
+    assert (found.first, found.second) == (approx(first, rel=1e-4), approx(second, rel=1e-4))
