@@ -47,3 +47,9 @@ def test_a_width_makes_paragraphs_of_every_table():
     for table in (CASES["score_with_everything"]().mauve_table, CASES["track_that_turns"]().change_table):
         assert max(map(len, table(width=40).splitlines())) <= 52 < max(map(len, table().splitlines()))
     assert made_comparison({"a": 0.9}).difference_table() == ""
+
+
+def test_a_score_is_a_number_in_a_format_and_a_text_without_one():
+    score = CASES["score_with_everything"]()
+    assert f"{score:.1f}" == "0.9"
+    assert f"{score}" == str(score)

@@ -31,6 +31,11 @@ TABLE = [JS, KL_INTEGRAL, LE_CAM] + [
 EVERY = [*TABLE, CHI2_INTEGRAL]
 
 
+@pytest.fixture(autouse=True)
+def _nothing_is_remembered():
+    bounds.constants.cache_clear()
+
+
 def holds(divergence, first, second):
     """Whether |f′| ≤ C₁ max(1, log 1/t) on (0, 1) and t f″/2 ≤ C₂, by differences on a fine grid."""
     s = np.linspace(-9, 9, 3601)

@@ -4,9 +4,14 @@ import numpy as np
 import pytest
 from pytest import approx
 
-from mallow.theory._panels import EDGES, panel_errors, panel_integrals, panel_nodes
+from mallow.theory._panels import EDGES, _forms, panel_errors, panel_integrals, panel_nodes
 
 SOME = np.array([-3.0, -1.0, 1.0, 3.0])
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_remembered():
+    _forms.cache_clear()
 
 
 def test_nodes_rise_are_symmetric_and_contain_the_edges():
