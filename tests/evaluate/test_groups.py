@@ -62,10 +62,11 @@ def test_wrong_groups_are_refused():
 def test_thirty_samples_of_each_side_are_enough_and_smaller_groups_are_listed_by_name():
     rng = np.random.default_rng(3)
     x, y = rng.normal(size=(100, 2)), rng.normal(size=(130, 2))
-    groups = ["z"] * 30 + ["y"] * 29 + ["x"] * 41, ["z"] * 30 + ["y"] * 95 + ["w"] * 5
+    groups = ["z"] * 30 + ["y"] * 29 + ["x"] * 41, ["y"] * 95 + ["z"] * 30 + ["w"] * 5
     result = mallow.score_groups(x, y, groups, repeats=1, rng=2)
     assert list(result.scores) == ["z"]
     assert result.scores["z"].n == (30, 30)
+    assert result.scores["z"].mauve == mallow.score(x[:30], y[95:125], repeats=1, rng=2).mauve
     assert result.scores["z"].signature.rng == 2
     assert list(result.skipped.items()) == [("w", (0, 5)), ("x", (41, 0)), ("y", (29, 95))]
     assert result.adjusted == {"z": result.scores["z"].p_value}
