@@ -417,17 +417,21 @@ def describe(result: Any) -> str:
 
 
 def describe_plot(result: Any) -> str:
-    """What a picture of a result shows: its labels, and each line with its points."""
+    """What a picture of a result shows: its frame, its labels, and each line with its points."""
     from matplotlib.figure import Figure
 
-    ax = result.plot(Figure().subplots())
+    return describe_axes(result.plot(Figure().subplots()))
+
+
+def describe_axes(ax: Any) -> str:
     points = [(line.get_label(), numbers(np.asarray(line.get_xydata(), float).tolist())) for line in ax.lines]
     lines = [f"{'' if label.startswith('_') else label}: {own}" for label, own in points]
     ticks = [label.get_text() for axis in (ax.xaxis, ax.yaxis) for label in axis.get_ticklabels()]
     names = [text for text in ticks if re.match("[a-z]", text)]  # numbers are chosen by matplotlib
     legend = [] if ax.get_legend() is None else [text.get_text() for text in ax.get_legend().get_texts()]
     bars = [[float(patch.get_y()), float(patch.get_width())] for patch in ax.patches if hasattr(patch, "get_width")]
-    head = f"{ax.get_title()} | {ax.get_xlabel()} | {ax.get_ylabel()} | {numbers(ax.get_ylim())}"
+    frame = [name for name, spine in ax.spines.items() if spine.get_visible()]
+    head = f"{frame} | {ax.get_title()} | {ax.get_xlabel()} | {ax.get_ylabel()} | {numbers(ax.get_ylim())}"
     return "\n".join([head, *lines, str(names), str(legend), str(numbers(bars)), str(len(ax.collections))])
 
 

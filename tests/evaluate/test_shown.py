@@ -2,7 +2,7 @@
 
 import pytest
 
-from made_results import CASES, DRAWN, describe, describe_plot, made_comparison, recorded
+from made_results import CASES, DRAWN, describe, describe_axes, describe_plot, made_comparison, recorded
 
 RECORDED = recorded()
 
@@ -20,6 +20,15 @@ def test_a_result_says_what_is_recorded(name):
 def test_a_picture_shows_what_is_recorded(name):
     pytest.importorskip("matplotlib", reason="needs matplotlib: pip install 'mallow[plot]'")
     assert describe_plot(CASES[name]()) == RECORDED[f"picture of {name}"]
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_a_picture_gets_axes_of_its_own_where_there_are_none(name):
+    pyplot = pytest.importorskip("matplotlib.pyplot", reason="needs matplotlib: pip install 'mallow[plot]'")
+    pyplot.switch_backend("Agg")
+    ax = CASES[name]().plot()
+    assert describe_axes(ax) == RECORDED[f"picture of {name}"]
+    pyplot.close(ax.figure)
 
 
 @pytest.mark.parametrize(
