@@ -119,7 +119,7 @@ def test_one_row_that_differs_anywhere_is_an_answer(place):
     refuse_without_answer(AS_THEY_ARE, [same, other])
 
 
-@pytest.mark.parametrize(("turn", "told"), [(1e-7, True), (5e-6, False)])
+@pytest.mark.parametrize(("turn", "told"), [(1e-7, True), (5e-6, False), (-1e-7, True), (-5e-6, False)])
 def test_directions_that_differ_by_rounding_are_one(turn, told):
     from mallow.evaluate._no_answer import _one_direction
 

@@ -321,6 +321,10 @@ def test_the_spread_of_many_rows_is_that_of_all():
     assert one == approx(_sample_checks._relative_spread(rows[:1], rows[1:]), rel=1e-12)
     assert _sample_checks._relative_spread(-rows[:5], -rows[5:]) == approx(one, rel=1e-12)
     assert _sample_checks._relative_spread(np.zeros((2, 2)), np.zeros((3, 2))) == 0.0
+    below = -np.array([[1.0, 2.0], [2.0, 1.0]])  # no entry is above 0, and squares would overflow or vanish
+    expected = _sample_checks._relative_spread(below, below)
+    assert _sample_checks._relative_spread(1e250 * below, 1e250 * below) == approx(expected)
+    assert _sample_checks._relative_spread(1e-250 * below, 1e-250 * below) == approx(expected)
 
 
 @pytest.mark.parametrize(("count", "low"), [(1, 0), (31, 0), (32, 0), (33, 1), (101, 35)])

@@ -57,6 +57,12 @@ def test_whole_units_are_chosen_as_long_as_they_fit(seed, count, most):
         assert sizes[chosen].sum() + sizes.max() > most  # the next unit does not fit
 
 
+def test_which_units_are_chosen_is_recorded():
+    """A subset of another choice would have another certificate, on every machine."""
+    units = Units((np.arange(12),), np.arange(12, dtype=np.uint64) * np.uint64(2**40 + 1))
+    assert np.flatnonzero(choose_units(units, 5)).tolist() == [0, 7, 8, 9, 10]
+
+
 def test_sets_are_called_by_their_names():
     good = Samples(features=np.zeros((5, 2)))
     bad = Samples(features=np.zeros((1, 2)))
