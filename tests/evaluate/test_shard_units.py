@@ -223,6 +223,22 @@ def test_a_checkpoint_is_described_by_all_that_it_depends_on(tmp_path):
     assert _describe(engine, [Shards.from_array(rows.T.copy().T)]) in texts  # the same numbers
 
 
+def test_two_rows_in_shards_are_enough(tmp_path):
+    for rows, fine in ((2, True), (1, False)):
+        folder = tmp_path / str(rows)
+        folder.mkdir()
+        np.save(folder / "part-0.npy", np.zeros((rows, 2)))
+        own = read_all({"x": str(folder)}, lazy=True)["x"]
+        assert own.shards is not None
+        if fine:
+            assert len(survey_sets(Threads(), {"": own})[0][""].shards) == 2
+        else:
+            with pytest.raises(
+                InputError, match=r"`reference` must hold at least 2 samples; got 1\. Aim for 1,000 or more"
+            ):
+                survey_sets(Threads(), {"": own})
+
+
 def test_shards_need_bins():
     sets, passes = surveyed(
         _=np.random.default_rng(0).normal(size=(6, 2)), model=np.random.default_rng(1).normal(size=(6, 2))

@@ -28,9 +28,8 @@ def units_of_surveys(surveys: Sequence[Survey]) -> Units:
     keys[: len(names)], known[: len(names)] = names, True
     for survey, units in zip(surveys, sets, strict=True):
         new = ~known[units]
-        if new.any():
-            np.add.at(keys, units[new], survey.keys["float64"][new])
-            known[units] = True
+        np.add.at(keys, units[new], survey.keys["float64"][new])
+        known[units] = True
     return Units(tuple(sets), keys)
 
 
