@@ -215,6 +215,9 @@ def test_lengths_of_rows_however_many(n):
     for scale in (1e-300, 1e300):
         found = _estimate_checks._row_lengths(scale * np.array([[3.0, -4.0], [0.0, 0.0]]))
         assert found == approx([5.0 * scale, 0.0])
+    for largest in (1e200, -1e200):  # of either sign, beside one that is as small
+        assert _estimate_checks._row_lengths(np.array([[largest, 1e-200]])) == approx([1e200])
+        assert _estimate_checks._row_lengths(np.array([[largest, -1e-200]])) == approx([1e200])
     assert _estimate_checks._row_lengths(np.array([[-3, -4]], np.float16)).tolist() == [5.0]
 
 

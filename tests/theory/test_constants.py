@@ -155,3 +155,14 @@ def test_sharp_constants_by_hand(divergence, first, second):
 def test_poles_at_either_end_have_no_constants(divergence, first, second):
     found = bounds.constants(divergence)
     assert (found.first, found.second) == (approx(first, rel=1e-4), approx(second, rel=1e-4))
+
+
+def test_a_narrow_peak_of_the_curvature_is_resolved():
+    """f′ = (tⁿ − 1)/(tⁿ + 1), so that t f″/2 = n tⁿ/(tⁿ + 1)², most at 1: n/4."""
+    from scipy.special import hyp2f1
+
+    def peak(t, n=12):
+        return t - 2 * t * hyp2f1(1, 1 / n, 1 + 1 / n, -(t**n)) - (1 - 2 * hyp2f1(1, 1 / n, 1 + 1 / n, -1.0))
+
+    found = bounds.constants(Divergence("peak", peak))
+    assert (found.first, found.second) == (approx(1.0, rel=1e-4), approx(3.0, rel=1e-3))

@@ -90,3 +90,8 @@ def test_straight_lines_are_convex_up_to_rounding():
 )
 def test_limits_are_those_of_values_that_have_settled(function, limit):
     assert limit_towards(0.0, function, 1e-60, 1e-75) == approx(limit)
+
+
+@pytest.mark.parametrize("slope", [1e9, -1e9])
+def test_the_rounding_of_steep_slopes_is_no_dent(slope):
+    checked_generator("steep", lambda t: slope * t - slope)
