@@ -56,7 +56,8 @@ class Area:
     tests: tuple[str, ...]
 
 
-PAPER = ("paper/test_divergences.py", "paper/test_errata.py", "paper/test_frontier.py")
+PAPER = ("paper/test_divergences.py", "paper/test_errata.py", "paper/test_frontier.py", "paper/test_rates.py")
+RECORDED = "reference/test_calls.py"  # numbers to the last bit
 AREAS = {
     "escaping": Area(
         ("_visible.py", "results/_table.py", "report/_filters.py", "report/_svg.py"),
@@ -70,9 +71,9 @@ AREAS = {
     ),
     "cache": Area(("embed/_cache*.py", "_files.py"), ("embed/test_cache.py", "test_files.py")),
     "samples": Area(("samples/*.py",), ("samples/test_*.py", "embed/test_decode.py")),
-    "theory": Area(("theory/*.py",), ("theory/test_*.py", *PAPER)),
-    "evaluate": Area(("evaluate/*.py",), ("evaluate/test_*.py",)),
-    "inference": Area(("inference/*.py",), ("inference/test_*.py", "reference/test_calls.py")),
+    "theory": Area(("theory/*.py",), ("theory/test_*.py", *PAPER, RECORDED)),
+    "evaluate": Area(("evaluate/*.py",), ("evaluate/test_*.py", RECORDED)),
+    "inference": Area(("inference/*.py",), ("inference/test_*.py", RECORDED)),
 }
 # Imported once; each mutant is tested in a fork, which imports no more than the library itself.
 PRELOADED = ("hypothesis.extra.numpy", "scipy.stats", "scipy.sparse.csgraph", "scipy.optimize", "sklearn.cluster")

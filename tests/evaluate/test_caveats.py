@@ -192,3 +192,47 @@ def test_every_caveat_of_a_result_is_a_warning(call):
     assert result.caveats
     for caveat in result.caveats:
         assert caveat.message in messages
+
+
+@pytest.mark.parametrize(
+    ("bins", "share", "told"),
+    [
+        (41, 0.30, False),  # exactly the limit
+        (41, 0.31, True),  # more than five times 1/41, and more than 0.3
+        (41, 0.20, False),  # more than five times 1/41 alone
+        (8, 0.40, False),  # more than 0.3 alone
+        (8, 0.62, False),
+        (8, 0.65, True),  # 5/8 = 0.625
+        (2, 0.99, False),
+    ],
+)
+def test_a_crowded_bin_is_above_both_limits(bins, share, told):
+    def counts(n, own):
+        rest = np.full(bins - 1, round(n * (1 - own) / (bins - 1)))
+        rest[0] += n - round(n * own) - rest.sum()
+        return [round(n * own), *rest]
+
+    n = 10_000
+    assert ("one bin" in kinds(bin_caveats(partition(counts(n, share), counts(n, share))))) == told
+    # The side that has less in it decides, whichever it is.
+    more = min(share + 0.005, 0.999)
+    assert ("one bin" in kinds(bin_caveats(partition(counts(n, share), counts(n, more))))) == told
+    assert ("one bin" in kinds(bin_caveats(partition(counts(n, more), counts(n, share))))) == told
+
+
+def test_the_smaller_side_has_too_few_samples_for_the_bins():
+    for p, q, expected in (([4] * 100, [9] * 100, 400), ([9] * 100, [4] * 100, 400), ([3] * 10, [4] * 10, 30)):
+        (caveat,) = [one for one in bin_caveats(partition(p, q)) if one.kind == "many bins"]
+        assert caveat.values == {"bins": len(p), "samples": expected}
+    assert "many bins" not in kinds(bin_caveats(partition([5] * 10, [5] * 10)))
+
+
+@pytest.mark.parametrize(("least", "told"), [(950, False), (949, True)])
+def test_systems_may_differ_by_a_twentieth(least, told):
+    assert bool(system_size_caveats({"a": 1000, "b": least, "c": 980})) == told
+
+
+def test_sizes_that_differ_are_explained_by_those_of_the_systems():
+    sizes, own = Caveat("system sizes", "Sizes."), Caveat("unequal sizes", "Differ.", "a")
+    assert unique_caveats([sizes, own]) == (sizes,)
+    assert unique_caveats([own]) == (own,)

@@ -7,8 +7,19 @@ import numpy as np
 import pytest
 from pytest import approx
 
-from mallow.evaluate._drop import _FARTHER, _HIDDEN, _SHIFTS, _arms, _join, _shared_error, estimate_drop, gaussian_areas
+from mallow.evaluate._drop import (
+    _FARTHER,
+    _HIDDEN,
+    _SHIFTS,
+    _arms,
+    _join,
+    _shared_error,
+    estimate_drop,
+    gaussian_areas,
+    gaussian_slope,
+)
 from mallow.inference import ONE_SIDED, Evidence, IdentityTest
+from mallow.results import Estimate
 from mallow.theory import KL, TV, Masses, area, compute_frontier
 
 TEST = IdentityTest(1.0, 1, True, False, {})
@@ -137,3 +148,39 @@ def test_arms_join_as_in_a_difference_of_normal_variables():
     assert _join(3.0, 4.0, 0.0) == approx(5.0)
     assert _join(3.0, 3.0, 1.0) == 0.0
     assert _join(3.0, 4.0, 0.5) == approx(math.sqrt(13.0))
+
+
+def test_the_slope_is_that_of_the_area():
+    for shift in (0.5, 1.0, 2.0):
+        slope = (area_of(shift - 0.01) - area_of(shift + 0.01)) / 0.02
+        assert gaussian_slope(area_of(shift), KL, 5.0) == approx(slope, rel=0.02)
+    assert gaussian_slope(1.0, KL, 5.0) == approx(0.0, abs=0.06)
+    assert gaussian_slope(area_of(1.0), TV, 5.0) != approx(gaussian_slope(area_of(1.0), KL, 5.0), rel=0.01)
+
+
+def test_an_arm_of_a_certificate_of_zero_is_zero():
+    one = evidence(1.0, 1)
+    certificate = one.certify(KL, 5.0)
+    nothing = replace(certificate, estimates=certificate.estimates | {"mauve": Estimate(0.0, 0.0, 0.1)})
+    assert _arms(nothing, one, AREAS) == (0.0, 0.0)
+    perfect = replace(certificate, estimates=certificate.estimates | {"mauve": Estimate(1.0, 0.0, 1.0)})
+    down, up = _arms(perfect, one, AREAS)
+    assert up == 0.0
+    assert down == approx(
+        max(
+            math.sqrt(2) * ONE_SIDED * certificate.errors[0],
+            1 - np.interp(_HIDDEN * math.sqrt(2 / 400), _SHIFTS, AREAS),
+        )
+    )
+
+
+def test_noise_is_that_of_the_units_of_both_sides():
+    one = evidence(0.0, 1)
+    certificate = one.certify(KL, 5.0)
+    quiet = replace(
+        certificate,
+        influence=0.0 * certificate.influence,
+        estimates=certificate.estimates | {"mauve": Estimate(1.0, 0.0, 1.0)},
+    )
+    few = replace(one, model_units=np.arange(400) // 10)  # 400 and 40 units
+    assert _arms(quiet, few, AREAS)[0] == approx(1 - np.interp(_HIDDEN * math.sqrt(1 / 400 + 1 / 40), _SHIFTS, AREAS))

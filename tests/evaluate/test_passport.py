@@ -3,14 +3,17 @@
 import copy
 import json
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import mallow
+from made_results import made_passport
 from mallow.errors import EstimateWarning, InputError
-from mallow.estimate import Classifier
-from mallow.evaluate._passport import canonical_digest
+from mallow.estimate import Classifier, Quantize
+from mallow.evaluate import SUMMARIES
+from mallow.evaluate._passport import _anonymous, canonical_digest, close
 from mallow.results import to_plain
 
 
@@ -161,3 +164,91 @@ def test_evidence_that_does_not_fit_is_named(part, values, message, made):
         data["evidence"][part] = to_plain(np.array(values, kind))
         with pytest.raises(InputError, match=f"the field `evidence` is not a valid Evidence: .*{message}"):
             read(data)
+
+
+# --- the parts
+
+
+def finding(data, what, key=None):
+    (one,) = [each for each in mallow.verify_passport(data, key=key).findings if each.what == what]
+    return one.agrees
+
+
+@pytest.mark.parametrize("name", ["mauve", "frontier_integral", "midpoint"])
+@pytest.mark.parametrize("part", ["value", "low", "high"])
+def test_every_certified_number_is_checked(name, part):
+    data = made_passport().to_dict()
+    assert finding(data, f"certified {name}")
+    data["certified"][name][part] += 1e-6
+    others = [one.what for one in mallow.verify_passport(data).findings if not one.agrees]
+    assert others == ["digest", f"certified {name}"]
+
+
+def test_sizes_and_p_values_must_agree_within_the_file():
+    passport = made_passport()
+    for changes, wrong in (
+        ({"signature": replace(passport.signature, n=6)}, ["samples", "held-out scores"]),
+        ({"signature": replace(passport.signature, m=6)}, ["samples", "held-out scores"]),
+        ({"p_value": 0.5}, ["p-value"]),
+        (
+            {"model_counts": (np.array([1, 1, 3]), np.array([1, 2, 3]))},
+            ["samples", *(f"published {name}" for name in SUMMARIES)],
+        ),
+        (
+            {"reference_counts": (np.array([3, 1, 2]), np.array([2, 2, 1]))},
+            ["samples", *(f"published {name}" for name in SUMMARIES)],
+        ),
+    ):
+        check = mallow.verify_passport(replace(passport, **changes).seal())
+        assert [one.what for one in check.findings if not one.agrees] == wrong
+        assert not check.valid
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "same"),
+    [(1.0, 1.0 + 5e-9, True), (1.0, 1.0 + 2e-8, False), (0.0, 5e-13, True), (0.0, 2e-12, False)],
+)
+def test_numbers_are_the_same_up_to_rounding(first, second, same):
+    assert close(first, second) == close(second, first) == same
+
+
+def test_units_get_numbers_of_their_own():
+    evidence = made_passport().evidence
+    named = replace(
+        evidence,
+        reference_units=np.array([7, 7, 2, 5, 9]),
+        model_units=np.array([7, 2, 2, 5, 9]),
+        keys=np.arange(100, 110, dtype=np.uint64),
+    )
+    found = _anonymous(named)
+    assert found.reference_units.tolist() == [2, 2, 0, 1, 3]
+    assert found.model_units.tolist() == [2, 0, 0, 1, 3]
+    assert found.keys.tolist() == [0, 1, 2, 3]
+    assert found.certify(mallow.KL, 5.0).estimates == named.certify(mallow.KL, 5.0).estimates
+
+
+def test_bins_are_in_the_file_only_where_they_were_placed_for_it():
+    score, passport, (x, y) = make()
+    assert passport.codebook is not None
+    assert passport.mac == ""
+    assert [one.kind for one in passport.caveats] == sorted({one.kind for one in score.caveats})
+    book = Quantize(bins=8).fit(x.features, y.features)
+    _, fixed, _ = make(measure=mallow.Measure(Quantize(codebook=book)))
+    assert fixed.codebook is None
+    assert len(fixed.reference_counts) == 3
+    _, plain, _ = make(measure=mallow.Measure(Quantize(bins=8, reduce=None)))
+    assert plain.codebook.projection is None
+    with pytest.raises(InputError, match="`score` must have held-out evidence; that of a Monitor has none"):
+        mallow.make_passport(replace(score, evidence=None), x, y)
+    with pytest.raises(InputError, match="`measure` must have bins, and a smoothing and a divergence that have names"):
+        mallow.make_passport(score, x, y, measure=mallow.Measure(divergence=mallow.interpolated(mallow.KL, 0.5)))
+    with pytest.raises(InputError, match="`measure` must have bins, and a smoothing and a divergence that have names"):
+        mallow.make_passport(
+            score, x, y, measure=mallow.Measure(Quantize(smoothing=lambda counts: counts / counts.sum()))
+        )
+
+
+@pytest.mark.parametrize("changes", [{"smoothing": "Array"}, {"smoothing": "none"}, {"divergence": "L2"}])
+def test_a_passport_of_unknown_methods_is_refused(changes):
+    with pytest.raises(InputError, match="is not known here"):
+        replace(made_passport(), **changes).recompute_published()

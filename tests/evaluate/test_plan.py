@@ -4,6 +4,7 @@ import json
 import math
 from dataclasses import replace
 from statistics import NormalDist
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,7 +13,8 @@ from pytest import approx
 from mallow import EstimateWarning, InputError, compare
 from mallow.evaluate._drop import gaussian_slope
 from mallow.evaluate._measure import MAUVE_STAR
-from mallow.evaluate._plan import SamplePlan, plan_samples
+from mallow.evaluate._plan import SamplePlan, _plan_caveats, _show_pilot, plan_samples
+from mallow.results import Estimate
 from mallow.samples import Samples
 from mallow.theory import CHI2, KL
 
@@ -201,3 +203,64 @@ def test_a_pilot_without_noise_is_refused():
         "the pilot shows no gap: with 300 samples neither system can be told from the reference, so that nothing is known "
         "about the noise of their difference. Use a larger pilot."
     )
+
+
+# --- the parts
+
+
+def test_the_power_rises_with_the_square_root_of_n(plan):
+    normal = NormalDist()
+    for level, power in ((0.05, 0.8), (0.01, 0.5)):
+        own = replace(plan, level=level, power=power)
+        far = normal.inv_cdf(1 - level / 2) + normal.inv_cdf(power)
+        for times in (0.25, 1.0, 9.0):
+            expected = normal.cdf(far * math.sqrt(times) - normal.inv_cdf(1 - level / 2))
+            assert own.power_with(times * plan.n) == approx(expected)
+
+
+@quiet
+def test_a_hundred_samples_are_a_pilot():
+    small = plan_samples(X[:100], A[:100], B[:100] + 0.5, detect=0.3)
+    assert small.pilot["n"] == 100
+    assert small.n >= 100
+    with pytest.raises(InputError, match="the smallest has 99"):
+        plan_samples(X[:100], A[:100], B[:99])
+    with pytest.raises(InputError, match=r"`power` must be above `level`.*; got 0\.05 and 0\.05"):
+        plan_samples(X, A, B, power=0.05)
+
+
+def certificate(value, high):
+    return SimpleNamespace(estimates={"mauve": Estimate(value, 0.0, high)})
+
+
+@pytest.mark.parametrize(
+    ("n", "highs", "expected"),
+    [
+        (3000, (0.9, 0.99), []),
+        (3001, (0.9, 0.99), [("small pilot", None)]),
+        (100, (1.0, 0.99), [("no gap in the pilot", "A")]),
+        (100, (0.9, 1.0), [("no gap in the pilot", "B")]),
+        (9000, (1.0, 1.0), [("no gap in the pilot", "A"), ("no gap in the pilot", "B"), ("small pilot", None)]),
+    ],
+)
+def test_a_plan_is_doubtful_beyond_thirty_times_the_pilot_or_without_a_gap(n, highs, expected):
+    held_out = SimpleNamespace(
+        certificates={name: certificate(0.8, high) for name, high in zip("AB", highs, strict=True)}
+    )
+    caveats = _plan_caveats(held_out, n, 100)
+    assert [(one.kind, one.system) for one in caveats] == expected
+    for one in caveats:
+        assert one.values == ({"times": n / 100} if one.kind == "small pilot" else {"n": 100})
+
+
+@pytest.mark.parametrize(("low", "high", "error"), [(-0.1, 0.3, 0.2), (-0.2, 0.2, 0.3)])
+def test_the_error_of_a_pilot_is_the_longer_arm(low, high, error):
+    difference = SimpleNamespace(value={"mauve": 0.1}, interval={"mauve": (low, high)})
+    held_out = SimpleNamespace(
+        certificates={"A": certificate(0.9, 1.0), "B": certificate(1.0, 1.0)}, difference=lambda *names: difference
+    )
+    pilot = _show_pilot(held_out, 250)
+    assert pilot == {"difference": 0.1, "low": low, "high": high, "standard error": approx(error / 1.959964), "n": 250}
+    held_out.certificates["A"] = certificate(1.0, 1.0)
+    with pytest.raises(InputError, match="the pilot shows no gap: with 250 samples neither system can be told"):
+        _show_pilot(held_out, 250)

@@ -1,12 +1,15 @@
 """Several embedders: a winner only where all agree."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import mallow
+from made_results import made_comparison, made_difference
 from mallow.errors import EstimateWarning, InputError
+from mallow.evaluate._robust import _agree
 from mallow.inference import holm
 
 WORDS = ["apple", "bear", "cat", "dune", "east"]
@@ -90,3 +93,59 @@ def test_wrong_requests_are_refused():
     points = np.zeros((20, 2))
     with pytest.raises(InputError, match="`reference` must hold texts or images; features were made by one embedder"):
         mallow.compare_embedders(points, {"a": points, "b": points}, [letters, lengths])
+
+
+# --- what several embedders agree on, of comparisons made by hand
+
+
+def agreed(*orders, p_values=(0.01, 0.03)):
+    """What two embedders say of systems with these certified areas."""
+    comparisons = {}
+    for name, areas, p_value in zip(("one", "two"), orders, p_values, strict=True):
+        made = made_comparison(areas)
+        pairs = [
+            made_difference(each.first, each.second, each.difference["mauve"], p_value) for each in made.differences
+        ]
+        comparisons[name] = replace(made, differences=tuple(pairs))
+    return _agree(comparisons)
+
+
+def test_the_largest_p_value_counts_and_signs_follow_the_first_embedder():
+    (one,) = agreed({"a": 0.9, "b": 0.8}, {"a": 0.95, "b": 0.9})
+    assert (one.first, one.second, one.p_value, one.adjusted) == ("a", "b", 0.03, 0.03)
+    assert one.difference == pytest.approx({"one": 0.1, "two": 0.05})
+    assert (one.significant, one.better) == (True, "a")
+    # The second embedder lists them the other way round, and finds the other one closer.
+    (other,) = agreed({"a": 0.9, "b": 0.8}, {"b": 0.95, "a": 0.9})
+    assert other.difference == pytest.approx({"one": 0.1, "two": -0.05})
+    assert (other.p_value, other.better) == (1.0, None)
+    (level,) = agreed({"a": 0.9, "b": 0.8}, {"a": 0.9, "b": 0.9})
+    assert (level.p_value, level.better) == (1.0, None)  # no difference is no agreement
+
+
+def test_all_pairs_are_corrected_together():
+    areas = {"a": 0.9, "b": 0.8, "c": 0.7}
+    found = agreed(areas, dict(reversed([("a", 0.9), ("b", 0.85), ("c", 0.7)])))
+    assert [(one.first, one.second) for one in found] == [("a", "b"), ("a", "c"), ("b", "c")]
+    assert [one.adjusted for one in found] == holm([0.03] * 3) == pytest.approx([0.09] * 3)
+    assert all(value > 0 for one in found for value in one.difference.values())
+
+
+@pytest.mark.parametrize(("adjusted", "value", "better"), [(0.049, 0.1, "a"), (0.049, -0.1, "b"), (0.05, 0.1, None)])
+def test_the_better_system_is_named_below_five_per_cent(adjusted, value, better):
+    one = mallow.evaluate.AgreedDifference("a", "b", {"one": value, "two": value}, 0.01, adjusted)
+    assert one.better == better
+    comparison = made_comparison({"a": 0.9, "b": 0.8})
+    assert mallow.evaluate.RobustComparison({"one": comparison}, (one,)).winner == better
+
+
+def test_a_winner_beats_every_other_and_contradictions_need_both_sides():
+    def found(*pairs):
+        ones = tuple(mallow.evaluate.AgreedDifference(*names, {"one": 0.1}, p, p) for names, p in pairs)
+        return mallow.evaluate.RobustComparison({"one": made_comparison({"a": 0.9, "b": 0.8, "c": 0.7})}, ones)
+
+    assert found(("ab", 0.01), ("ac", 0.01), ("bc", 0.9)).winner == "a"
+    assert found(("ab", 0.01), ("ac", 0.9), ("bc", 0.01)).winner is None
+    assert found().winner is None
+    assert found(("ab", 0.01)).systems == ("a", "b", "c")
+    assert found(("ab", 0.01), ("ac", 0.01)).contested == ()

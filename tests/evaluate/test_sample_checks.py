@@ -302,3 +302,67 @@ def test_generations_of_a_real_model(shared):
     new = raised(*sides, *NEW)
     assert [(system, one.kind) for system, one in new] == [("reference", "short texts"), ("model", "generations")]
     assert re.search("about (19|20).* tokens", new[0][1].message)  # 200, since they were cut at 200
+
+
+# --- the parts
+
+
+def test_rows_are_counted_by_their_bytes():
+    rows = np.array([[1.0, 2.0], [1.0, 2.0], [2.0, 1.0]])
+    assert _sample_checks._count_distinct(rows) == 2
+    assert _sample_checks._count_distinct(rows[:, ::-1]) == 2
+
+
+def test_the_spread_of_many_rows_is_that_of_all():
+    rows = np.random.default_rng(0).normal(3.0, 1.0, size=(9000, 2))
+    for cut in (1, 4096, 4097, 8999):
+        assert _sample_checks._relative_spread(rows[:cut], rows[cut:]) == approx(1 / np.sqrt(10), rel=0.03)
+    one = _sample_checks._relative_spread(rows[:4500], rows[4500:])
+    assert one == approx(_sample_checks._relative_spread(rows[:1], rows[1:]), rel=1e-12)
+    assert _sample_checks._relative_spread(-rows[:5], -rows[5:]) == approx(one, rel=1e-12)
+    assert _sample_checks._relative_spread(np.zeros((2, 2)), np.zeros((3, 2))) == 0.0
+    below = -np.array([[1.0, 2.0], [2.0, 1.0]])  # no entry is above 0, and squares would overflow or vanish
+    expected = _sample_checks._relative_spread(below, below)
+    assert _sample_checks._relative_spread(1e250 * below, 1e250 * below) == approx(expected)
+    assert _sample_checks._relative_spread(1e-250 * below, 1e-250 * below) == approx(expected)
+
+
+@pytest.mark.parametrize(("count", "low"), [(1, 0), (31, 0), (32, 0), (33, 1), (101, 35)])
+def test_thirty_one_texts_around_the_middle_are_counted(count, low):
+    """The text at place i has i + 1 words, and more characters than the one before."""
+    texts = tuple(" ".join(["word"] * (place + 1)) for place in range(count))
+    assert _sample_checks._median_words(texts[::-1]) == np.median(np.arange(low, min(low + 31, count)) + 1)
+
+
+def test_texts_of_one_length_are_counted_in_the_order_of_the_alphabet():
+    texts = tuple("a b c" if place % 2 else "abcde" for place in range(100))
+    assert _sample_checks._median_words(texts) == _sample_checks._median_words(texts[::-1]) == 3.0
+
+
+def test_several_samples_for_each_prompt_are_no_unequal_sizes():
+    ids = [str(i // 2) for i in range(2000)]
+    reference, twice, half = of_features(1000, ids=ids[::2]), of_features(2000, ids=ids), of_features(500)
+    assert _sample_checks._size_caveats(reference, twice) == []
+    assert [one.kind for one in _sample_checks._size_caveats(reference, half)] == ["few samples", "unequal sizes"]
+    assert [one.kind for one in _sample_checks._size_caveats(of_features(1000), of_features(2000))] == ["unequal sizes"]
+    assert _sample_checks._count_prompts(twice) == 1000
+    assert _sample_checks._count_prompts(half) == 500
+
+
+def test_duplicates_that_are_known_do_not_count_as_merged():
+    texts = texts_of(100, 20)
+    features = np.eye(100)
+    features[90:] = features[0]  # 91 different rows
+    side = embedded(texts, features)
+    known = [
+        Caveat("duplicates", "Twice.", "model", {"repeats": 9}),
+        Caveat("duplicates", "Twice.", "other", {"repeats": 50}),
+    ]
+    found = list(_sample_checks._feature_caveats(embedded(texts, np.eye(100)), side, "model", []))
+    assert [(one.system, dict(one.values)) for one in found] == [("model", {"distinct": 90, "items": 100, "n": 100})]
+    assert list(_sample_checks._feature_caveats(embedded(texts, np.eye(100)), side, "model", known)) == []
+
+
+def test_the_spread_is_not_told_where_features_are_merged():
+    constant = embedded(texts_of(50, 20), np.ones((50, 3)))
+    assert len(list(_sample_checks._feature_caveats(constant, constant, "model", []))) == 2

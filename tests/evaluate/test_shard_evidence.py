@@ -8,6 +8,7 @@ import pytest
 import mallow
 import mallow.inference._witness as witness_module
 from mallow.engine import Threads
+from mallow.evaluate._stream_systems import stream_systems
 
 
 @pytest.fixture
@@ -87,3 +88,71 @@ def test_systems_beside_change_nothing(sides):
     together = mallow.compare(ids[0], {"y": ids[1], "z": beside}, repeats=1).scores["y"]
     assert together.certified == alone.certified
     assert together.p_value == alone.p_value
+
+
+# --- systems in shards, without an estimate
+
+
+@pytest.fixture
+def streamed():
+    rng = np.random.default_rng(0)
+    reference, near, far = (
+        mallow.Samples(features=rng.normal(shift, 1.0, size=(n, 3))) for shift, n in ((0, 60), (0, 50), (2, 40))
+    )
+    pairs = {"near": (reference, near), "far": (reference, far)}
+    return stream_systems(Threads(1), pairs, mallow.MAUVE_STAR), pairs
+
+
+def test_systems_in_memory_are_the_samples_themselves(streamed):
+    made, pairs = streamed
+    assert made.complete
+    assert list(made.sets) == ["", "near", "far"]
+    assert list(made.pairs) == list(made.whole) == ["near", "far"]
+    for name, (reference, samples) in pairs.items():
+        assert made.pairs[name] == made.whole[name] == (reference, samples)
+    assert [len(own) for own in made.units.sets] == [60, 50, 40]
+    assert {name: [one.kind for one in own] for name, own in made.caveats().items()} == {
+        "near": ["few samples", "unequal sizes"],
+        "far": ["norm", "few samples", "unequal sizes"],
+    }
+
+
+def test_runs_of_systems_know_their_self_scores(streamed):
+    made, pairs = streamed
+    known = {}
+    runs = made.runs(mallow.MAUVE_STAR, {name: [pair] for name, pair in pairs.items()}, 2, 7, known)
+    assert {name: [len(one.masses) for one in own] for name, own in runs.items()} == {"near": [2], "far": [2]}
+    reference = pairs["near"][0]
+    assert set(known) == {(id(reference), 50), (id(reference), 40)}
+    for name, m in (("near", 50), ("far", 40)):
+        assert known[(id(reference), m)] == mallow.evaluate.self_score(
+            mallow.MAUVE_STAR, reference, m, repeats=2, seed=7
+        )
+        (run,) = runs[name]
+        assert (run.reference, run.model, run.seen) == (*pairs[name], None)
+        assert [len(own) for own in run.units.sets] == [60, m]
+
+
+def test_some_samples_are_seen_where_memory_is_short(streamed, monkeypatch):
+    _, pairs = streamed
+    monkeypatch.setenv("MALLOW_MEMORY", "1MB")
+    monkeypatch.setattr(mallow.evaluate._held_out_shards, "_PER_ROW", 1_000_000)
+    large = {
+        name: (
+            pair[0],
+            mallow.Samples(features=np.tile(pair[1].features, (6, 1)) + np.arange(6 * len(pair[1]))[:, None]),
+        )
+        for name, pair in pairs.items()
+    }
+    made = stream_systems(Threads(1), large, mallow.MAUVE_STAR)
+    assert not made.complete
+    assert {name: [len(one) for one in pair] for name, pair in made.whole.items()} == {
+        "near": [60, 300],
+        "far": [60, 240],
+    }
+    assert sum(len(own) for own in made.seen.samples.values()) == 200
+    assert made.caveats()["far"][0].kind == "subset of rows"
+    known = {}
+    runs = made.runs(mallow.MAUVE_STAR, {name: [pair] for name, pair in made.whole.items()}, 1, 0, known)
+    assert runs["far"][0].seen == made.pairs["far"]
+    assert len(runs["far"][0].model) == 240

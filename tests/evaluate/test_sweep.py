@@ -77,6 +77,12 @@ def test_scores_are_those_of_compare_on_whole_texts_of_one_length(human, model, 
     assert scores["nucleus:1.0"].signature.generations == 2
 
 
+def test_wrong_repeats_are_refused_before_anything_is_generated(human, model, tmp_path):
+    with pytest.raises(InputError, match="`repeats` must be an integer of at least 1; got 0"):
+        sweep(human, model, ["greedy"], tmp_path / "made", PLAN, tokens=4, embedder=letters, repeats=0)
+    assert not (tmp_path / "made").exists()
+
+
 def test_what_was_generated_is_not_generated_again(human, model, swept):
     folder = swept.files["greedy"].parent
     stamps = {path: path.stat().st_mtime_ns for path in folder.iterdir()}

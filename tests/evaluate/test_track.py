@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from made_results import made_comparison, made_difference
 from mallow import EstimateWarning, InputError, Track, track
+from mallow.evaluate import Trend
 from mallow.evaluate._comparison import Difference
-from mallow.evaluate._track import _order_by_step, find_changes
+from mallow.evaluate._track import _find_trend, _order_by_step, find_changes
 
 
 def differences(values, apart):
@@ -102,3 +104,48 @@ def test_changes_are_drawn(tracked):
     lines = {line.get_label(): line.get_xdata() for line in ax.lines}
     assert list(lines["change, 5 % level, corrected for all pairs"]) == [30, 30]
     assert ax.get_xlabel() == "step"
+
+
+# --- the parts
+
+
+def test_the_clearest_difference_is_named():
+    def one(first, second, value, adjusted):
+        return made_difference(first, second, value, adjusted / 2, adjusted)
+
+    apart = [one("a", "b", 0.1, 0.5), one("a", "c", 0.2, 0.01), one("c", "b", -0.3, 0.01), one("c", "d", 0.4, 0.02)]
+    apart += [one("a", "d", 0.6, 0.5), one("b", "d", 0.5, 0.5)]
+    first, second = find_changes("abcd", apart)
+    # Of equally clear ones the larger; it is always the new checkpoint minus the old one.
+    assert (first.at, first.before, first.difference, first.p_value) == ("c", "b", -0.3, 0.01)
+    assert (first.low, first.high) == apart[2].interval["mauve"]
+    # From there on only what came since counts.
+    assert (second.at, second.before, second.difference, second.p_value) == ("d", "c", -0.4, 0.02)
+    assert (second.low, second.high) == apart[3].reverse().interval["mauve"]
+
+
+def test_the_trend_is_the_rank_correlation_of_steps_and_certified_areas():
+    comparison = made_comparison({"c": 0.9, "b": 0.8, "d": 0.7, "a": 0.6, "e": 0.5})
+    rising = _find_trend({"e": 1.0, "a": 2.0, "d": 3.0, "b": 4.0, "c": 5.0}, comparison)
+    assert (rising.tau, rising.p_value) == (pytest.approx(1.0), pytest.approx(2 / 120))  # one order of 120, both ways
+    falling = _find_trend({"c": 1.0, "b": 2.0, "d": 3.0, "a": 4.0, "e": 50.0}, comparison)
+    assert falling.tau == pytest.approx(-1.0)
+    assert _find_trend({"e": 1.0, "d": 2.0, "a": 3.0, "b": 4.0, "c": 5.0}, comparison).tau == pytest.approx(0.8)
+    level = made_comparison({"a": 0.9, "b": 0.9})
+    assert _find_trend({"a": 1.0, "b": 2.0}, level) == Trend(0.0, 1.0)
+
+
+@pytest.mark.parametrize("steps", [[1, 2], [1, 2, 2], [1, 2, float("nan")], [1, 2, float("inf")], [1, 2, 3, 4]])
+def test_every_checkpoint_has_a_step_of_its_own(steps):
+    with pytest.raises(
+        InputError, match="`steps` must have one finite number for each of the 3 checkpoints, all differ"
+    ):
+        _order_by_step(["a", "b", "c"], steps)
+
+
+def test_numbers_in_names_are_steps_only_where_all_names_have_one():
+    assert _order_by_step(["a-1", "b-2", "c"], None) == {"a-1": 1, "b-2": 2, "c": 3}
+    assert _order_by_step(["a-1.5", "b-0.5"], None) == {"b-0.5": 0.5, "a-1.5": 1.5}
+    assert _order_by_step(["a", "b"], [-1, -2.5]) == {"b": -2.5, "a": -1.0}
+    with pytest.raises(InputError, match="`checkpoints` must map at least 3 names to samples; got list"):
+        track([[0.0]], [[[0.0]]] * 3)

@@ -109,3 +109,17 @@ def test_equal_settings_make_equal_divergences():
     assert conjugate(conjugate(KL)) == KL
     assert repr(interpolated(KL, 0.3)) == "interpolated(KL, 0.3)"
     assert repr(conjugate(skew_js(0.25))) == "conjugate(skew_js(0.25))"
+
+
+@pytest.mark.parametrize("divergence", [*NAMED, Divergence("own", t_log_t), Divergence("root", square_root)], ids=repr)
+def test_atoms_that_one_side_lacks_cost_the_limits(divergence):
+    """0·f(p/0) = p·f*(0), q·f(0/q) = q·f(0), 0·f(0/0) = 0; for all atoms, for some, for one."""
+    mass, nothing = np.array([0.5, 0.25]), np.zeros(2)
+    assert divergence.terms(nothing, mass) == approx(mass * divergence.at_zero)
+    assert divergence.terms(mass, nothing) == approx(mass * divergence.conjugate_at_zero)
+    assert divergence.terms(nothing, nothing).tolist() == [0.0, 0.0]
+    assert divergence.terms(mass, mass) == approx([0.0, 0.0], abs=1e-15)
+    mixed = divergence.terms(np.array([0.0, 0.5, 0.0]), np.array([0.5, 0.0, 0.0]))
+    assert mixed == approx([0.5 * divergence.at_zero, 0.5 * divergence.conjugate_at_zero, 0.0])
+    infinite = divergence.terms(np.array([np.inf]), np.array([0.5]))
+    assert infinite[0] == (np.inf if divergence.conjugate_at_zero > 0 else 0.0)

@@ -51,3 +51,53 @@ def test_scalings_beyond_any_number_are_carried_over_as_logarithms():
     p, q = [1 - 1e-6, 1e-6], [1e-6, 1 - 1e-6]
     value = entropic_cost(x, y, p=p, q=q, regulariser=1e-3)
     assert value == approx(transport_cost(x, y, p=p, q=q), rel=1e-9)
+
+
+# --- the parts
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_the_soft_maximum_is_that_of_its_definition(axis):
+    values = np.array([[0.0, 1.0, 1000.0], [2.0, -5.0, 999.0]])
+    width = 2.0
+    expected = width * np.log(np.exp((values - 500) / width).sum(axis=axis)) + 500
+    assert _sinkhorn._soft_maximum(values.copy(), width, axis=axis) == approx(expected)
+    assert _sinkhorn._soft_maximum(np.full((2, 2), -1e9), 1e-3, axis=axis) == approx(
+        np.full(2, -1e9 + 1e-3 * np.log(2))
+    )
+
+
+def test_scalings_give_the_columns_exactly_and_the_rows_nearly():
+    rng = np.random.default_rng(0)
+    kernel = rng.uniform(0.5, 1.5, size=(4, 3))
+    p, q = rng.dirichlet(np.ones(4)), rng.dirichlet(np.ones(3))
+    a, b, error = _sinkhorn._scalings(kernel, p, q)
+    plan = a[:, None] * kernel * b
+    assert plan.sum(axis=0) == approx(q)
+    assert error == approx(np.abs(plan.sum(axis=1) - p).sum(), abs=1e-15)
+    assert error <= 1e-9
+
+
+def test_scalings_that_leave_all_bounds_are_not_taken():
+    ones = np.ones(2), np.ones(2)
+    for kernel in (np.full((2, 2), 1e-120), np.full((2, 2), 1e120), np.zeros((2, 2))):
+        a, b, error = _sinkhorn._scalings(kernel, np.full(2, 0.5), np.full(2, 0.5))
+        assert (a.tolist(), b.tolist()) == (ones[0].tolist(), ones[1].tolist())
+        assert error > 1e-9
+
+
+def test_rounds_are_shown_until_the_masses_are_right(monkeypatch):
+    from contextlib import contextmanager
+
+    shown = []
+
+    @contextmanager
+    def bar(verb, total):
+        yield lambda done, text: shown.append((verb, total, done))
+
+    monkeypatch.setattr(_sinkhorn, "bar", bar)
+    monkeypatch.setattr(_sinkhorn, "_PRODUCTS", 1)
+    x, y = gaussian_points(10, 2), gaussian_points(11, 2, seed=1)
+    entropic_cost(x, y, regulariser=1.0)
+    assert shown == [("transport", 100, place + 1) for place in range(len(shown))]
+    assert 3 < len(shown) < 99

@@ -75,3 +75,26 @@ def test_bad_constants_are_refused():
         smoothing.add_constant([1, 2], 0)
     with pytest.raises(InputError, match=r"`discount` must lie strictly between 0 and 1; got 1.0"):
         smoothing.absolute_discounting([1, 2], 1.0)
+
+
+@pytest.mark.parametrize(
+    ("array", "expected"),
+    [
+        ([2, 2], [2, 2]),  # t = 2 > φ₃ = 0
+        ([1, 2, 2, 2], [(3 + 1) * 2 / 1, 2, 2, 2]),  # t = 1 ≤ φ₂ = 3
+        ([1, 3, 3], [1, 3, 3]),  # 2 does not occur: φ₂ = 0
+        ([0, 1], [(1 + 1) * 1 / 1, 1]),
+        ([1, 2], [(1 + 1) * 2 / 1, 2]),  # t = 1 is not above φ₂ = 1
+    ],
+)
+def test_good_turing_masses_by_hand(array, expected):
+    assert smoothing.good_turing(array) == approx(np.array(expected) / sum(expected))
+
+
+def test_discounting_takes_from_all_that_are_occupied_and_gives_to_all_that_are_empty():
+    assert smoothing.absolute_discounting([4, 0, 0], 0.3) == approx([3.7 / 4, 0.15 / 4, 0.15 / 4])
+    assert smoothing.absolute_discounting([4, 2, 0]) == approx([3.5 / 6, 1.5 / 6, 1 / 6])
+    rows = smoothing.absolute_discounting([[1, 1], [2, 0]], 0.5)
+    assert rows == approx(np.array([[0.5, 0.5], [0.75, 0.25]]))
+    assert smoothing.add_constant([3, 1]) == approx([3.5 / 5, 1.5 / 5])
+    assert smoothing.braess_sauer([0, 1, 2, 3]) == approx(np.array([0.5, 2, 2.75, 3.75]) / 9)

@@ -224,3 +224,79 @@ def test_progress_goes_from_nothing_to_all(monkeypatch):
     assert shown[-1] == 1000
     assert shown == sorted(shown)
     assert shown[0] >= 0
+
+
+# --- the parts
+
+
+def test_the_curve_goes_along_the_corners_with_the_slope_of_each_edge():
+    corners = [(4.0, 0.0), (1.0, 1.0), (0.0, 4.0)]
+    curve = _transport_barycentres._along_corners(corners, 4.0, ())
+    assert (curve.lam[0], curve.lam[-1]) == (0.0, 1.0)
+    assert set(curve.lam[1:-1]) == {0.25, 0.75}  # an edge of 3 by 1, and one of 1 by 3
+    points = np.c_[curve.p_to_mix, curve.q_to_mix]
+    assert [tuple(point) for point in points[[0, 1, -2, -1]]] == [(4, 0), (4, 0), (0, 4), (0, 4)]
+    assert (1.0, 1.0) in [tuple(point) for point in points]
+    assert (np.diff(curve.p_to_mix) <= 0).all()
+    assert (np.diff(curve.q_to_mix) >= 0).all()
+    # 1,024 points for a way of twice the whole cost.
+    assert len(points) == 2 * (512 + 1) + 2
+    lengths = np.abs(np.diff(points, axis=0)).sum(axis=1)
+    assert lengths.max() == approx(8 / 1024)
+
+
+def test_the_worst_of_several_doubts_is_told():
+    from mallow.errors import Caveat
+
+    doubts = tuple(Caveat("transport plan", "Doubt.", values={"gap": gap}) for gap in (0.1, 0.3, 0.2))
+    assert _transport_barycentres.worst_caveat(doubts) == (doubts[1],)
+    assert _transport_barycentres.worst_caveat(()) == ()
+
+
+def test_mass_that_stays_costs_nothing_and_equal_histograms_have_no_curve():
+    same = Masses(np.array([0.5, 0.5]), np.array([0.5, 0.5]), partition=histograms(2, 2).partition)
+    curve = barycentric_frontier(same)
+    assert (curve.lam.tolist(), curve.p_to_mix.tolist(), curve.q_to_mix.tolist()) == ([0, 1], [0, 0], [0, 0])
+    one = free_barycentric_frontier(point_masses([[0.0]], [[3.0]]))
+    assert len(one.lam) == 1025
+    assert one.p_to_mix == approx(9.0 * (1 - one.lam) ** 2)
+    assert one.q_to_mix == approx(9.0 * one.lam**2)
+
+
+def test_values_of_lambda_are_evenly_spaced_and_rounds_are_looked_at_every_twentieth(monkeypatch):
+    looks = []
+
+    @contextmanager
+    def bar(verb, total):
+        yield lambda done, text: looks.append((verb, total, done))
+
+    monkeypatch.setattr(_transport_entropic, "bar", bar)
+    curve = entropic_linear_frontier(histograms(6, 2), points=4)
+    assert curve.lam == approx([0.2, 0.4, 0.6, 0.8])
+    assert [done for _, _, done in looks] == list(range(20, 20 * len(looks) + 1, 20))
+    assert {own[:2] for own in looks} == {("frontier", 20_000)}
+    assert curve.caveats == ()
+    assert len(entropic_linear_frontier(histograms(6, 2)).lam) == 63
+    assert len(entropic_barycentric_frontier(histograms(6, 2)).lam) == 63
+    assert len(entropic_barycentric_frontier(histograms(6, 2), points=1).lam) == 1
+
+
+@pytest.mark.parametrize("build", [entropic_linear_frontier, entropic_barycentric_frontier])
+def test_bins_in_one_place_cost_nothing(build):
+    place = Masses(
+        np.array([0.3, 0.7]),
+        np.array([0.6, 0.4]),
+        partition=Partition(np.zeros(1, int), np.zeros(1, int), np.ones((2, 2))),
+    )
+    curve = build(place, points=3)
+    assert curve.p_to_mix.tolist() == curve.q_to_mix.tolist() == [0.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize(("share", "fine"), [(1 / 499, True), (1 / 501, False)])
+def test_a_regulariser_of_a_five_hundredth_is_the_least(share, fine):
+    masses = point_masses([[0.0], [2.0]], [[0.0], [2.0]])
+    if fine:
+        assert entropic_linear_frontier(masses, regulariser=4 * share, points=1).p_to_mix == approx([0.0], abs=1e-9)
+    else:
+        with pytest.raises(InputError, match="`regulariser` must be at least 1/500 of the largest cost, 4"):
+            entropic_linear_frontier(masses, regulariser=4 * share, points=1)

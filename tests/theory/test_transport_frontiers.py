@@ -180,3 +180,26 @@ def test_the_linear_frontier_shows_its_progress(monkeypatch):
 def test_bad_tolerances_are_refused(tolerance):
     with pytest.raises(InputError, match=r"`tolerance` must lie strictly between 0 and 1"):
         linear_frontier(point_masses(np.zeros((3, 2)), np.zeros((3, 2))), tolerance=tolerance)
+
+
+def test_an_interval_is_halved_ten_times_at_most(monkeypatch):
+    """With a cost that is nowhere straight, every λ that is a multiple of 1/1024 is computed, and no other."""
+    seen = []
+
+    def cost(x, y, p, q, *, show_bar=None):
+        share = float(q[0])  # the mixture's mass in the first bin is λ
+        seen.append(share)
+        return ((1.0 - share) ** 2 if p[0] == 1.0 else share**2), ()
+
+    monkeypatch.setattr(_transport_frontiers, "exact_cost", cost)
+    curve = linear_frontier(point_masses([[0.0, 0.0]], [[1.0, 0.0]]), tolerance=1e-12)
+    inner = sorted(set(seen) - {0.0, 1.0})
+    assert inner == [place / 1024 for place in range(1, 1024)]
+    assert curve.p_to_mix == approx((1 - curve.lam) ** 2)
+    assert curve.q_to_mix == approx(curve.lam**2)
+    seen.clear()
+    coarse = linear_frontier(point_masses([[0.0, 0.0]], [[1.0, 0.0]]), tolerance=0.1)
+    # The middle of [0, 1] lies 1/4 below the line, that of a half 1/16.
+    assert sorted(set(seen) - {0.0, 1.0}) == [0.25, 0.5, 0.75]
+    assert coarse.lam.tolist() == (np.arange(1025) / 1024).tolist()
+    assert np.interp(0.375, coarse.lam, coarse.p_to_mix) == approx((0.75**2 + 0.5**2) / 2)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from mallow import InputError, Masses, Quantize, extrapolated
+from mallow.theory._transport_inputs import drop_empty
 from mallow.transport import (
     barycentric_frontier,
     entropic_cost,
@@ -86,3 +87,46 @@ def test_masses_without_centres_are_refused(function):
         match=r"must be two plain histograms; got an extrapolation from half-samples, with negative weights\. Pass",
     ):
         function(masses)
+
+
+def test_what_is_nearly_symmetric_or_nearly_positive_passes():
+    tilted = np.array([[1.0, 5e-9], [0.0, 1.0]])
+    assert gaussian_cost([0, 0], tilted, [0, 0], np.eye(2)) == pytest.approx(0.0, abs=1e-12)
+    with pytest.raises(InputError, match="`cov_x` must be symmetric; it differs from its transpose by up to 2e-08"):
+        gaussian_cost([0, 0], [[1.0, 2e-8], [0.0, 1.0]], [0, 0], np.eye(2))
+    assert gaussian_cost([0, 0], np.diag([4.0, -3e-8]), [0, 0], np.zeros((2, 2))) == pytest.approx(4.0)
+    with pytest.raises(InputError, match="`cov_x` must be a covariance, without negative eigenvalues; got -5e-08"):
+        gaussian_cost([0, 0], np.diag([4.0, -5e-8]), [0, 0], np.eye(2))
+    with pytest.raises(InputError, match="`cov_y` must be symmetric"):
+        gaussian_cost([0, 0], np.eye(2), [0, 0], [[1.0, -0.5], [0.5, 1.0]])
+
+
+def test_each_side_is_checked_by_its_name():
+    with pytest.raises(InputError, match="`mean_y` must be finite"):
+        gaussian_cost([0, 0], np.eye(2), [0, np.inf], np.eye(2))
+    with pytest.raises(InputError, match="`mean_x` and `mean_y` must be two vectors of the same length"):
+        gaussian_cost([[0, 0]], np.eye(2), [[0, 0]], np.eye(2))
+    with pytest.raises(InputError, match="`cov_x` must be finite"):
+        gaussian_cost([0, 0], np.full((2, 2), np.nan), [0, 0], np.eye(2))
+    for value, fine in ((1e150, True), (1.1e150, False), (-1.1e150, False)):
+        if fine:
+            assert transport_cost([[value]], [[value]]) == 0.0
+        else:
+            with pytest.raises(InputError, match=r"`x` must stay below 1e\+150"):
+                transport_cost([[value]], [[0.0]])
+
+
+@pytest.mark.parametrize(("total", "fine"), [(1 + 9e-7, True), (1 - 9e-7, True), (1 + 2e-6, False), (1 - 2e-6, False)])
+def test_masses_may_miss_one_by_a_millionth(total, fine):
+    x, y = [[0.0], [1.0]], [[0.0]]
+    if fine:
+        assert transport_cost(x, y, p=[total - 0.5, 0.5]) == pytest.approx(0.5, rel=1e-5)
+    else:
+        with pytest.raises(InputError, match="`p` must sum to 1 within 1e-06; got"):
+            transport_cost(x, y, p=[total - 0.5, 0.5])
+
+
+def test_points_without_mass_are_dropped_with_it():
+    x, y = np.arange(3.0)[:, None], np.arange(2.0)[:, None]
+    found = drop_empty(x, y, np.array([0.5, 0.0, 0.5]), np.array([0.0, 1.0]))
+    assert [own.ravel().tolist() for own in found] == [[0.0, 2.0], [1.0], [0.5, 0.5], [1.0]]

@@ -116,3 +116,67 @@ def test_without_the_solver_the_message_says_what_to_install(monkeypatch):
     # On a line, for Gaussians and with an entropy it is not needed.
     assert transport_cost([[0.0]], [[2.0]]) == 4.0
     assert entropic_cost(X, X + 1.0) == approx(2.0)
+
+
+# --- the parts
+
+
+def test_distances_are_squared_never_negative_and_keep_their_digits_far_away():
+    x, y = gaussian_points(6, 3), gaussian_points(5, 3, seed=1)
+    expected = ((x[:, None] - y) ** 2).sum(axis=-1)
+    for shift in (0.0, 1e6):
+        found = _transport_plans.squared_distances(x + shift, y + shift)
+        assert found == approx(expected, rel=1e-6)
+        assert (found >= 0).all()
+    same = _transport_plans.squared_distances(x, x)
+    assert np.diag(same) == approx(np.zeros(6), abs=1e-12)
+    assert (same >= 0).all()
+
+
+def test_on_a_line_the_smallest_goes_to_the_smallest():
+    x, y = np.array([3.0, 1.0]), np.array([20.0, 40.0, 10.0])
+    p, q = np.array([0.25, 0.75]), np.array([0.5, 0.125, 0.375])
+    i, j, mass = _transport_plans._sorted_plan(x, y, p, q)
+    plan = {(int(a), int(b)): float(m) for a, b, m in zip(i, j, mass, strict=True)}
+    assert plan == {(1, 2): 0.375, (1, 0): 0.375, (0, 0): 0.125, (0, 1): 0.125}
+    # Masses whose sums are rounded to either side of 1.
+    third = np.full(10, 0.1)
+    i, j, mass = _transport_plans._sorted_plan(np.arange(10.0), np.arange(10.0) + 1, third, third[::-1])
+    assert mass.sum() == 1.0
+    assert i.tolist() == j.tolist() == list(range(10))
+    over = np.array([0.5, 0.5 + 1e-9])
+    _, _, mass = _transport_plans._sorted_plan(np.arange(2.0), np.arange(2.0), over, np.array([0.5, 0.5]))
+    assert mass.sum() == 1.0
+    assert (mass >= 0).all()
+
+
+def test_costs_of_nothing_have_a_plan_without_doubts():
+    plan, caveats = _transport_plans._simplex_plan(np.zeros((2, 2)), np.full(2, 0.5), np.full(2, 0.5), show_bar=False)
+    assert plan.sum() == approx(1.0)
+    assert caveats == ()
+    tiny = 1e-15 * np.array([[0.0, 4.0], [4.0, 0.0]])
+    plan, _ = _transport_plans._simplex_plan(tiny, np.full(2, 0.5), np.full(2, 0.5), show_bar=False)
+    assert plan == approx(np.eye(2) / 2)
+
+
+def test_a_gap_is_told_in_per_cent():
+    caveat = _transport_plans._gap_caveat(0.0314)
+    assert caveat.message.endswith("only proven to be within 3.1% of the least.")
+    assert (caveat.kind, caveat.values) == ("transport plan", {"gap": 0.0314})
+
+
+@pytest.mark.usefixtures("careless_solver")
+def test_the_gap_is_the_share_of_the_cost_that_is_not_proven():
+    x, y = np.array([[0.0, 0.0], [1.0, 0.0]]), np.array([[0.0, 1.0], [1.0, 1.0]])  # best: 1; the product plan: 1.5
+    (caveat,) = solve_transport(x, y).caveats
+    assert caveat.values["gap"] == approx(1 / 3)
+    assert solve_transport(x, y).value == approx(1.5)
+
+
+def test_pairs_of_a_plan_have_the_costs_of_their_points():
+    i, j, mass, caveats = _transport_plans.optimal_plan(
+        np.array([[0.0, 9.0], [9.0, 0.0]]), np.array([0.3, 0.7]), np.array([0.6, 0.4])
+    )
+    found = {(int(a), int(b)): float(m) for a, b, m in zip(i, j, mass, strict=True)}
+    assert found == approx({(0, 0): 0.3, (1, 0): 0.3, (1, 1): 0.4})
+    assert caveats == ()

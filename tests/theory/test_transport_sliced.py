@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from pytest import approx
 
 from mallow.errors import InputError
+from mallow.theory._transport_sliced import _merged_quantiles
 from mallow.transport import sliced_cost
 
 
@@ -44,3 +45,24 @@ def test_what_is_refused():
         sliced_cost(np.eye(2), np.eye(2), directions=0)
     with pytest.raises(InputError, match="must have the same number of columns"):
         sliced_cost(np.eye(2), np.eye(3))
+
+
+@given(n=st.integers(1, 12), m=st.integers(1, 12))
+def test_points_of_both_sides_meet_with_their_share(n, m):
+    (first, second), shares = _merged_quantiles(n, m)
+    assert shares.sum() == approx(1.0)
+    assert (shares > 0).all()
+    for places, count in ((first, n), (second, m)):
+        assert (np.diff(places) >= 0).all()
+        assert np.bincount(places, shares) == approx(np.full(count, 1 / count))
+
+
+@pytest.mark.parametrize("directions", [1, 63, 64, 65, 130])
+def test_lines_are_drawn_together_and_count_alike(directions):
+    x, y = np.random.default_rng(0).normal(size=(2, 7, 3))
+    lines = np.random.default_rng(5).normal(size=(directions, 3))
+    lines /= np.linalg.norm(lines, axis=1, keepdims=True)
+    expected = np.mean([((np.sort(x @ line) - np.sort(y @ line)) ** 2).mean() for line in lines])
+    assert sliced_cost(x, y, directions=directions, rng=5) == approx(expected)
+    assert sliced_cost(x, y, directions=directions, rng=np.random.default_rng(5)) == approx(expected)
+    assert sliced_cost(x, y) == sliced_cost(x, y, directions=256, rng=0)

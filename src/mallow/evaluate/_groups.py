@@ -13,7 +13,7 @@ from mallow._checks import seed_from, whole
 from mallow.embed import AnyEmbedder, embed_all
 from mallow.errors import Caveat, InputError, warn_about
 from mallow.evaluate._caveats import rename_system, unique_caveats
-from mallow.evaluate._measure import MAUVE_STAR, Measure, measure_for
+from mallow.evaluate._measure import MAUVE_STAR, Measure
 from mallow.evaluate._score import Score, score_embedded
 from mallow.inference import holm
 from mallow.results import Result, TableData, at_most, draw, join_names, merge_caveats, p_number
@@ -162,7 +162,6 @@ def score_groups(
             f"`groups` must have a group with at least {_FEWEST} samples on each side; the largest of {len(names)} has "
             f"{max(map(min, sizes.values()))}. Join small groups, or use more samples."
         )
-    measure = measure_for(measure, x)
     scores = {
         name: score_embedded(
             x.take(np.flatnonzero(labels[0] == name)),

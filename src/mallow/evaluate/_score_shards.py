@@ -115,7 +115,7 @@ def survey_sets(
                 f"`reference` and `{name}` must have features of the same width; got {first.width} and {own.width}. Were they "
                 "embedded by the same model?"
             )
-    dtypes = sorted({np.dtype(np.float64), *(own.dtype for own in shards.values())}, key=str)
+    dtypes = [np.dtype(np.float64), *(own.dtype for own in shards.values())]
     passes = Passes(engine, _describe(engine, list(shards.values())), within)
     surveyed = {}
     for place, (name, own) in enumerate(shards.items()):

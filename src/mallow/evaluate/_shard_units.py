@@ -28,9 +28,8 @@ def units_of_surveys(surveys: Sequence[Survey]) -> Units:
     keys[: len(names)], known[: len(names)] = names, True
     for survey, units in zip(surveys, sets, strict=True):
         new = ~known[units]
-        if new.any():
-            np.add.at(keys, units[new], survey.keys["float64"][new])
-            known[units] = True
+        np.add.at(keys, units[new], survey.keys["float64"][new])
+        known[units] = True
     return Units(tuple(sets), keys)
 
 
@@ -65,7 +64,7 @@ def _merge_copies(surveys: Sequence[Survey], sets: list[Indices]) -> list[Indice
         _, first, group, times = np.unique(
             survey.keys["float64"], return_index=True, return_inverse=True, return_counts=True
         )
-        if len(times) >= _FEWEST_KINDS and times[0] > 1 and (times == times[0]).all():
+        if len(times) >= _FEWEST_KINDS and 1 < times.min() == times.max():
             links.append((own, own[first[group]]))
     if not links:
         return sets

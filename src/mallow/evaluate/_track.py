@@ -115,7 +115,7 @@ class Track(Result):
         best = self.comparison.best
         if names[-1] not in best:
             parts.append(f"The last checkpoint is farther from the reference than {best[0]}.")
-        elif len(best) > 1:
+        elif best[0] != names[-1]:
             parts.append(f"The last checkpoint cannot be told apart from the best one, {best[0]}.")
         return " ".join(parts)
 

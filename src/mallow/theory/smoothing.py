@@ -85,8 +85,7 @@ def absolute_discounting(counts: Any, discount: float = 0.5) -> Array:
 def _good_turing_masses(row: Array) -> Array:
     """Masses of one row of counts, before normalisation."""
     times, inverse, bins = np.unique(row, return_inverse=True, return_counts=True)
-    follows = np.append(times[1:] == times[:-1] + 1, False)
-    next_bins = np.where(follows, np.append(bins[1:], 0), 0)  # φ_{t+1} for each t that occurs
+    next_bins = np.append(np.where(times[1:] == times[:-1] + 1, bins[1:], 0), 0)  # φ_{t+1} for each t that occurs
     masses: Array = np.where(times > next_bins, times, (next_bins + 1) * (times + 1) / bins)
     return masses[inverse]
 
