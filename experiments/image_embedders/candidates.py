@@ -109,6 +109,8 @@ CANDIDATES: dict[str, Callable[[], Callable[[list[np.ndarray]], np.ndarray]]] = 
     "Inception-v3": lambda: inception(device="cpu"),
     "random convolutions": lambda: random_convolutions,
 }
+SLOW = {"Inception-v3"}
+"""Tried on the weak flaws of photographs alone."""
 NEEDS = {  # what must be installed beyond the core
     "EfficientNet-Lite0, all levels": "onnxruntime",
     "EfficientNet-Lite0, last level": "onnxruntime",
