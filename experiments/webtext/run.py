@@ -206,7 +206,7 @@ def main() -> None:
     ours = {name: diversity(list(each.values())) for name, each in by_prompt().items()}
     scorer = NGram.fit(mallow.samples.read(OTHERS).texts, order=5)
     reference, systems = split()
-    embedder = find_embedder("minilm")
+    embedder = find_embedder("minilm", kind="text")
     x, *each_y = (embed_samples(Samples(texts=texts), embedder).features for texts in (reference, *systems.values()))
     points = dict(zip(systems, each_y, strict=True))
     found = with_named_perplexity(table(reference, systems, scorer=scorer))

@@ -275,6 +275,21 @@ def test_what_does_not_fit_is_refused(folder, tiny, options, message):
         replace(tiny, **options)(["good day", "more"])
 
 
+def test_a_tokenizer_without_a_token_for_unknown_text_is_refused(folder):
+    """Found by fuzzing: one byte of the vocabulary was changed, and the first unknown word ended in an exception of another kind."""
+    load_tokenizer(folder / "vocab.txt", 16).save(str(folder / "whole.json"))
+    content = (folder / "whole.json").read_text(encoding="utf-8")
+    vocabulary = content.index('"vocab"')
+    (folder / "changed.json").write_text(
+        content[:vocabulary] + content[vocabulary:].replace("[UNK]", "ZUNK]"), encoding="utf-8"
+    )
+    assert load_tokenizer(folder / "whole.json", 16).encode("㐀").tokens[1] == "[UNK]"
+    with pytest.raises(
+        InputError, match=r"changed\.json must have a token for unknown text; .*UNK.*: download it again"
+    ):
+        load_tokenizer(folder / "changed.json", 16)
+
+
 def test_a_batch_of_one_may_be_fixed(folder):
     embed = OnnxText(graph(folder / "one.onnx", LOOK_UP, shape=(1, "l"), output=(1, "l", "d")))
     assert embed(["good", "day"]).shape == (2, 4)

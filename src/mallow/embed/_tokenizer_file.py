@@ -16,6 +16,7 @@ _CHARACTERS_PER_TOKEN = 8  # chosen: more than texts have, so that the first par
 # Words at the end of a part that the cut may change; chosen: it may go through a special token, which is then read as
 # marks and letters.
 _UNCERTAIN_WORDS = 8
+_RARE = "㐀 ꙮ"  # in hardly any vocabulary
 _LARGEST = 100_000_000  # bytes of a vocabulary; chosen: the largest have a few million
 
 
@@ -39,6 +40,12 @@ def load_tokenizer(path: Path, max_length: int) -> Any:
             tokenizer = tokenizers.Tokenizer.from_file(str(path))
         except Exception as error:  # tokenizers raises plain Exceptions
             raise InputError(f"`tokenizer` must be a tokenizer.json; {path} cannot be read: {error}.") from None
+        try:
+            tokenizer.encode(_RARE)
+        except Exception as error:
+            raise InputError(
+                f"`tokenizer`: {path} must have a token for unknown text; {error}. The file may be damaged: download it again."
+            ) from None
     else:
         tokenizer = _load_word_pieces(path)
     special = tokenizer.num_special_tokens_to_add(False)

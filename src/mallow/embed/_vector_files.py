@@ -54,6 +54,10 @@ def _read_file(path: Path, wanted: Container[bytes]) -> Vectors:
                 f"{path}, line 1: must be a word and its numbers, or the number of words and the dimension. "
                 "Check that it is a file of word vectors."
             )
+        if 4 * dimension > _MOST_EXPANSION * path.stat().st_size:  # before memory is set aside for it
+            raise InputError(
+                f"{path}: the first line announces vectors of {dimension} numbers, more than the file can hold. Download it again."
+            )
         if not has_header:
             stream.seek(0)
             return _read_lines(stream, path, wanted, first=1, count=None, dimension=dimension)
@@ -139,10 +143,6 @@ def _read_binary(stream: BinaryIO, path: Path, wanted: Container[bytes], count: 
     words: dict[bytes, None] = {}
     vectors = array.array("f")
     size = 4 * dimension
-    if size > _MOST_EXPANSION * path.stat().st_size:  # before memory is set aside for it
-        raise InputError(
-            f"{path}: the first line announces vectors of {dimension} numbers, more than the file can hold. Download it again."
-        )
     block, at = b"", 0
     for number in range(count):
         end = block.find(b" ", at)
