@@ -157,7 +157,7 @@ def report(
 ) -> str:
     to = names.index("MAUVE* KL")
     published = [PUBLISHED[each] for each in DECODERS]
-    lines = [found.table("markdown"), "", *(f"- {caveat}" for caveat in found.caveats)]
+    lines = [found.table("markdown"), "", *(f"- {caveat}" for caveat in found.caveats), ""]
     lines += [
         "Rank correlation over the six decoders of the distance from the reference: with MAUVE* of KL, and with the published"
     ]
