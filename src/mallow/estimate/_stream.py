@@ -83,20 +83,20 @@ def quantize_shards(
     smaller = quantize.for_halves(n, m)
     pair, alone = reduce_views(passes, quantize.reduce, shards, surveys, [(0, 1), (0,)])
     _check_work(pair, quantize, bins)
-    found = _cluster_all(passes, "clusters", quantize, shards, pair, rngs)
-    found_alone = _cluster_all(passes, "own-clusters", smaller, shards, alone, split_rngs)
+    clusterings = _cluster_all(passes, "clusters", quantize, shards, pair, rngs)
+    clusterings_alone = _cluster_all(passes, "own-clusters", smaller, shards, alone, split_rngs)
     jobs = [
         make_job(view, [(one.centres, one.grid) for one in own], quantize.device)
-        for view, own in ((pair, found), (alone, found_alone))
+        for view, own in ((pair, clusterings), (alone, clusterings_alone))
     ]
-    labels = _label_rows(passes, shards, [(0, 1), (0,)], jobs, [found, found_alone])
+    labels = _label_rows(passes, shards, [(0, 1), (0,)], jobs, [clusterings, clusterings_alone])
     masses = [
         replace(quantize.count(Partition(own[:n], own[n:], one.centres)), caveats=one.caveats)
-        for own, one in zip(labels[0], found, strict=True)
+        for own, one in zip(labels[0], clusterings, strict=True)
     ]
     itself = [
         smaller.count(Partition(own[first], own[second], one.centres))
-        for own, one, (first, second) in zip(labels[1], found_alone, splits, strict=True)
+        for own, one, (first, second) in zip(labels[1], clusterings_alone, splits, strict=True)
     ]
     nothing = np.empty(0, np.int64)
     return StreamedQuantization(masses, itself, Prepared(np.empty((0, 0)), nothing, nothing, n, m, pair.reduction))
@@ -155,7 +155,7 @@ def _cluster_all(
             arrays["labels"] = clustering.labels
         return arrays
 
-    found = []
+    clusterings = []
     for repeat, rng in enumerate(rngs):
         names = [f"{name}-{repeat}" + (f"-{restart}" if restart else "") for restart in range(quantize.restarts)]
         runs = [
@@ -164,8 +164,8 @@ def _cluster_all(
         ]
         best = min(runs, key=lambda run: float(run["objective"]))
         grid = Grid(best["origin"], int(best["grid"][0]), bool(best["grid"][1]))
-        found.append(_Found(best["centres"], grid, best.get("labels"), too_few_points(distinct, bins)))
-    return found
+        clusterings.append(_Found(best["centres"], grid, best.get("labels"), too_few_points(distinct, bins)))
+    return clusterings
 
 
 # --- labels of all rows
@@ -179,7 +179,7 @@ def _label_rows(
     known: Sequence[Sequence[_Found]],
 ) -> list[list[Labels]]:
     """For each view, the labels of all its rows in each clustering."""
-    labels = [[one.labels for one in found] for found in known]
+    labels = [[one.labels for one in own] for own in known]
     todo = [place for place, own in enumerate(labels) if any(one is None for one in own)]
     for side in sorted({side for place in todo for side in views[place]}):
         members = [place for place in todo if side in views[place]]

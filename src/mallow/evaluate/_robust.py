@@ -107,13 +107,13 @@ class RobustComparison(Result):
         """The pairs that one embedder puts the one way and another the other way, each at the 5 % level by itself."""
         apart = []
         for one in self.differences:
-            found = {
+            winners = {
                 each.better
                 for comparison in self.comparisons.values()
                 for each in comparison.differences
                 if each.systems == {one.first, one.second} and each.significant
             }
-            if len(found) > 1:
+            if len(winners) > 1:
                 apart.append(one)
         return tuple(apart)
 

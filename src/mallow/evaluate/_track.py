@@ -268,8 +268,8 @@ def _order_by_step(names: list[str], steps: Sequence[float] | None) -> dict[str,
     """Each checkpoint with its step, in the order of the steps."""
     if steps is None:
         numbers = [re.findall(r"\d+(?:\.\d+)?", name) for name in names]
-        found = [float(own[-1]) for own in numbers if own]
-        values = found if len(set(found)) == len(names) else list(range(1, len(names) + 1))
+        steps = [float(own[-1]) for own in numbers if own]
+        values = steps if len(set(steps)) == len(names) else list(range(1, len(names) + 1))
     else:
         values = [float(step) for step in steps]
         if len(values) != len(names) or len(set(values)) != len(names) or not all(map(math.isfinite, values)):

@@ -64,7 +64,7 @@ def check_annotators(votes: Votes, *, min_seconds: float = FASTEST) -> Annotator
 
 def _predictions(tasks: Sequence[Vote]) -> dict[str, list[tuple[Vote, float]]]:
     """For each person the untied votes, with the chance of the left side according to the votes of all others."""
-    found: dict[str, list[tuple[Vote, float]]] = defaultdict(list)
+    predictions: dict[str, list[tuple[Vote, float]]] = defaultdict(list)
     for question in dict.fromkeys(vote.question for vote in tasks):
         votes = [vote for vote in tasks if vote.question == question and vote.answer]
         names = sorted({name for vote in votes for name in (vote.left, vote.right)})
@@ -82,8 +82,8 @@ def _predictions(tasks: Sequence[Vote]) -> dict[str, list[tuple[Vote, float]]]:
                 continue
             for row in np.flatnonzero(~others):
                 gap = fit.coefficients[left[row]] - fit.coefficients[right[row]]
-                found[person].append((votes[row], float(1.0 / (1.0 + np.exp(-gap)))))
-    return found
+                predictions[person].append((votes[row], float(1.0 / (1.0 + np.exp(-gap)))))
+    return predictions
 
 
 def _merged(left: Any, right: Any, points: Any, n: int) -> Rows:

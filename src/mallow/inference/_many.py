@@ -160,8 +160,8 @@ class ManyLearner:
         unit = np.concatenate([self._rank[place][rows] for place, rows in enumerate(sample)])
         order = np.lexsort((*points.T, unit))  # within a unit by values, so that sides play no part
         pair = len(self._rows[0]) + max(len(rows) for rows in self._rows[1:])
-        found = find_centres(points[order], unit[order], pair, self._seed, partitions=PARTITIONS_OF_MANY)
-        centres = [np.rint(own) for own in found]
+        unrounded = find_centres(points[order], unit[order], pair, self._seed, partitions=PARTITIONS_OF_MANY)
+        centres = [np.rint(own) for own in unrounded]
         labels = []
         for rows in self._rows:
             own = np.empty((len(centres), len(rows)), np.uint8)

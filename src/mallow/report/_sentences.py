@@ -119,8 +119,8 @@ def pipeline_in_words(measure: str) -> str:
 
 def telling_words(diagnosis: Diagnosis) -> tuple[str, ...]:
     """The words that the reasons of a diagnosis name; they are marked in its samples."""
-    found = (re.findall("“(.+?)”", reason.text) for reason in diagnosis.reasons if reason.kind == "words")
-    return tuple(dict.fromkeys(word for words in found for word in words))
+    quoted = (re.findall("“(.+?)”", reason.text) for reason in diagnosis.reasons if reason.kind == "words")
+    return tuple(dict.fromkeys(word for words in quoted for word in words))
 
 
 def systems_by_signature(scores: dict[str, Score]) -> dict[str, tuple[str, ...]]:

@@ -207,7 +207,7 @@ def pictures(scores: Mapping[str, Score]) -> tuple[Picture, ...]:
         if score.certified_frontier is not None
     ]
     published = [(place, name, _published(score)) for place, (name, score) in systems]
-    found = (
+    pictures = (
         Picture(
             "certified-curves",
             "What is certain",
@@ -221,7 +221,7 @@ def pictures(scores: Mapping[str, Score]) -> tuple[Picture, ...]:
             _name(published),
         ),
     )
-    return tuple(one for one in found if one.curves)
+    return tuple(one for one in pictures if one.curves)
 
 
 _Curve = tuple[Frontier, float, float, str]  # with the scale, the area, and what is known of it

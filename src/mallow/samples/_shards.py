@@ -223,9 +223,9 @@ def find_shards(source: str, field: str | None = None, *, names: Sequence[str] |
     names : sequence of str or None
         The files, where they are known already.
     """
-    found = list_shards(source) if names is None else names
+    listed = list_shards(source) if names is None else names
     shards = []
-    for name in found:
+    for name in listed:
         stamp = stamp_of(name)
         shards.append(Shard(name, describe_shard(name, field), stamp))
         first, own = shards[0].content, shards[-1].content
