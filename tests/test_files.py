@@ -5,13 +5,14 @@ import gzip
 import json
 import os
 import re
+import shutil
 import stat
 
 import numpy as np
 import pytest
 
 from mallow import _files
-from mallow._files import atomic_file, make_folder, read_text, write_text
+from mallow._files import atomic_file, files_below, make_folder, read_text, write_text
 from mallow.embed import WordVectors
 from mallow.errors import InputError
 from mallow.generate import NGram, generate_file, prompts_of
@@ -190,3 +191,16 @@ def test_pipes_and_devices_are_neither_replaced_nor_waited_for(tmp_path):
         pass
     assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["link.jsonl", "pipe.jsonl"]
+
+
+def test_a_folder_that_vanishes_while_it_is_listed_is_refused(tmp_path):
+    """Found by fuzzing: reading / ended in a FileNotFoundError, since processes end while /proc is listed."""
+    (tmp_path / "inside").mkdir()
+    for path in ("a.npy", "inside/b.npy", ".hidden"):
+        (tmp_path / path).touch()
+    assert {file.name for file in files_below(tmp_path)} == {"a.npy", "b.npy"}
+    files = files_below(tmp_path)
+    assert next(files).name == "a.npy"
+    shutil.rmtree(tmp_path / "inside")
+    with pytest.raises(InputError, match=r"inside: the folder cannot be read: No such file .* Check that it is there"):
+        next(files)

@@ -59,7 +59,7 @@ CANDIDATES: dict[str, Callable[[], object]] = {
     "SmolLM2 last": lambda: smollm2("last"),
     "3-gram kernel": NGramKernel,
 }
-SLOW = {"MiniLM": 500, "USE multilingual": 200, "SmolLM2 last": 150, "3-gram kernel": 500}
+SLOW = {"MiniLM": 500, "USE multilingual": 200, "SmolLM2 last": 200, "3-gram kernel": 500}
 """On how many prompts these are tried, and not on cut texts."""
 LIGHT = {"MiniLM int8", "USE multilingual", "3-gram kernel"}
 """No torch, at most 150 MB beyond the core; GloVe's index needs pyarrow and is over it."""

@@ -21,6 +21,7 @@ __all__ = [
     "atomic_file",
     "create_folder",
     "digest",
+    "files_below",
     "make_folder",
     "parse_json",
     "read_text",
@@ -30,6 +31,23 @@ __all__ = [
 ]
 
 _LARGEST_TEXT = 1_000_000_000  # bytes; chosen: a result with the evidence of a million samples has a tenth of it
+
+
+def files_below(folder: Path) -> Iterator[Path]:
+    """All files that are not hidden; links are followed, but each folder is visited once."""
+
+    def refuse(error: OSError) -> None:
+        raise InputError(
+            f"{error.filename}: the folder cannot be read: {error.strerror}. Check that it is there, and its permissions."
+        )
+
+    visited = set()
+    for here, folders, files in os.walk(folder, followlinks=True, onerror=refuse):
+        real = os.path.realpath(here)
+        folders[:] = [] if real in visited else sorted(name for name in folders if not name.startswith("."))
+        if real not in visited:
+            visited.add(real)
+            yield from (Path(here, file) for file in files if not file.startswith("."))
 
 
 def make_folder(path: str | os.PathLike[str]) -> Path:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple, cast
 
+from mallow._files import files_below
 from mallow.errors import InputError
 from mallow.samples._audio import AUDIO_SUFFIXES, audio_fault
 from mallow.samples._entries import Options, Skips
@@ -42,7 +43,7 @@ MEDIA_SUFFIXES = IMAGE_SUFFIXES | AUDIO_SUFFIXES
 
 def read_folder(folder: Path, name: str, options: Options) -> Samples:
     """The images or recordings in a folder and its subfolders, in the order of their names; ids are the paths inside."""
-    files = sorted((path.relative_to(folder).as_posix(), path) for path in _walk(folder))
+    files = sorted((path.relative_to(folder).as_posix(), path) for path in files_below(folder))
     held = {
         medium: [(id_, path) for id_, path in files if path.suffix.lower() in medium.suffixes | medium.others]
         for medium in _MEDIA
@@ -87,18 +88,3 @@ def _gather(files: Iterable[tuple[str, object]], medium: _Medium, name: str, opt
     if not paths:
         raise skips.nothing_left(name)
     return Samples.trusted(**{medium.field: tuple(paths)}, ids=tuple(ids), source=name, skipped=tuple(skips))
-
-
-def _walk(folder: Path) -> Iterator[Path]:
-    """All files that are not hidden; links are followed, but each folder is visited once."""
-
-    def refuse(error: OSError) -> None:
-        raise InputError(f"{error.filename}: the folder cannot be read: {error.strerror}. Check its permissions.")
-
-    visited = set()
-    for here, folders, files in os.walk(folder, followlinks=True, onerror=refuse):
-        real = os.path.realpath(here)
-        folders[:] = [] if real in visited else sorted(name for name in folders if not name.startswith("."))
-        if real not in visited:
-            visited.add(real)
-            yield from (Path(here, file) for file in files if not file.startswith("."))

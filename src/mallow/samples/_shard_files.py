@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from mallow._files import files_below
 from mallow._optional import optional
 from mallow.errors import InputError
 
@@ -83,7 +84,7 @@ def _refuse_different_names(source: str, shards: list[str]) -> None:
 def _list_local(source: str) -> list[str]:
     path = Path(os.path.expanduser(source))
     if path.is_dir():
-        return sorted(str(file) for file in path.rglob("*") if file.is_file())
+        return sorted(str(file) for file in files_below(path) if file.is_file())
     if path.is_file():
         return [str(path)]
     import glob

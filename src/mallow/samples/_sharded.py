@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, cast
 
+from mallow._files import files_below
 from mallow._optional import optional
 from mallow.errors import InputError
 from mallow.samples._entries import Options, Row, at_index, at_line, gather_texts
@@ -24,10 +25,10 @@ __all__ = ["holds_shards", "read_sharded"]
 def holds_shards(folder: Path) -> bool:
     """Whether a folder holds shards, and no images or recordings."""
     shards = False
-    for file in folder.rglob("*"):
+    for file in files_below(folder):
         if file.suffix.lower() in MEDIA_SUFFIXES:
             return False
-        shards = shards or (bool(shard_suffix(file.name)) and not file.name.startswith((".", "_")))
+        shards = shards or (bool(shard_suffix(file.name)) and not file.name.startswith("_"))
     return shards
 
 
