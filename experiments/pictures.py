@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 MARKERS = "osv^DPX<>*hd"
+MANY = 8  # lines that a legend inside a panel has room for
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,10 @@ def draw(path: Path, panels: Sequence[Panel], *, width: float = 4.2, height: flo
     figure, axes = plt.subplots(
         rows, columns, figsize=(width * columns, height * rows), layout="constrained", squeeze=False
     )
+    common = len(panels[0].lines) > MANY and len({tuple(panel.lines) for panel in panels}) == 1
     for axis, panel in zip(axes.flat, panels, strict=False):
+        if common:
+            axis.set_prop_cycle(color=plt.get_cmap("tab20").colors[: len(panel.lines)])
         for place, (name, (x, y, *bars)) in enumerate(panel.lines.items()):
             axis.errorbar(
                 x, y, *bars, marker=MARKERS[place % len(MARKERS)], markersize=4, capsize=2, linewidth=1.2, label=name
@@ -53,7 +57,11 @@ def draw(path: Path, panels: Sequence[Panel], *, width: float = 4.2, height: flo
         axis.set_xlabel(panel.across, fontsize=8)
         axis.tick_params(labelsize=7)
         axis.grid(alpha=0.3)
-        axis.legend(fontsize=6.5)
+        if not common:
+            axis.legend(fontsize=6.5)
+    if common:  # one legend beside the panels, which would hide the lines
+        entries = dict(pair[::-1] for axis in axes.flat for pair in zip(*axis.get_legend_handles_labels(), strict=True))
+        figure.legend(entries.values(), entries.keys(), loc="outside right center", fontsize=7)
     for axis in list(axes.flat)[len(panels) :]:
         axis.axis("off")
     figure.savefig(path, dpi=100)

@@ -324,8 +324,14 @@ def picture(lengths: dict[int, Comparison]) -> None:
     }
     level = [np.mean([score.self_score["mauve"] for score in one.scores.values()]) for one in lengths.values()]
     panels = [
-        Panel("MAUVE* of continuations", "new tokens", lines["MAUVE*"], level={"self-score": float(np.mean(level))}),
-        Panel("certified area", "new tokens", lines["certified area"], logy=True),
+        Panel(
+            "MAUVE* of continuations",
+            "new tokens",
+            lines["MAUVE*"],
+            log=True,
+            level={"self-score": float(np.mean(level))},
+        ),
+        Panel("certified area", "new tokens", lines["certified area"], log=True, logy=True),
     ]
     draw(HERE / "decoding.png", panels)
 
