@@ -56,6 +56,13 @@ def alarms(data: dict[str, Any]) -> list[float]:
     return [min(exact), max(exact), max(rate for rate, known in rates if not known)]
 
 
+def falls_with_length(claims: list[dict[str, Any]]) -> list[int]:
+    """For how many decoders held-out evidence says so, how many there are, for how many MAUVE* says so."""
+    verdicts = [claim["verdicts"] for claim in claims if claim["text"].startswith("quality falls with length")]
+    by_evidence, by_score = (sum(one[kind] == "holds" for one in verdicts) for kind in ("held-out", "MAUVE*"))
+    return [by_evidence, len(verdicts), by_score]
+
+
 def small(name: str) -> Callable[[dict[str, Any]], list[float]]:
     return lambda data: [data["small"][name]]
 
@@ -84,9 +91,10 @@ CLAIMS: list[tuple[str, str, str, Callable[[Any], Any]]] = [
     ("docs/explanation/choices.md", "with MAUVE 0.85 and 0.75 apart | about {:,} |", "experiments/power/results.json", lambda d: [round(statistics.mean(d["rows"][1]["n"]), -2).__round__()]),
     ("docs/explanation/choices.md", "with MAUVE 0.97 and 0.92 apart | about {:,} |", "experiments/power/results.json", lambda d: [round(statistics.mean(d["rows"][0]["n"]), -2).__round__()]),
     ("docs/how-to/training.md", "(400 runs of 100 looks: {:.1f} to {:.1f} %", f"{HONESTY}/monitor.json", lambda d: [f(100 * row["alarms"] / row["runs"] for row in d["nulls"]) for f in (min, max)]),
+    ("docs/generating.md", "With {} prompts, quality falls with length for {} of the {} decoders by held-out evidence, and for {} by MAUVE\\*", "experiments/decoding/results.json", lambda d: [d["n"], *falls_with_length(d["claims"])]),
     # embedders
     *(("docs/choosing.md", f"| {name}{{}} | {light} | {{}} | {{:.2f}} | {{:.2f}} | {{:.2f}} | {{:.2f}} | {{:.2f}} | {{:.2f}} | {{:.2f}} | {{:.2f}} | {{:.3f}} |", "experiments/embedders/results.json", lambda d, name=name: ["" if "pairs" in d[name] else " †", d[name]["n"], *(d[name]["scores"][each] for each in ("greedy", "beam", "typical", "contrastive", "nucleus", "topk")), d[name]["spearman"], d[name]["gap"], d[name]["audit"].get("untouched", d[name]["audit"].get("floor"))]) for name, light in (("GloVe 50d", ""), ("MiniLM int8", "yes"), ("MiniLM", ""), ("USE multilingual", "yes"), ("SmolLM2 last", ""), ("3-gram kernel", "yes"))),
-    ("docs/explanation/is-it-good.md", "{:.2f} with MiniLM, {:.2f} with GloVe, {:.2f} with SmolLM2 (500 prompts)", "experiments/embedders/results.json", lambda d: [d[name]["scores"]["greedy"] for name in ("MiniLM int8", "GloVe 50d", "SmolLM2 last")]),
+    ("docs/explanation/is-it-good.md", "{:.2f} with MiniLM, {:.2f} with GloVe, {:.2f} with SmolLM2 ({} prompts)", "experiments/embedders/results.json", lambda d: [*(d[name]["scores"]["greedy"] for name in ("MiniLM int8", "GloVe 50d", "SmolLM2 last")), d["SmolLM2 last"]["n"]]),
     ("docs/explanation/choices.md", "| MiniLM, 8 bits (default) | yes | yes | no | {:.0f} |", "experiments/embedders/results.json", lambda d: [d["MiniLM int8"]["audit"]["rate"]]),
     ("docs/explanation/choices.md", "| GloVe | no | yes | no | {:,} |", "experiments/embedders/results.json", lambda d: [round(d["GloVe 50d"]["audit"]["rate"], -1).__round__()]),
     ("docs/explanation/choices.md", "| SmolLM2, a causal language model | yes | yes | yes | {:.0f} |", "experiments/embedders/results.json", lambda d: [d["SmolLM2 last"]["audit"]["rate"]]),
