@@ -33,7 +33,17 @@ def samples(draw, rng):
 @settings(max_examples=60)
 def test_units_in_shards_are_those_of_arrays(data, seed):
     rng = np.random.default_rng(seed)
-    sets = {name: data.draw(samples(rng)) for name in ("", "a", "b")[: data.draw(st.integers(1, 3))]}
+    same_units({name: data.draw(samples(rng)) for name in ("", "a", "b")[: data.draw(st.integers(1, 3))]})
+
+
+def test_copies_in_shards_that_are_paired_with_ids_are_one_unit():
+    rows = np.random.default_rng(0).normal(size=(40, 2))
+    ids = [str(number) for number in range(40)]
+    same_units({"": Samples(features=rows, ids=ids), "a": Samples(features=np.tile(rows[:20] + 1, (2, 1)))})
+
+
+def same_units(sets):
+    """Of the same samples, in shards and in arrays."""
     surveyed, _ = survey_sets(Threads(), sets)
     found, expected = units_of_surveys([one.survey for one in surveyed.values()]), find_units(*sets.values())
     assert found.count == expected.count

@@ -22,10 +22,12 @@ _FEWEST_KINDS = 20  # as in `find_units`: with fewer kinds of rows, equal freque
 def units_of_surveys(surveys: Sequence[Survey]) -> Units:
     """The units of several sets: rows with the same id; without ids, row i of equally long sets; otherwise rows."""
     sets, names = _number_rows(surveys)
-    sets = _merge_copies(surveys, sets)
+    sets, merged = _merge_copies(surveys, sets)
     count = max(int(own.max(initial=-1)) for own in sets) + 1
     keys, known = np.zeros(count, np.uint64), np.zeros(count, np.bool_)
-    keys[: len(names)], known[: len(names)] = names, True
+    named = np.arange(len(names)) if merged is None else merged[: len(names)]  # as find_units: names may share a unit
+    np.add.at(keys, named, names)
+    known[named] = True
     for survey, units in zip(surveys, sets, strict=True):
         new = ~known[units]
         np.add.at(keys, units[new], survey.keys["float64"][new])
@@ -55,8 +57,8 @@ def _number_rows(surveys: Sequence[Survey]) -> tuple[list[Indices], Keys]:
     return sets, names
 
 
-def _merge_copies(surveys: Sequence[Survey], sets: list[Indices]) -> list[Indices]:
-    """The units, with one for all copies of a row in sets without ids that were repeated as a whole."""
+def _merge_copies(surveys: Sequence[Survey], sets: list[Indices]) -> tuple[list[Indices], Indices | None]:
+    """The units, with one for all copies of a row in sets without ids that were repeated as a whole; and the new number of each."""
     links = []
     for survey, own in zip(surveys, sets, strict=True):
         if survey.ids is not None:
@@ -67,12 +69,12 @@ def _merge_copies(surveys: Sequence[Survey], sets: list[Indices]) -> list[Indice
         if len(times) >= _FEWEST_KINDS and 1 < times.min() == times.max():
             links.append((own, own[first[group]]))
     if not links:
-        return sets
+        return sets, None
     first, second = (np.concatenate(ends) for ends in zip(*links, strict=True))
     count = max(int(own.max()) for own in sets) + 1
     graph = sparse.csr_array((np.ones(len(first)), (first, second)), shape=(count, count))
     _, merged = sparse.csgraph.connected_components(graph, directed=False)
-    return [merged[own].astype(np.int64) for own in sets]
+    return [merged[own].astype(np.int64) for own in sets], merged
 
 
 def choose_units(units: Units, most: int) -> NDArray[np.bool_]:

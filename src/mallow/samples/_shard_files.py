@@ -96,14 +96,14 @@ def _list_remote(source: str) -> list[str]:
     system, path = file_system(source)
     try:
         if is_glob(path):
-            found = system.glob(path)
+            paths = system.glob(path)
         elif system.isdir(path):
-            found = system.find(path)
+            paths = system.find(path)
         else:
-            found = [path] if system.exists(path) else []
+            paths = [path] if system.exists(path) else []
     except Exception as error:  # each store has errors of its own
         raise _no_access(source, error) from error
-    return sorted(system.unstrip_protocol(name) for name in found)
+    return sorted(system.unstrip_protocol(name) for name in paths)
 
 
 def file_system(url: str) -> tuple[Any, str]:
