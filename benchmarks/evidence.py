@@ -21,8 +21,8 @@ from scores import features
 
 import mallow
 from mallow.engine import cores
-from mallow.evaluate import MAUVE_STAR, hold_out, run_repeats, self_score, summary_values
-from mallow.inference import debiased_estimate, find_units, published_interval
+from mallow.evaluate import run_repeats, self_score, summary_values
+from mallow.evidence import MAUVE_STAR, debiased_estimate, find_units, hold_out, published_interval
 
 RESULTS = Path(__file__).resolve().parent / "evidence.json"
 SIZES = {"1,000 + 1,000, width 384": (1000, 384), "5,000 + 5,000, width 1,024": (5000, 1024)}

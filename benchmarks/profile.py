@@ -27,8 +27,7 @@ import mallow
 from mallow import Measure, score
 from mallow.engine import eigenvectors, leading_eigenvectors, run_now, single_threaded_blas
 from mallow.estimate import Quantize, _pca, _quantize
-from mallow.evaluate import _held_out, _run, _score
-from mallow.inference import _evidence, _many, _space, _witness
+from mallow.evidence import _evidence, _held_out, _many, _run, _score, _space, _witness
 
 HERE = Path(__file__).resolve().parent
 

@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+import signal
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -10,6 +11,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).resolve().parent.parent
+
+# In a background job SIGINT is ignored, and children would inherit that: tests send it, so it works again.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Tests need no model hub, and a look-up that fails takes half a minute of retries.
 os.environ.setdefault("HF_HUB_OFFLINE", "1")

@@ -34,7 +34,7 @@ from mallow.embed import Cache
 from mallow.embed._cache import sample_key
 from mallow.embed._vector_files import read_vectors
 from mallow.errors import EstimateWarning, InputError
-from mallow.evaluate import Signature
+from mallow.evidence import Signature
 from mallow.generate import decoder
 from mallow.models._gguf import gguf_adds_bos, gguf_architecture
 from mallow.results import from_plain

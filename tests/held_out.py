@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from mallow.inference import Certificate, Evidence, Witness, find_units, gather_evidence, make_learner
+from mallow.evidence import Certificate, Evidence, Witness, find_units, gather_evidence, make_learner
 from mallow.samples import Samples
 from mallow.theory import KL
 
@@ -23,7 +23,7 @@ def gather(*sets, witness=None, seed=0, permutations=99) -> Evidence:
 
 def certificate(*sets, witness=None, seed=0, divergence=KL) -> Certificate:
     learner = learn(*sets, witness=witness, seed=seed)
-    from mallow.inference import certify
+    from mallow.evidence import certify
 
     return certify(*learner.scores(1), learner.units.pair(1), divergence, 5.0)
 

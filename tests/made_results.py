@@ -28,7 +28,6 @@ from mallow.evaluate import (
     RobustComparison,
     SamplePlan,
     Score,
-    Signature,
     Sweep,
     Track,
     Trend,
@@ -36,8 +35,8 @@ from mallow.evaluate import (
 )
 from mallow.evaluate._comparison import rank_systems
 from mallow.evaluate._passport_check import Finding
-from mallow.inference import Evidence, IdentityTest
-from mallow.reasons import Reason
+from mallow.evidence import Evidence, IdentityTest, Signature
+from mallow.explain import Reason
 from mallow.results import Estimate
 from mallow.theory import Masses, frontier
 

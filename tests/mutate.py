@@ -73,7 +73,7 @@ AREAS = {
     "samples": Area(("samples/*.py",), ("samples/test_*.py", "embed/test_decode.py")),
     "theory": Area(("theory/*.py",), ("theory/test_*.py", *PAPER, RECORDED)),
     "evaluate": Area(("evaluate/*.py",), ("evaluate/test_*.py", RECORDED)),
-    "inference": Area(("inference/*.py",), ("inference/test_*.py", RECORDED)),
+    "evidence": Area(("evidence/*.py",), ("evidence/test_*.py", RECORDED)),
 }
 # Imported once; each mutant is tested in a fork, which imports no more than the library itself.
 PRELOADED = ("hypothesis.extra.numpy", "scipy.stats", "scipy.sparse.csgraph", "scipy.optimize", "sklearn.cluster")

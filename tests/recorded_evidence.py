@@ -16,7 +16,7 @@ import numpy as np
 from held_out import learn, paired, samples, shifted
 from mallow import HELLINGER2, KL, TV, area, conjugate, integral, midpoint, smoothing
 from mallow.estimate import Quantize
-from mallow.inference import (
+from mallow.evidence import (
     Units,
     Witness,
     certify,
@@ -27,12 +27,12 @@ from mallow.inference import (
     gather_evidence,
     published_interval,
 )
-from mallow.inference._feature_views import fit_views
-from mallow.inference._many import ManyLearner
-from mallow.inference._sequential import fit_sequential_test
+from mallow.evidence._feature_views import fit_views
+from mallow.evidence._many import ManyLearner
+from mallow.evidence._sequential import fit_sequential_test
 from mallow.theory import compute_frontier
 
-PATH = Path(__file__).resolve().parent / "inference" / "recorded.json"
+PATH = Path(__file__).resolve().parent / "evidence" / "recorded.json"
 CASES: dict[str, Callable[[], Any]] = {}
 FEW = Witness(assignments=2)
 

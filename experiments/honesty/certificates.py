@@ -20,7 +20,7 @@ import settings
 from scipy import stats
 from settings import Clock, evidence_of, learn, share_with_error
 
-from mallow.inference import pooled_masses
+from mallow.evidence import pooled_masses
 from mallow.samples import Samples
 from mallow.theory import Masses, area, compute_frontier, integral, midpoint
 

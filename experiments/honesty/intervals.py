@@ -2,7 +2,7 @@
 
     python experiments/honesty/intervals.py [trials]          about 5 minutes on one core with 200 trials, the default
 
-Two questions, asked of `mallow.inference` on labels drawn from known bins:
+Two questions, asked of `mallow.evidence` on labels drawn from known bins:
 
 1. `published_interval`: is the score of *another draw* of as many samples inside, in 95 % of draws?
 2. `debiased_estimate`: is the score of the *true masses* inside, in 95 % of draws?
@@ -30,7 +30,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from synthetic import zipf
 
 from mallow.estimate import Quantize
-from mallow.inference import Units, debiased_estimate, published_interval
+from mallow.evidence import Units, debiased_estimate, published_interval
 from mallow.theory import KL, Masses, Partition, area, compute_frontier, integral, midpoint
 
 NAMES = ("mauve", "frontier_integral", "midpoint")

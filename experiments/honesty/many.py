@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 from settings import LEVEL, evidence_of
 
-from mallow.inference import Witness, find_units
-from mallow.inference._witness import Learner, ManyLearner
+from mallow.evidence import Witness, find_units
+from mallow.evidence._witness import Learner, ManyLearner
 from mallow.samples import Samples
 
 HERE = Path(__file__).resolve().parent

@@ -24,7 +24,7 @@ from settings import LEVEL, Clock, save, share_with_error
 
 from mallow import EstimateWarning, Monitor, Samples
 from mallow.engine import single_threaded_blas
-from mallow.inference import SequentialTest
+from mallow.evidence import SequentialTest
 
 LOOKS = 100
 SEED = 14

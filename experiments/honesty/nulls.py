@@ -19,7 +19,7 @@ import numpy as np
 import settings
 from settings import LEVEL, Clock, best_difference_p_value, binned_p_value, choose, evidence_of, learn, share_with_error
 
-from mallow.inference import difference_between, holm
+from mallow.evidence import difference_between, holm
 from mallow.samples import Samples
 from mallow.theory import KL
 

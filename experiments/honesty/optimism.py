@@ -24,7 +24,7 @@ import numpy as np
 from mallow import Measure, Quantize
 from mallow.estimate import Codebook
 from mallow.evaluate._optimism import optimism_caveats
-from mallow.inference import Units, debiased_estimate
+from mallow.evidence import Units, debiased_estimate
 from mallow.theory import KL, Partition, area
 
 FRESH = 20_000

@@ -20,7 +20,7 @@ import settings
 from scipy.stats import binom
 from settings import LEVEL, PERMUTATIONS, Clock, binned_p_value, choose, learn
 
-from mallow.inference import run_identity_test
+from mallow.evidence import run_identity_test
 from mallow.samples import Samples
 
 TRIALS, SEED = 30, 14

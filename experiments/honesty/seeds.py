@@ -15,7 +15,7 @@ import settings
 from scipy.stats import norm
 from settings import LEVEL, evidence_of, learn
 
-from mallow.inference import difference_between
+from mallow.evidence import difference_between
 from mallow.samples import Samples
 from mallow.theory import KL
 

@@ -21,8 +21,7 @@ import numpy as np
 
 from mallow.embed import embed_samples, find_embedder
 from mallow.estimate import Quantize
-from mallow.generate import NGram, generate
-from mallow.inference import (
+from mallow.evidence import (
     AnyLearner,
     Certificate,
     Evidence,
@@ -33,6 +32,7 @@ from mallow.inference import (
     make_learner,
     subtract_certificates,
 )
+from mallow.generate import NGram, generate
 from mallow.samples import Samples
 from mallow.theory import KL, integral
 

@@ -31,7 +31,7 @@ import settings
 
 from mallow.evaluate import _drop
 from mallow.evaluate._drop import _SHIFTS, estimate_drop, gaussian_areas
-from mallow.inference import Evidence, IdentityTest, Learner, Witness, find_units
+from mallow.evidence import Evidence, IdentityTest, Learner, Witness, find_units
 from mallow.samples import Samples
 from mallow.theory import KL
 

@@ -26,7 +26,7 @@ from synthetic import write
 
 from mallow import EstimateWarning, plan_samples
 from mallow.evaluate._drop import _SHIFTS, gaussian_areas
-from mallow.inference import Learner, Witness, certify, difference_between, find_units
+from mallow.evidence import Learner, Witness, certify, difference_between, find_units
 from mallow.samples import Samples
 from mallow.theory import KL
 

@@ -30,17 +30,16 @@ _MODULES = [
 _PACKAGES = {
     name: package
     for package, names in {
-        "confounds": "find_confounds",
+        "caveats": "find_confounds",
         "engine": "Ray Threads",
         "errors": "Caveat EstimateWarning InputError",
         "estimate": "Classifier Codebook Gaussian KernelDensity Neighbors Quantize Reduce",
-        "evaluate": "MAUVE_2021 MAUVE_KERNEL MAUVE_STAR Check Comparison Difference GapDifference GroupScores MatchedScore Measure"
-        " Monitor Passport PassportCheck RobustComparison SamplePlan Score Signature"
-        " Sweep Track check_regression compare compare_embedders compare_gaps permutation_test plan_samples score"
+        "evaluate": "Audit Check Comparison Difference GapDifference GroupScores MatchedScore"
+        " Monitor Passport PassportCheck RobustComparison SamplePlan Score"
+        " Sweep Track check_regression compare compare_embedders audit_embedder compare_gaps plan_samples score"
         " score_groups score_matched sweep track make_passport verify_passport",
-        "explain": "Audit Diagnosis Memorisation audit_embedder diagnose memorisation",
-        "inference": "Evidence Witness",
-        "reasons": "Reason",
+        "explain": "Diagnosis Memorisation Reason diagnose memorisation",
+        "evidence": "MAUVE_2021 MAUVE_KERNEL MAUVE_STAR Evidence Measure Signature Witness permutation_test",
         "results": "Estimate",
         "samples": "Limits Samples read write",
         "theory": "CHI2 CHI2_INTEGRAL HELLINGER2 JS KL KL_INTEGRAL LE_CAM TV Divergence Frontier Masses Partition"

@@ -11,36 +11,32 @@ from mallow import (
     smoothing,
     transport,
 )
-from mallow.confounds import find_confounds
+from mallow.caveats import find_confounds
 from mallow.engine import Ray, Threads
 from mallow.errors import Caveat, EstimateWarning, InputError
 from mallow.estimate import Classifier, Codebook, Gaussian, KernelDensity, Neighbors, Quantize, Reduce
 from mallow.evaluate import (
-    MAUVE_2021,
-    MAUVE_KERNEL,
-    MAUVE_STAR,
+    Audit,
     Check,
     Comparison,
     Difference,
     GapDifference,
     GroupScores,
     MatchedScore,
-    Measure,
     Monitor,
     Passport,
     PassportCheck,
     RobustComparison,
     SamplePlan,
     Score,
-    Signature,
     Sweep,
     Track,
+    audit_embedder,
     check_regression,
     compare,
     compare_embedders,
     compare_gaps,
     make_passport,
-    permutation_test,
     plan_samples,
     score,
     score_groups,
@@ -49,9 +45,17 @@ from mallow.evaluate import (
     track,
     verify_passport,
 )
-from mallow.explain import Audit, Diagnosis, Memorisation, audit_embedder, diagnose, memorisation
-from mallow.inference import Evidence, Witness
-from mallow.reasons import Reason
+from mallow.evidence import (
+    MAUVE_2021,
+    MAUVE_KERNEL,
+    MAUVE_STAR,
+    Evidence,
+    Measure,
+    Signature,
+    Witness,
+    permutation_test,
+)
+from mallow.explain import Diagnosis, Memorisation, Reason, diagnose, memorisation
 from mallow.results import Estimate
 from mallow.samples import Limits, Samples, read, write
 from mallow.theory import (

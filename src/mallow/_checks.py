@@ -13,8 +13,6 @@ if TYPE_CHECKING:  # the command line shows its help without numpy
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["first_place", "open_unit", "positive", "real_array", "same_shape", "seed_from", "whole"]
-
 
 def open_unit(name: str, value: float, *, why: str = "") -> float:
     """`value` if it lies strictly between 0 and 1."""

@@ -17,19 +17,6 @@ from typing import Any, BinaryIO
 
 from mallow.errors import InputError
 
-__all__ = [
-    "atomic_file",
-    "create_folder",
-    "digest",
-    "files_below",
-    "make_folder",
-    "parse_json",
-    "read_text",
-    "refuse_special",
-    "sync_folder",
-    "write_text",
-]
-
 _LARGEST_TEXT = 1_000_000_000  # bytes; chosen: a result with the evidence of a million samples has a tenth of it
 
 

@@ -10,8 +10,6 @@ from typing import Any
 
 from mallow.errors import InputError
 
-__all__ = ["did_you_mean", "optional", "require_all"]
-
 
 def optional(module: str, *, extra: str) -> Any:
     """An optional module; if it is missing, the error message ends with the line that installs it."""

@@ -7,8 +7,6 @@ from typing import Any
 
 from mallow.errors import InputError
 
-__all__ = ["find_plugin", "plugin_names"]
-
 
 def plugin_names(kind: str) -> tuple[str, ...]:
     """The names that other packages offer, in alphabetical order; `kind` is "embedders", "estimators" or "metrics"."""

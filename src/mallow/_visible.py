@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["one_line", "visible"]
-
 # C0 controls except tab and line feed, DEL and C1 controls (which move the cursor, change colours or retitle the window),
 # separators that some programs take for line ends, marks that reorder the text around them, halves of surrogate pairs
 # (bytes of file names that are not UTF-8 and could become C1 controls again), and noncharacters.

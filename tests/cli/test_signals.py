@@ -37,12 +37,15 @@ def test_what_was_embedded_is_kept(tmp_path, number, code):
     (tmp_path / "texts.jsonl").write_text("".join(f'{{"text": "{"a" * i}"}}\n' for i in range(1, 6)))
     environment = os.environ | {"MALLOW_CACHE": str(tmp_path / "cache")}
     command = [sys.executable, "-m", "mallow", "embed", "texts.jsonl", "-e", "mine:Slow", "-o", "out.npz"]
-    process = subprocess.Popen(
+    with subprocess.Popen(
         command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    assert process.stdout.readline() == "ready\n"
-    process.send_signal(number)
-    _, err = process.communicate(timeout=60)
+    ) as process:
+        try:
+            assert process.stdout.readline() == "ready\n"
+            process.send_signal(number)
+            _, err = process.communicate(timeout=60)
+        finally:
+            process.kill()  # without effect on a process that has ended
     assert process.returncode == code
     assert err.splitlines()[-1] == "mallow: stopped"
     assert "Traceback" not in err

@@ -12,7 +12,7 @@ from pytest import approx
 from mallow import EstimateWarning, InputError, Measure, compare, score
 from mallow.estimate import Neighbors, Quantize
 from mallow.evaluate._check import Check, _changes_since, _same_samples, check_regression, read_baseline
-from mallow.evaluate._measure import MAUVE_2021
+from mallow.evidence._measure import MAUVE_2021
 from mallow.samples import Samples
 
 pytestmark = pytest.mark.filterwarnings("ignore::mallow.EstimateWarning")

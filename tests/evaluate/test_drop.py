@@ -18,7 +18,7 @@ from mallow.evaluate._drop import (
     gaussian_areas,
     gaussian_slope,
 )
-from mallow.inference import ONE_SIDED, Evidence, IdentityTest
+from mallow.evidence import ONE_SIDED, Evidence, IdentityTest
 from mallow.results import Estimate
 from mallow.theory import KL, TV, Masses, area, compute_frontier
 

@@ -8,9 +8,10 @@ from pytest import approx
 
 from mallow import Measure, Samples
 from mallow.estimate import Neighbors, Quantize, Reduce
-from mallow.evaluate import MAUVE_STAR, _estimate_checks
+from mallow.evaluate import _estimate_checks
 from mallow.evaluate._estimate_checks import blindness_caveats, check_estimate
 from mallow.evaluate._run import reduction_of, run_repeats, summary_values
+from mallow.evidence import MAUVE_STAR
 
 AS_THEY_ARE = Measure(Quantize(reduce=Reduce(normalise=False)))
 

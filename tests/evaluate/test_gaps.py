@@ -9,7 +9,7 @@ import pytest
 import mallow
 from mallow.errors import EstimateWarning, InputError
 from mallow.evaluate._gaps import _first_units, subtract_scores
-from mallow.inference import find_units
+from mallow.evidence import find_units
 
 
 @pytest.fixture(autouse=True)

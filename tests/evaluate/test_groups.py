@@ -7,7 +7,7 @@ import pytest
 
 import mallow
 from mallow.errors import EstimateWarning, InputError
-from mallow.inference import holm
+from mallow.evidence import holm
 
 
 @pytest.fixture(autouse=True)

@@ -20,7 +20,7 @@ from mallow import (
 )
 from mallow.cli._choices import find_measure
 from mallow.embed import NGramKernel
-from mallow.evaluate._measure import measure_for
+from mallow.evidence._measure import measure_for
 from mallow.samples import Samples, read
 
 pytestmark = pytest.mark.filterwarnings("ignore::mallow.EstimateWarning")

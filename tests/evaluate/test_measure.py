@@ -19,8 +19,8 @@ from mallow import (
     Neighbors,
     Samples,
 )
-from mallow.evaluate._measure import measure_for
-from mallow.inference import Witness
+from mallow.evidence import Witness
+from mallow.evidence._measure import measure_for
 
 
 @given(seed=st.integers(0, 10_000), bins=st.integers(2, 40), divergence=st.sampled_from([KL, CHI2, HELLINGER2]))

@@ -16,8 +16,8 @@ from mallow import EstimateWarning, InputError, Measure, Neighbors, Quantize, Re
 from mallow.embed import NGramKernel
 from mallow.evaluate._monitor import Monitor, _fit_codebook, _split_reference, _unit_caveats
 from mallow.evaluate._monitor_parts import _digest
-from mallow.inference import Looks
-from mallow.inference._sequential import _name_key
+from mallow.evidence import Looks
+from mallow.evidence._sequential import _name_key
 
 pytestmark = pytest.mark.filterwarnings("ignore::mallow.errors.EstimateWarning")
 

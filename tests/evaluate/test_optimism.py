@@ -11,8 +11,8 @@ from pytest import approx
 from mallow import MAUVE_STAR, Measure, Neighbors, Quantize
 from mallow.evaluate import _optimism
 from mallow.evaluate._optimism import _draw_half, optimism_caveats
-from mallow.evaluate._run import generator_for
-from mallow.inference import Units, debiased_estimate
+from mallow.evidence import Units, debiased_estimate
+from mallow.evidence._systems import generator_for
 
 N = 300
 ROWS = np.arange(N)

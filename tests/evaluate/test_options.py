@@ -14,11 +14,11 @@ from mallow.evaluate import (
     embed_pairs,
     make_passport,
     plan_samples,
-    run_permutations,
     score_groups,
     score_matched,
     verify_passport,
 )
+from mallow.evidence import run_permutations
 
 SHARED = {"measure": MAUVE_STAR, "embedder": None, "repeats": 5, "rng": 0, "engine": None, "baseline": None}
 OWN = {

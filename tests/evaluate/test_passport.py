@@ -12,8 +12,8 @@ import mallow
 from made_results import made_passport
 from mallow.errors import EstimateWarning, InputError
 from mallow.estimate import Classifier, Quantize
-from mallow.evaluate import SUMMARIES
 from mallow.evaluate._passport import _anonymous, canonical_digest, close
+from mallow.evidence import SUMMARIES
 from mallow.results import to_plain
 
 

@@ -12,8 +12,8 @@ from pytest import approx
 
 from mallow import EstimateWarning, InputError, compare
 from mallow.evaluate._drop import gaussian_slope
-from mallow.evaluate._measure import MAUVE_STAR
 from mallow.evaluate._plan import SamplePlan, _plan_caveats, _show_pilot, plan_samples
+from mallow.evidence._measure import MAUVE_STAR
 from mallow.results import Estimate
 from mallow.samples import Samples
 from mallow.theory import CHI2, KL

@@ -10,7 +10,7 @@ import mallow
 from made_results import made_comparison, made_difference
 from mallow.errors import EstimateWarning, InputError
 from mallow.evaluate._robust import _agree
-from mallow.inference import holm
+from mallow.evidence import holm
 
 WORDS = ["apple", "bear", "cat", "dune", "east"]
 

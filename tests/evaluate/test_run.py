@@ -13,17 +13,14 @@ from mallow.engine import cores, one_core, run_now
 from mallow.estimate import Product
 from mallow.evaluate import _run
 from mallow.evaluate._run import (
-    fits_several,
-    generator_for,
     is_safe_on_threads,
     mean_frontier,
-    pair_points,
     parts_of_a_score,
     reduction_of,
     run_repeats,
-    run_systems,
     summary_values,
 )
+from mallow.evidence._systems import fits_several, generator_for, pair_points, run_systems
 from mallow.theory import Frontier, Masses
 
 SMALL = Samples(features=np.ones((3, 4))), Samples(features=np.ones((5, 4)))  # 32 numbers

@@ -32,11 +32,10 @@ from mallow import (
 )
 from mallow.errors import Caveat
 from mallow.estimate import Classifier, Gaussian, KernelDensity, Neighbors, Quantize, Reduce
-from mallow.evaluate import hold_out, run_permutations
 from mallow.evaluate._run import Run
 from mallow.evaluate._score import build_score
-from mallow.inference import Units
-from mallow.reasons import Reason
+from mallow.evidence import Units, hold_out, run_permutations
+from mallow.explain import Reason
 from mallow.results import Estimate, at_most
 from mallow.samples import Samples
 from mallow.theory import KL, Partition

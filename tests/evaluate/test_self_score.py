@@ -8,7 +8,7 @@ from pytest import approx
 
 from mallow import MAUVE_STAR, Gaussian, InputError, Measure, Neighbors, Quantize, Samples
 from mallow.evaluate._self_score import self_score, split_rows
-from mallow.inference import Units
+from mallow.evidence import Units
 
 X = np.random.default_rng(0).normal(size=(300, 6))
 

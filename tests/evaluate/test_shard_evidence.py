@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import mallow
-import mallow.inference._witness as witness_module
+import mallow.evidence._witness as witness_module
 from mallow.engine import Threads
 from mallow.evaluate._stream_systems import stream_systems
 

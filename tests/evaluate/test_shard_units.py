@@ -14,7 +14,7 @@ from mallow.evaluate._held_out_shards import fits_memory, look_at
 from mallow.evaluate._score_shards import _describe, check_seen, must_stream, run_sharded, see_samples, survey_sets
 from mallow.evaluate._shard_evidence import ShardRows, streams_evidence
 from mallow.evaluate._shard_units import choose_units, units_of_surveys
-from mallow.inference import Units, find_units
+from mallow.evidence import Units, find_units
 from mallow.samples import Shards
 
 
@@ -157,7 +157,7 @@ def test_sizes_that_are_told_are_those_of_all_rows(monkeypatch):
 
 
 def test_evidence_is_streamed_where_rows_are_many_and_their_numbers_fit(monkeypatch):
-    import mallow.inference._witness as witness
+    import mallow.evidence._witness as witness
 
     units = Units((np.arange(60), np.arange(40)), np.arange(60, dtype=np.uint64))
     assert not streams_evidence(MAUVE_STAR, units)

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pytest import approx
+from reasons.made import evidence_of
 
 from explain.planted import TWELVE_BINS, X, Y
 from mallow import KL, MAUVE_STAR, Divergence, InputError, Masses, Partition, Samples, midpoint
+from mallow.evidence import Evidence
 from mallow.explain import bin_costs, bin_p_values, diagnose, diagnose_embedded
 from mallow.explain._bins import bin_caveats, tabulate_bins, unit_p_values
-from mallow.inference import Evidence
-from reasons.made import evidence_of
 from strategies import divergences, masses
 
 # --- shares of the gap

@@ -7,9 +7,9 @@ import pytest
 
 import mallow
 from mallow.errors import EstimateWarning, InputError
+from mallow.evidence import Units, compare_means
 from mallow.explain._memorise import _excess, _threshold
 from mallow.explain._nearness import find_neighbours, kernel_likelihoods
-from mallow.inference import Units, compare_means
 
 
 def normal(seed, n=200, width=8, sets=3):

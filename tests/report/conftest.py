@@ -12,7 +12,8 @@ import pytest
 import mallow
 from mallow.errors import EstimateWarning
 from mallow.estimate import Quantize
-from mallow.evaluate import Comparison, Difference, Measure
+from mallow.evaluate import Comparison, Difference
+from mallow.evidence import Measure
 from mallow.explain import diagnose
 from mallow.report import html
 from mallow.results import Estimate

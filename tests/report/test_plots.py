@@ -11,7 +11,8 @@ from pytest import approx
 
 from mallow.errors import EstimateWarning, InputError
 from mallow.estimate import Quantize
-from mallow.evaluate import Comparison, Measure, Score, run_repeats, score
+from mallow.evaluate import Comparison, Score, run_repeats, score
+from mallow.evidence import Measure
 from mallow.report import frontier_figure, rank_figure, score_figure
 from mallow.results import _draw as draw
 from mallow.theory import frontier

@@ -19,8 +19,6 @@ from mallow.annotate._settings import Settings
 from mallow.annotate._store import Store
 from mallow.annotate._visitors import Visitors
 
-__all__ = ["make_app"]
-
 
 def make_app(store: Store, settings: Settings) -> ASGIApp:
     """The application of a study."""

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 
 from mallow.human import Study
 
-__all__ = ["Choice", "Given", "Queue"]
-
 _APART = 5  # pairs between a pair and its repetition, so that the answer is not just remembered; chosen
 
 

@@ -13,8 +13,6 @@ from typing import Any, Protocol
 from mallow._optional import optional
 from mallow.errors import InputError
 
-__all__ = ["Database", "Execute", "StorageError", "open_database"]
-
 _PATIENCE = 5.0  # seconds to wait for another process that writes; chosen: an annotator may wait so long
 _LOCK = 0x6D616C6C6F77  # "mallow": the advisory lock that makes transactions of PostgreSQL follow one another
 

@@ -17,8 +17,6 @@ from mallow.annotate._settings import Settings
 from mallow.annotate._store import Store
 from mallow.annotate._visitors import Visitors, crowd_identity
 
-__all__ = ["Entrance"]
-
 _LONGEST_NAME = 80  # characters; chosen
 
 

@@ -15,8 +15,6 @@ from mallow.annotate._store import Store
 from mallow.errors import InputError
 from mallow.human import Study, Task, Vote, krippendorff_alpha
 
-__all__ = ["Overview", "annotator_table", "export_votes", "overview", "votes_text"]
-
 _ANSWERED = ("done",)
 
 

@@ -14,8 +14,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mallow.annotate._settings import Limits
 
-__all__ = ["Bucket", "FormError", "Guard", "read_form_fields", "same_origin"]
-
 # Characters of an address before "?". Links of ours are shorter; Python reads no number of more than 4,300 digits.
 _LONGEST_PATH = 4000
 

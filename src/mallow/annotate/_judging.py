@@ -20,8 +20,6 @@ from mallow.annotate._store import Store
 from mallow.annotate._visitors import Visitors
 from mallow.human import Task
 
-__all__ = ["Judging"]
-
 _SKIP_REASONS = (
     "The pair cannot be judged",
     "I do not understand the language",

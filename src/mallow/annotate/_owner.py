@@ -16,8 +16,6 @@ from mallow.annotate._pages import page
 from mallow.annotate._settings import Settings
 from mallow.annotate._store import Store
 
-__all__ = ["owner_routes"]
-
 _WHO = "the owner"
 
 

@@ -8,8 +8,6 @@ from typing import Any
 
 from starlette.responses import HTMLResponse
 
-__all__ = ["asset", "page"]
-
 _ASSETS = {"style.css": "text/css", "script.js": "text/javascript", "icon.svg": "image/svg+xml"}
 
 

@@ -21,8 +21,6 @@ from mallow.annotate._store import Store, open_store
 from mallow.errors import InputError
 from mallow.human import picture_folder, read_study
 
-__all__ = ["Address", "Links", "make_links", "open_study", "serve"]
-
 _LINK_DAYS = 60.0
 
 

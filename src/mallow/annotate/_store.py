@@ -14,8 +14,6 @@ from mallow.annotate._tokens import Signer, new_secret
 from mallow.errors import InputError
 from mallow.human import Study
 
-__all__ = ["Store", "open_store"]
-
 _SCHEMA = "1"
 
 

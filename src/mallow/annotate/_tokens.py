@@ -9,8 +9,6 @@ import json
 import secrets
 from dataclasses import dataclass
 
-__all__ = ["Signer", "new_secret"]
-
 _CODE_LETTERS = "ABCDEFGHJKMNPQRSTUVWXYZ23456789"  # none that look alike
 
 

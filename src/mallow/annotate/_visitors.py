@@ -15,8 +15,6 @@ from mallow.annotate._people import Annotator
 from mallow.annotate._settings import Settings
 from mallow.annotate._store import Store
 
-__all__ = ["Visitors", "crowd_identity"]
-
 _DAYS = 60  # that a session lasts; chosen: longer than a study
 
 # Platform → the parameters that name the person and the session.

@@ -28,17 +28,16 @@ from mallow.baselines._groups import (
 )
 from mallow.baselines._moments_table import moments_table
 from mallow.baselines._noise import accuracy_noise, main_measures, sampling_noise, score_noise
-from mallow.baselines._points import Features
 from mallow.baselines._table import Row, Table
 from mallow.embed import AnyEmbedder, embed_all
 from mallow.engine import bar, settle
 from mallow.errors import Caveat, InputError, warn_about
-from mallow.evaluate import MAUVE_STAR, pair_points, run_repeats
+from mallow.estimate import Features
+from mallow.evaluate import run_repeats
+from mallow.evidence import MAUVE_STAR, pair_points
 from mallow.generate import NextToken
 from mallow.samples import Samples
 from mallow.theory import Masses
-
-__all__ = ["table"]
 
 _ROW_GROUPS = {"5-grams": "text", "more features": "features"}
 _NO_TRANSPORT = Caveat("left out", "transport is left out: it needs POT. Run: pip install 'mallow[transport]'")

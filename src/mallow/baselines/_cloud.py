@@ -8,10 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mallow.baselines._points import ROWS, Doubles, Features, Indices, row_blocks
-from mallow.estimate import canonical_order
-
-__all__ = ["Cloud", "approximate_distances", "exact_distances", "make_cloud"]
+from mallow.baselines._points import ROWS, Doubles, Indices, row_blocks
+from mallow.estimate import Features, canonical_order
 
 _PAIRS = 1 << 20  # entries of a block of differences; chosen: 8 MB in float64
 

@@ -12,9 +12,6 @@ from numpy.typing import NDArray
 from mallow.errors import InputError
 from mallow.models import words
 
-__all__ = ["Corpus", "Floats", "Ints", "NGrams", "Text", "Tokenize", "check_several", "count_ngrams", "make_corpus"]
-__all__ += ["require_ngrams", "tokenizer_label"]
-
 Text = str | Sequence[Hashable]
 """A text, or its tokens."""
 Tokenize = Literal["whitespace", "regex"] | Callable[[str], Sequence[Hashable]]

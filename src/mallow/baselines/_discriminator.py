@@ -9,7 +9,6 @@ import numpy as np
 
 from mallow.baselines._points import (
     ROWS,
-    Features,
     Flags,
     Indices,
     as_generator,
@@ -20,9 +19,7 @@ from mallow.baselines._points import (
 )
 from mallow.engine import ordered_map, single_threaded_blas
 from mallow.errors import InputError
-from mallow.estimate import canonical_order, choose_penalty, logistic_regression
-
-__all__ = ["discriminator_accuracy"]
+from mallow.estimate import Features, canonical_order, choose_penalty, logistic_regression
 
 _FOLDS = 5  # chosen: scikit-learn's default
 _TEST_EVERY = 4  # one sample in four is for the test; chosen: scikit-learn's default share

@@ -11,8 +11,6 @@ from mallow._checks import whole
 from mallow.baselines._corpus import NGrams, Text, Tokenize, count_ngrams, make_corpus, require_ngrams
 from mallow.errors import InputError
 
-__all__ = ["RANKS", "distinct", "distinct_share", "diversity", "diversity_product", "fit_zipf", "zipf_coefficient"]
-
 RANKS = 5000  # from the code of Holtzman et al. (2020), which the paper uses
 
 

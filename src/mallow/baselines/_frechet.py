@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 
 from mallow._checks import whole
-from mallow.baselines._points import ROWS, Doubles, Features, check_chunk, check_sample, thread_count
+from mallow.baselines._points import ROWS, Doubles, check_chunk, check_sample, thread_count
 from mallow.engine import ordered_map, single_threaded_blas
 from mallow.errors import Caveat, InputError, warn_about
-
-__all__ = ["Moments", "frechet_distance", "frechet_with_caveats"]
+from mallow.estimate import Features
 
 
 @dataclass(frozen=True, eq=False)

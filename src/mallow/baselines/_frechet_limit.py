@@ -11,8 +11,6 @@ from mallow.baselines._frechet import Moments, frechet_with_caveats
 from mallow.baselines._points import as_generator, check_sample
 from mallow.errors import Caveat, InputError, warn_about
 
-__all__ = ["frechet_limit", "frechet_limit_with_caveats"]
-
 
 def frechet_limit(
     reference: Any,

@@ -11,8 +11,6 @@ from mallow._checks import positive
 from mallow.baselines._points import ROWS, Doubles, check_pair, thread_count
 from mallow.engine import ordered_map, single_threaded_blas
 
-__all__ = ["gaussian_kernel_distance"]
-
 _SCALE = 1000.0  # as published, so that usual values have digits before the point
 
 

@@ -14,12 +14,13 @@ from mallow.baselines._gaussian_distance import gaussian_kernel_distance
 from mallow.baselines._kernel_distance import kernel_distance
 from mallow.baselines._ngram_mauve import ngram_mauve
 from mallow.baselines._perplexity import perplexity
-from mallow.baselines._points import Features
 from mallow.baselines._precision_recall import precision_recall
 from mallow.baselines._statistics import count_statistics
 from mallow.baselines._vendi import vendi_score
 from mallow.errors import Caveat, InputError
-from mallow.evaluate import MAUVE_STAR, Measure, summary_values
+from mallow.estimate import Features
+from mallow.evaluate import summary_values
+from mallow.evidence import MAUVE_STAR, Measure
 from mallow.generate import NextToken
 from mallow.theory import (
     CHI2,
@@ -42,10 +43,6 @@ from mallow.theory.transport import (
     solve_quantized,
     solve_transport,
 )
-
-__all__ = ["IDEALS", "Outcome", "Runs"]
-__all__ += ["measure_features", "measure_frontiers", "measure_ngrams", "measure_texts", "measure_transport"]
-__all__ += ["measure_diversity", "measure_limit", "measure_more_features", "measure_transport_of_reference"]
 
 Outcome = tuple[dict[str, float], list[Caveat]]
 """Values by name of the measure, and caveats about them."""

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 
 from mallow._checks import whole
-from mallow.baselines._points import ROWS, Features, Indices, as_generator, check_pair, largest_entry, thread_count
+from mallow.baselines._points import ROWS, Indices, as_generator, check_pair, largest_entry, thread_count
 from mallow.engine import ordered_map, single_threaded_blas
 from mallow.errors import InputError
-
-__all__ = ["KernelDistances", "kernel_distance", "kernel_distances"]
+from mallow.estimate import Features
 
 # Features up to this size are multiplied in float32; chosen: the cube of u·v/d is then at most 1e24, far from 3e38.
 _SINGLE_LIMIT = 1e4

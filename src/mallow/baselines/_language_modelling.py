@@ -25,8 +25,6 @@ from mallow.generate import (
     split_prefixes,
 )
 
-__all__ = ["LanguageModelling", "language_modelling"]
-
 Floats = NDArray[np.float64]
 
 _LOG_2 = math.log(2.0)

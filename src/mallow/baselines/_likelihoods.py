@@ -21,7 +21,6 @@ from mallow.theory import Frontier, area, integral, midpoint
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Likelihoods", "likelihoods"]
 
 _SCALE = 5.0  # the paper's c of quantised samples, with which it prints direct estimates
 

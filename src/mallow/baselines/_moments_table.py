@@ -12,8 +12,6 @@ from mallow.embed import AnyEmbedder, embed_all
 from mallow.engine import settle
 from mallow.errors import Caveat, InputError, warn_about
 
-__all__ = ["moments_table"]
-
 
 def moments_table(
     reference: Moments, systems: Mapping[str, Any], embedder: AnyEmbedder | str | None, seed: int

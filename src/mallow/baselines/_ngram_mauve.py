@@ -10,8 +10,6 @@ from mallow.errors import InputError
 from mallow.generate import NGram
 from mallow.theory import Masses
 
-__all__ = ["ngram_mauve"]
-
 
 def ngram_mauve(reference: Sequence[str], model: Sequence[str], *, order: int = 5, pooled: bool = True) -> Masses:
     """Masses from the likelihood ratio of two n-gram models, one per side (Pimentel, Meister and Cotterell 2023).

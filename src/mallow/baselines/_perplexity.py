@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 
 from mallow.generate import NextToken, Text, token_log_probs
 
-__all__ = ["exp_or_infinity", "perplexity", "perplexity_gap", "text_perplexities"]
-
 
 def perplexity(
     scorer: NextToken, texts: Sequence[Text], *, prefixes: Sequence[Sequence[int]] | None = None, batch: int = 64

@@ -18,22 +18,6 @@ from mallow.engine import cores
 from mallow.errors import InputError
 from mallow.estimate import Features, checked_features, checked_pair
 
-__all__ = [
-    "ROWS",
-    "Doubles",
-    "Features",
-    "Flags",
-    "Indices",
-    "as_generator",
-    "check_chunk",
-    "check_pair",
-    "check_sample",
-    "largest_entry",
-    "rescale",
-    "row_blocks",
-    "thread_count",
-]
-
 Doubles = NDArray[np.float64]
 Indices = NDArray[np.int64]
 Flags = NDArray[np.bool_]

@@ -14,8 +14,6 @@ from mallow.baselines._points import Doubles, Flags, Indices, check_pair, rescal
 from mallow.engine import ordered_map, single_threaded_blas
 from mallow.errors import InputError
 
-__all__ = ["PrecisionRecall", "precision_recall"]
-
 _TILE = 1 << 23  # entries of a block of distances; chosen: 32 MB in float32
 _DENSE = (
     64  # chosen: float32 products are replaced by float64 ones if they leave more than one distance in 64 undecided

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from mallow._checks import whole
 from mallow.baselines._corpus import Corpus, Ints, Text, Tokenize, make_corpus
 
-__all__ = ["find_repetitions", "repetition", "text_repetitions"]
-
 
 def repetition(
     texts: Sequence[Text], *, copies: int = 2, shortest: int = 1, tokenize: Tokenize = "whitespace"

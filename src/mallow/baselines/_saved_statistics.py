@@ -14,8 +14,6 @@ from mallow.baselines._frechet import Moments
 from mallow.errors import InputError
 from mallow.samples import Limits, check_members
 
-__all__ = ["find_statistics", "load_statistics", "save_statistics"]
-
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 

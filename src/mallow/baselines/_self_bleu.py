@@ -21,9 +21,6 @@ from mallow.baselines._corpus import (
 )
 from mallow.errors import Caveat, warn_about
 
-__all__ = ["ORDER", "SMOOTHING", "check_two", "exact_mean", "score_all", "self_bleu", "short_text_caveats"]
-__all__ += ["text_self_bleus"]
-
 ORDER = 4  # paper: baseline metrics, self-BLEU(4)
 SMOOTHING = 0.1  # ε of method 1 in Chen and Cherry (2014), and in the code of Holtzman et al. (2020)
 

@@ -11,8 +11,6 @@ from mallow.baselines._repetition import find_repetitions
 from mallow.baselines._self_bleu import ORDER, check_two, exact_mean, score_all, short_text_caveats
 from mallow.errors import Caveat, InputError, warn_about
 
-__all__ = ["TextStatistics", "count_statistics", "gap", "text_statistics"]
-
 
 @dataclass(frozen=True)
 class TextStatistics:

@@ -12,8 +12,6 @@ from mallow.results import Result, TableData, draw, merge_caveats
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Row", "Table", "distance_from"]
-
 
 @dataclass(frozen=True)
 class Row:

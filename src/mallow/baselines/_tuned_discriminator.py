@@ -16,8 +16,6 @@ from mallow.baselines._points import as_generator
 from mallow.errors import InputError
 from mallow.models import Precision, Source, context_length, move_network, tokenise
 
-__all__ = ["TunedDiscriminator", "tuned_discriminator_accuracy"]
-
 _LEAST_SAMPLES = 8  # per side, as for the frozen discriminator
 _TEST_EVERY = 4  # one sample in four is for the test, as for the frozen discriminator
 _VALIDATE_EVERY = 8  # one training sample in eight chooses the round; chosen

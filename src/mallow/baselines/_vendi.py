@@ -10,8 +10,6 @@ from mallow.baselines._points import check_sample
 from mallow.engine import single_threaded_blas
 from mallow.errors import InputError
 
-__all__ = ["vendi_score"]
-
 
 def vendi_score(points: Any) -> float:
     """The effective number of different samples: exp of the entropy of the eigenvalues of K/n (Friedman and Dieng 2023).

@@ -11,8 +11,6 @@ from mallow.cli._output_files import check_output_file, save_text
 from mallow.cli._samples import read_lines
 from mallow.cli._terminal import say, tell
 
-__all__ = ["COMMANDS"]
-
 
 @command(
     "annotate", "Show a study to annotators in the browser.", example="mallow annotate study.json --people names.txt"

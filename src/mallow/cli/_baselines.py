@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from mallow.embed import AnyEmbedder
     from mallow.samples import Samples
 
-__all__ = ["COMMANDS"]
-
 
 @result_command(
     "baselines",
@@ -76,7 +74,7 @@ def baselines_command(
     --save-statistics. The Fréchet distance and FD∞ are then all that can be measured.
     """
     from mallow.baselines import find_statistics, load_statistics, table
-    from mallow.confounds import find_confounds
+    from mallow.caveats import find_confounds
     from mallow.models import TokenFile
 
     if find_statistics(reference) is not None:

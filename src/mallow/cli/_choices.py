@@ -15,20 +15,11 @@ from mallow.cli._working_folder import allow_working_folder
 if TYPE_CHECKING:
     from mallow.embed import AnyEmbedder
     from mallow.estimate import Estimator
-    from mallow.evaluate import Measure
+    from mallow.evidence import Measure
 
-__all__ = [
-    "DIVERGENCES",
-    "ESTIMATORS",
-    "MEASURES",
-    "EmbedderChoice",
-    "find_measure",
-    "find_measure_if_named",
-    "set_sample",
-]
 
 MEASURES = {"mauve-star": "MAUVE_STAR", "mauve-2021": "MAUVE_2021", "mauve-kernel": "MAUVE_KERNEL"}
-"""Name → constant in `mallow.evaluate`."""
+"""Name → constant in `mallow.evidence`."""
 ESTIMATORS = {
     "quantize": "Quantize",
     "neighbors": "Neighbors",
@@ -57,10 +48,10 @@ def find_measure(
     no_normalise: bool = False,
 ) -> Measure:
     """The measure that the options describe; None stands for the setting of the measure, and at first for MAUVE*."""
-    from mallow import evaluate, theory
+    from mallow import evidence, theory
     from mallow.estimate import Quantize, Reduce
 
-    base: Measure = getattr(evaluate, MEASURES[measure or "mauve-star"])
+    base: Measure = getattr(evidence, MEASURES[measure or "mauve-star"])
     if not no_normalise and all(option is None for option in (estimator, divergence, bins, scale)):
         return base  # itself: only the default gives way to the measure of string kernels
     chosen = base.estimator if estimator in (None, "quantize") else _find_estimator(str(estimator))
@@ -76,7 +67,7 @@ def find_measure(
             )
         chosen = replace(cast(Any, chosen), reduce=replace(reduce, normalise=False))
     kind = base.divergence if divergence is None else getattr(theory, DIVERGENCES[divergence])
-    return evaluate.Measure(chosen, kind, base.scale if scale is None else scale)
+    return evidence.Measure(chosen, kind, base.scale if scale is None else scale)
 
 
 def find_measure_if_named(

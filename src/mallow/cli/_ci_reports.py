@@ -17,7 +17,6 @@ from mallow.results import escape_markdown
 if TYPE_CHECKING:
     from mallow.evaluate import Check
 
-__all__ = ["append_summary", "find_summary_file", "github_markdown", "junit_xml"]
 
 _VARIABLE = "GITHUB_STEP_SUMMARY"
 _NOT_IN_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # XML 1.0, production 2

@@ -18,8 +18,6 @@ from mallow.errors import InputError
 if TYPE_CHECKING:
     from mallow.results import Result
 
-__all__ = ["command", "debug_option", "result_command"]
-
 
 def command(name: str, summary: str, *, example: str) -> Callable[[Callable[..., Any]], click.Command]:
     """A command with --debug and --quiet, a summary for the list of commands, and an example at the end of its help."""

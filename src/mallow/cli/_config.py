@@ -16,8 +16,6 @@ from mallow._optional import did_you_mean, optional
 from mallow.cli._printing import show_note
 from mallow.errors import InputError
 
-__all__ = ["config_option", "tell_config"]
-
 _FOUND = "mallow.config"  # the key in click's context
 _PROJECT = "pyproject.toml"
 _LARGEST = 1_000_000  # bytes; chosen: hundreds of times what all options need

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from mallow.embed import Cache
     from mallow.engine import Engine
 
-__all__ = ["COMMANDS"]
 
 _OTHER_FORMATS = (".csv", ".gz", ".json", ".jsonl", ".ndjson", ".parquet", ".safetensors", ".tar", ".txt", ".zip")
 

@@ -28,9 +28,8 @@ if TYPE_CHECKING:
     from mallow.cli._plain_results import PermutationTest
     from mallow.cli._score_parts import ScoreParts
     from mallow.engine import Engine
-    from mallow.evaluate import Check, Comparison, Measure, SamplePlan, Score, Track
-
-__all__ = ["COMMANDS"]
+    from mallow.evaluate import Check, Comparison, SamplePlan, Score, Track
+    from mallow.evidence import Measure
 
 
 @result_command(
@@ -215,7 +214,7 @@ def permutation_test_command(
     is the test behind the p-value of `mallow score`, and the same for every measure.
     """
     from mallow.cli._plain_results import PermutationTest
-    from mallow.evaluate import run_permutations
+    from mallow.evidence import run_permutations
 
     x, y = read_arguments(read, REFERENCE=reference, MODEL=model)
     test = run_permutations(x, y, embedder=embedder(x.kind), permutations=permutations, rng=rng)

@@ -14,10 +14,9 @@ from mallow.cli._terminal import tell
 
 if TYPE_CHECKING:
     from mallow.cli._plain_results import Confounds
-    from mallow.evaluate import Measure
-    from mallow.explain import Audit, Diagnosis
-
-__all__ = ["COMMANDS"]
+    from mallow.evaluate import Audit
+    from mallow.evidence import Measure
+    from mallow.explain import Diagnosis
 
 
 @result_command(
@@ -107,12 +106,12 @@ def audit_command(
     untouched and with its words shuffled, cut off, repeated or in lower case.
     """
     if systems:
+        from mallow.caveats import find_confounds
         from mallow.cli._plain_results import Confounds
-        from mallow.confounds import find_confounds
 
         x, others = read_systems(read, reference, systems)
         return Confounds(tuple(others), find_confounds(x, others))
-    from mallow.explain import audit_embedder
+    from mallow.evaluate import audit_embedder
 
     texts = read(reference)
     return audit_embedder(texts, embedder("text"), measure=measure, repeats=repeats, rng=rng)

@@ -14,8 +14,6 @@ from pathlib import Path
 from mallow._visible import one_line
 from mallow.errors import InputError
 
-__all__ = ["explain_failure", "say_as_options"]
-
 _WAYS_OUT = {
     errno.ENOSPC: "Free some space, or write to another disk.",
     errno.EDQUOT: "Free some space, or write to another disk.",

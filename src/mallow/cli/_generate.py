@@ -21,10 +21,9 @@ from mallow.cli._samples import SampleReader
 from mallow.cli._terminal import tell
 
 if TYPE_CHECKING:
-    from mallow.evaluate import Measure, Sweep
+    from mallow.evaluate import Sweep
+    from mallow.evidence import Measure
     from mallow.generate import GenerationPlan
-
-__all__ = ["COMMANDS"]
 
 
 def _make_plan(n: int, max_new: int, min_new: int, rng: int) -> GenerationPlan:

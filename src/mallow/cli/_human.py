@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from mallow.human import Annotators, Correlations, JudgedRanking, Ranking, Rankings, Votes
     from mallow.results import Result
 
-__all__ = ["COMMANDS"]
 
 R = TypeVar("R", bound="Result")
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from mallow.generate import NextToken
     from mallow.samples import Samples
 
-__all__ = ["ModelChoice", "model_options", "scorer_options", "surrogate_options"]
-
 
 @dataclass(frozen=True)
 class ModelChoice:

@@ -18,19 +18,6 @@ from mallow.cli._choices import (
 )
 from mallow.cli._samples import SampleReader
 
-__all__ = [
-    "bundle",
-    "embedder_options",
-    "engine_options",
-    "measure_options",
-    "measure_options_of_baseline",
-    "reader_options",
-    "repeats_option",
-    "rng_option",
-    "sample_option",
-    "systems_argument",
-]
-
 Function = Callable[..., Any]
 Decorator = Callable[[Function], Function]
 

@@ -14,16 +14,6 @@ from mallow._optional import optional
 from mallow.cli._terminal import tell
 from mallow.errors import InputError
 
-__all__ = [
-    "check_output_file",
-    "check_picture_file",
-    "do_at_end",
-    "save_pending",
-    "save_picture",
-    "save_text",
-    "save_text_at_end",
-]
-
 _PENDING = "mallow.cli.files"
 
 

@@ -6,10 +6,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from mallow.errors import Caveat
-from mallow.inference import IdentityTest
+from mallow.evidence import IdentityTest
 from mallow.results import Result, TableData, merge_caveats, p_text
-
-__all__ = ["Confounds", "PermutationTest"]
 
 
 @dataclass(frozen=True)

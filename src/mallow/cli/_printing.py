@@ -23,8 +23,6 @@ from mallow.errors import EstimateWarning
 if TYPE_CHECKING:
     from mallow.results import Result
 
-__all__ = ["FORMATS", "be_quiet", "call_and_hold_warnings", "result_text", "show_caveats", "show_note", "show_warning"]
-__all__ += ["summary_text"]
 
 FORMATS = ("text", "json", "markdown", "latex")
 _QUIET = "mallow.quiet"  # the key in click's context

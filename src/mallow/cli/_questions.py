@@ -23,10 +23,9 @@ from mallow.cli._samples import SampleReader, embed_once, name_systems, read_arg
 
 if TYPE_CHECKING:
     from mallow.cli._score_parts import ScoreParts
-    from mallow.evaluate import GapDifference, Measure, PassportCheck, RobustComparison
+    from mallow.evaluate import GapDifference, PassportCheck, RobustComparison
+    from mallow.evidence import Measure
     from mallow.samples import Samples
-
-__all__ = ["COMMANDS", "Questions", "question_options"]
 
 
 @dataclass(frozen=True)

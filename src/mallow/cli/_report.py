@@ -19,10 +19,9 @@ from mallow.cli._terminal import say, tell
 from mallow.errors import InputError
 
 if TYPE_CHECKING:
-    from mallow.evaluate import Comparison, Measure
+    from mallow.evaluate import Comparison
+    from mallow.evidence import Measure
     from mallow.human import JudgedRanking, Ranking, Rankings
-
-__all__ = ["COMMANDS"]
 
 
 @result_command(

@@ -23,18 +23,6 @@ if TYPE_CHECKING:
     from mallow.embed import AnyEmbedder
     from mallow.samples import Limits, Samples
 
-__all__ = [
-    "LIMITS",
-    "SampleReader",
-    "embed_once",
-    "expand_glob",
-    "name_systems",
-    "parse_limits",
-    "read_arguments",
-    "read_lines",
-    "read_systems",
-]
-
 
 LIMITS = ("line-mb", "expansion", "depth", "pixels", "wait")
 """The names that --max knows."""

@@ -13,8 +13,6 @@ from mallow.results import Result
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["ScoreParts"]
-
 
 @dataclass(frozen=True, eq=False)
 class ScoreParts(Result):

@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NoReturn
 
-__all__ = ["exit_code_of", "stop_on_sigterm"]
-
 
 class _TerminatedError(KeyboardInterrupt):
     """SIGTERM has come. What cleans up after Ctrl-C cleans up after this."""

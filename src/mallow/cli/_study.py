@@ -17,8 +17,6 @@ from mallow.errors import InputError
 if TYPE_CHECKING:
     from mallow.human import PairScheme, PromptFilter, QualityChecks, Study, TextWindow, VotePlan
 
-__all__ = ["COMMANDS"]
-
 
 class _StudyGroup(click.Group):
     """`mallow study plan …` plans; `mallow study REFERENCE …` designs."""

@@ -12,8 +12,6 @@ from typing import TextIO
 from mallow._visible import visible
 from mallow.errors import InputError
 
-__all__ = ["check_output", "finish_output", "prepare_streams", "say", "tell"]
-
 _HANDLER = "mallow.nearest"
 # What stands for a character that the terminal's encoding lacks; above all, a number keeps its sign.
 _NEAREST = {"−": "-", "–": "-", "—": "-", "±": "+/-", "×": "x", "≤": "<=", "≥": ">=", "…": "...", "²": "2", "→": "->"}

@@ -9,8 +9,6 @@ from pathlib import Path
 
 from mallow.cli._printing import show_note
 
-__all__ = ["allow_working_folder"]
-
 
 def allow_working_folder(spec: str) -> None:
     """Let package.module:object be in the working folder; if it is there, say so before it runs.

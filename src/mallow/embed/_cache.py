@@ -40,8 +40,6 @@ from mallow.embed._cache_folder import (
 from mallow.embed._protocol import Points
 from mallow.errors import EstimateWarning, InputError
 
-__all__ = ["Cache", "Damage", "Entry", "Verification", "default_cache", "sample_key"]
-
 _STALE = 3600.0  # seconds; chosen: no process takes that long to write a file, so an older hidden file was abandoned
 
 

@@ -21,8 +21,6 @@ from numpy.typing import NDArray
 from mallow._files import atomic_file
 from mallow.embed._protocol import Points
 
-__all__ = ["KEY_BYTES", "CacheFile", "DamageError", "write_cache_file"]
-
 KEY_BYTES = 16  # chosen: two of a trillion samples share a key with probability 1e-15
 _DIGEST_BYTES = 16
 _ROW_START = KEY_BYTES + _DIGEST_BYTES  # in a record

@@ -13,20 +13,6 @@ from pathlib import Path
 from mallow._files import atomic_file
 from mallow.embed._cache_file import CacheFile, DamageError
 
-__all__ = [
-    "ABOUT",
-    "DATA_FILES",
-    "OLD_FILES",
-    "age",
-    "count_rows",
-    "data_files",
-    "folder_name",
-    "read_name",
-    "remove",
-    "statuses",
-    "write_name",
-]
-
 ABOUT = "embedder.json"
 DATA_FILES = "[0-9]*.rows"
 OLD_FILES = "[0-9]*.npy"  # of versions that wrote no digests; never read

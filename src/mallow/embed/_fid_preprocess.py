@@ -14,8 +14,6 @@ from mallow.embed._preprocess import Image
 from mallow.models import one_of
 from mallow.samples import decode_image
 
-__all__ = ["FidPreprocess", "FidTool"]
-
 FidTool = Literal["torch-fidelity", "pytorch-fid", "clean-fid"]
 
 _SIZE = 299

@@ -12,8 +12,6 @@ import numpy as np
 from mallow.embed._protocol import Points
 from mallow.models import Tokens
 
-__all__ = ["Pooling", "find_last_mlp", "is_causal", "only_at_places", "pooled_states"]
-
 Pooling = Literal["last", "mean", "cls"]
 """Which hidden states make the vector of a text."""
 

@@ -22,17 +22,6 @@ from mallow.engine import cores, ordered_map
 from mallow.errors import InputError
 from mallow.models import halve_on_memory_error, kept_model
 
-__all__ = [
-    "LoadedNetwork",
-    "Network",
-    "StreamedImages",
-    "batch_limit",
-    "checked_file",
-    "checked_images",
-    "grown_batches",
-    "image_rows",
-]
-
 Network = Callable[[NDArray[np.float32]], Points]
 """Features (b, d) of b images; further axes of length 1 are dropped."""
 

@@ -10,8 +10,6 @@ from mallow.embed._preprocess import Preprocess, Resample
 from mallow.errors import InputError
 from mallow.models import Source
 
-__all__ = ["preprocess_from_settings", "processor_settings"]
-
 _RESAMPLE: dict[int, Resample] = {1: "lanczos", 2: "bilinear", 3: "bicubic"}  # Pillow's numbers
 # Image processors for which a single number is a square; for the others that crop, it is the shorter side.
 _SQUARE = ("deit", "beit", "flava", "perceiver", "data2vec")

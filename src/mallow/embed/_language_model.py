@@ -32,8 +32,6 @@ from mallow.models import (
     within_memory,
 )
 
-__all__ = ["LanguageModel"]
-
 # The default comes first.
 _POOLINGS: dict[Attention, tuple[Pooling, ...]] = {
     "causal": ("last", "mean"),

@@ -18,8 +18,6 @@ from mallow.engine import cores, ordered_map
 from mallow.errors import InputError
 from mallow.samples import decode_audio
 
-__all__ = ["MelStatistics", "checked_recordings", "mel_filters", "mono", "power_spectra", "stream_recordings"]
-
 Recording = tuple[NDArray[np.float32], int]
 """Values (frames, channels) or (frames,) in [-1, 1], and the rate."""
 

@@ -16,8 +16,6 @@ from mallow.embed._preprocess import Preprocess
 from mallow.embed._protocol import AnyEmbedder
 from mallow.errors import InputError
 
-__all__ = ["DEFAULT", "find_embedder", "import_object", "is_import"]
-
 DEFAULT = {"text": "minilm", "image": "efficientnet", "audio": "mel"}
 """The default embedder for each kind of sample; docs/choosing.md has the evidence."""
 

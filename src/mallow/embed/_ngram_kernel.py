@@ -10,8 +10,6 @@ import numpy as np
 from mallow.embed._string_kernel import Matrix, Sequences, StringKernel, Tokenize, check_options, tokenizer_label
 from mallow.models import words
 
-__all__ = ["NGramKernel"]
-
 _BLOCK = 1 << 20  # similarities computed at a time; chosen: 8 MB
 
 

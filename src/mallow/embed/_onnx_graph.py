@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Graph"]
-
 _FLOAT = 1
 _OPSET = 13
 _IR = 7

@@ -18,8 +18,6 @@ from mallow.embed._protocol import Points
 from mallow.errors import InputError
 from mallow.models import first_line
 
-__all__ = ["OnnxImages"]
-
 _TYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(double)": np.float64}
 
 

@@ -24,8 +24,6 @@ from mallow.engine import cores
 from mallow.errors import InputError
 from mallow.models import kept_model, one_of
 
-__all__ = ["OnnxText", "minilm"]
-
 Pooling = Literal["mean", "cls", "last"]
 
 _TEXTS = 64  # texts per part that `stream` yields; chosen: a second or two of work

@@ -15,8 +15,6 @@ from mallow.errors import InputError
 from mallow.models import one_of
 from mallow.samples import decode_image
 
-__all__ = ["Image", "Preprocess", "Resample"]
-
 Image = NDArray[np.float32]
 """One image as a network takes it: (channels, height, width), or (height, width, channels)."""
 

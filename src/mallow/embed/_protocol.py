@@ -10,16 +10,6 @@ from numpy.typing import NDArray
 
 from mallow.errors import InputError
 
-__all__ = [
-    "AnyEmbedder",
-    "Embedder",
-    "JointEmbedder",
-    "Points",
-    "StreamingEmbedder",
-    "checked_texts",
-    "collected",
-]
-
 Points = NDArray[Any]
 """Features (n, d), one row per sample."""
 

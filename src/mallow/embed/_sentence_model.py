@@ -17,8 +17,6 @@ from mallow.embed._tokenizer_file import leading_part
 from mallow.errors import InputError
 from mallow.models import Source, kept_model, move_network, ran_out_of_memory, refuse_foreign_modules, within_memory
 
-__all__ = ["SentenceModel"]
-
 _WASTE = 0.25  # largest share of padding in a batch; chosen: the lengths are only estimates
 _CHARACTERS_PER_TOKEN = 4  # chosen: a usual value for English; only the size of a batch depends on it
 

@@ -31,8 +31,6 @@ from mallow.samples import (
     write_shard,
 )
 
-__all__ = ["Outcome", "ShardTask", "Work", "embed_shard", "kind_of", "single_embedder"]
-
 _THREAD = threading.local()  # of a worker of an engine: its model stays in memory, since one task follows another
 
 

@@ -33,8 +33,6 @@ from mallow.samples import (
     shard_suffix,
 )
 
-__all__ = ["embed_shards", "shard_kind"]
-
 _LOG = logging.getLogger("mallow")
 _ROWS = 2048  # chosen: a worker that dies loses some seconds of a GPU, or a minute of a processor
 _TASKS = 16  # on a cluster, fewer shards than this are each shared by several workers

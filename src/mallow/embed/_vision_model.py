@@ -18,8 +18,6 @@ from mallow.embed._protocol import Points
 from mallow.errors import InputError
 from mallow.models import Precision, Source, move_network, one_of
 
-__all__ = ["VisionModel"]
-
 Pooling = Literal["cls", "mean", "pooler", "projected"]
 
 

@@ -21,8 +21,6 @@ from mallow.embed._string_kernel import tokenizer_label
 from mallow.embed._vector_files import file_in_folder, read_vectors
 from mallow.errors import Caveat, InputError, warn_about
 
-__all__ = ["WordVectors", "glove", "spaced_words", "stanford_words"]
-
 _TEXTS = 4096  # texts per part that `stream` yields; chosen: some megabytes of sparse counts
 
 _STANFORD = re.compile(

@@ -11,8 +11,6 @@ from mallow.engine._protocol import Engine
 from mallow.engine._threads import cores, one_core, ordered_map, single_threaded_blas
 from mallow.errors import InputError
 
-__all__ = ["AnyEngine", "Threads", "open_engine", "resolve_engine"]
-
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 

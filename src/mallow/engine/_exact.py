@@ -14,8 +14,6 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["DOUBLE", "SINGLE", "bits_for_squares", "round_to", "settle", "unit_rows"]
-
 SINGLE = 2.0**24  # integers up to here are exact in float32
 DOUBLE = 2.0**53  # and up to here in float64
 

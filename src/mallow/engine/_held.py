@@ -17,8 +17,6 @@ from mallow.engine._memory import memory_budget
 from mallow.engine._protocol import Engine, Held
 from mallow.errors import InputError
 
-__all__ = ["hold"]
-
 _PART = (
     4  # of the memory allowed, one in so many may be held in it; chosen: two sets of arrays, and as much again for work
 )

@@ -15,8 +15,6 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["add_products", "cholesky", "eigenvectors", "leading_eigenvectors", "solve_lower", "solve_with_root"]
-
 Number = TypeVar("Number", np.float32, np.float64, np.floating[Any])
 
 

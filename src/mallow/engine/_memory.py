@@ -7,8 +7,6 @@ import re
 
 from mallow.errors import InputError
 
-__all__ = ["memory_budget"]
-
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
 _UNKNOWN = 4 * 10**9  # bytes, where the system does not say what it has
 

@@ -18,8 +18,6 @@ from mallow.engine._progress import bar
 from mallow.engine._protocol import Engine
 from mallow.errors import InputError
 
-__all__ = ["Passes", "Progress"]
-
 _LOG = logging.getLogger("mallow")
 _EVERY = 20.0  # seconds between two checkpoints; chosen: at most so much work is lost
 _ROUND = 5.0  # seconds between two checkpoints of rounds, whose state is small; chosen

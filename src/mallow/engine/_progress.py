@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-__all__ = ["bar", "quiet"]
-
 _QUIET: ContextVar[bool] = ContextVar("quiet", default=False)
 
 

@@ -7,8 +7,6 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from numpy.typing import NDArray
 
-__all__ = ["Engine", "Held"]
-
 Array = NDArray[Any]
 Task = TypeVar("Task")
 Result = TypeVar("Result")

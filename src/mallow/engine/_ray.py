@@ -21,8 +21,6 @@ from mallow.engine._protocol import Held
 from mallow.engine._threads import one_core, single_threaded_blas
 from mallow.errors import InputError
 
-__all__ = ["Ray"]
-
 Array = NDArray[Any]
 Task = TypeVar("Task")
 Result = TypeVar("Result")

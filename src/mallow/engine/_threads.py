@@ -11,8 +11,6 @@ from functools import partial
 from itertools import islice
 from typing import Any, TypeVar
 
-__all__ = ["Crew", "cores", "crew_of", "one_core", "ordered_map", "run_now", "single_threaded_blas", "start"]
-
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 

@@ -9,8 +9,6 @@ from scipy.optimize import nnls
 
 from mallow.theory import Array
 
-__all__ = ["calibrate_scores"]
-
 _ROUNDS = 100  # chosen: far more than Newton's method takes
 _CONVERGED = 1e-14  # chosen: what another step would lower the loss by, which is of order 1
 _HALVINGS = 40  # chosen: far more than it takes

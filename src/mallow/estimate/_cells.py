@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from mallow.estimate._features import Features
 from mallow.theory import Array
 
-__all__ = ["Cells", "Quantiser", "nearest_of", "occupied_cells"]
-
 Labels = NDArray[np.int64]
 
 _ENTRIES = 1 << 22  # chosen: distances held at once, 32 MB

@@ -17,8 +17,6 @@ from mallow.estimate._orientation import Indices, Oriented, orient
 from mallow.estimate._reduce import Reduce
 from mallow.theory import Array, Masses, range_caveats
 
-__all__ = ["Classifier"]
-
 _SEPARATED = 0.99  # chosen: held-out accuracy above which the size of a ratio means little
 _CONSTANT = 1e-12  # chosen: standard deviation of a feature, in units of its largest value, up to which it is rounding
 

@@ -15,8 +15,6 @@ from mallow.estimate._features import Features, checked_features
 from mallow.estimate._nearest import Grid, nearest_centres
 from mallow.estimate._pca import Projection
 
-__all__ = ["Codebook", "label_rows"]
-
 Labels = NDArray[np.int64]
 
 _ROWS = 1024  # chosen: rows reduced at once

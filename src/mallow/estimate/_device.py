@@ -17,8 +17,6 @@ from mallow._optional import did_you_mean, optional
 from mallow.engine import DOUBLE, SINGLE
 from mallow.errors import InputError
 
-__all__ = ["Device", "check_device_name", "open_device"]
-
 Array = NDArray[Any]
 Labels = NDArray[np.int64]
 

@@ -31,7 +31,6 @@ from mallow.theory import Array, Frontier, Grid, Masses, frontier, range_caveats
 if TYPE_CHECKING:  # the other estimators work without models that generate
     from mallow.generate import NextToken, Rule, Text
 
-__all__ = ["LogLikelihoods", "compute_direct_frontier", "direct", "direct_frontier", "log_likelihoods"]
 
 _STANDARD_ERRORS = 3.0  # chosen: a divergence estimated as so many standard errors below 0 is not negative by chance
 _ROUNDING = 1e-9  # chosen: estimates that are negative by less are rounding

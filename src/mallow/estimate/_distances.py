@@ -12,8 +12,6 @@ from mallow.errors import InputError
 from mallow.estimate._features import Features
 from mallow.theory import Array
 
-__all__ = ["blocks", "checked_distances", "to_unit_range"]
-
 ENTRIES = 1 << 20  # chosen: entries of one block of distances, so that a few arrays of 8 MB are held at once
 
 _ASYMMETRY = 1e-5  # chosen: relative to the largest distance; rounding in float32 stays below

@@ -10,8 +10,6 @@ from mallow.errors import warn_about
 from mallow.estimate._features import Features, checked_pair
 from mallow.theory import Masses
 
-__all__ = ["Estimator", "estimate_masses"]
-
 Prepared = TypeVar("Prepared")
 
 

@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from mallow.errors import InputError
 
-__all__ = ["Features", "as_features", "checked_features", "checked_pair", "same_width"]
-
 Features = NDArray[np.floating[Any]]
 
 _ROWS = 4096  # chosen: rows scanned at once, so that the check needs little memory

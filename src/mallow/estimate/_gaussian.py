@@ -16,8 +16,6 @@ from mallow.estimate._orientation import orient
 from mallow.estimate._reduce import Reduce
 from mallow.theory import Array, Masses
 
-__all__ = ["Fit", "Gaussian"]
-
 _FLOOR = 1e-10  # chosen: the variance of a sample that has none, in units of the variance within the samples
 _SINGULAR = 1e-12  # chosen: smallest eigenvalue, in units of the mean one, up to which a covariance is singular
 _POINT = 1e-6  # chosen: the spread of two samples that are one point each, repeated; any small one separates them

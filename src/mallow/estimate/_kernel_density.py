@@ -17,8 +17,6 @@ from mallow.estimate._features import Features
 from mallow.estimate._reduce import Reduce, distinct_points
 from mallow.theory import Array, Masses, range_caveats
 
-__all__ = ["KernelDensity"]
-
 _WIDEN = 1.4  # measured: kernel width in units of Scott's rule with the smallest error, see `KernelDensity`
 _NARROWEST = 1e-150  # for samples that are one point, repeated: the ratio is 1 or 0 at any small width
 

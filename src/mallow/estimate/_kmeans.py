@@ -25,8 +25,6 @@ from mallow.estimate._nearest import (
 from mallow.estimate._row_order import canonical_order
 from mallow.estimate._seeding import seed_centres
 
-__all__ = ["SMALL", "STEPS", "Clustering", "fill_empty_bins", "lloyd", "update_sums"]
-
 BATCH = 32  # chosen: bins summed by one product
 SMALL = 2**25  # chosen: up to this many multiplications per round a fine grid costs no noticeable time
 STEPS = 4.0  # chosen: a coarse grid is too coarse if the variance inside clusters is less than so many squared steps

@@ -15,8 +15,6 @@ from mallow.estimate._cells import Cells, Labels, occupied_cells
 from mallow.estimate._features import Features
 from mallow.theory import Array
 
-__all__ = ["Lattice"]
-
 _BATCH = 256  # chosen: points in a step; the nearest of them stand for nearest neighbours
 _RATE = 3e-3  # chosen: of Adam, with which 200 steps spread 10,000 points in 50 dimensions evenly
 _LARGEST_SQUARE = {2: 200, 3: 100, 4: 50, 5: 16, 6: 9, 7: 4, 8: 4}  # chosen: squared norms tried, by dimension

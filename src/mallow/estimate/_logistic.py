@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, TypeVar
 if TYPE_CHECKING:
     from sklearn.linear_model import LogisticRegression
 
-__all__ = ["PENALTIES", "choose_penalty", "logistic_regression"]
 
 # From strong to weak, in units of 1/(training samples). The last four are the paper's range, 1/n to 10⁻³/n.
 PENALTIES = (1e4, 3e3, 1e3, 300.0, 100.0, 30.0, 10.0, 3.0, 1.0, 0.1, 0.01, 0.001)

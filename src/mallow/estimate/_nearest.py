@@ -18,20 +18,6 @@ import numpy.typing as npt
 from mallow.engine import DOUBLE, SINGLE, bits_for_squares, cores, crew_of, ordered_map, round_to, single_threaded_blas
 from mallow.estimate._device import BLOCK, Device
 
-__all__ = [
-    "Assignment",
-    "Data",
-    "Grid",
-    "Labels",
-    "Workers",
-    "assign_points",
-    "find_grid",
-    "finest_exponent",
-    "grid_around",
-    "longest_square",
-    "nearest_centres",
-]
-
 Array = npt.NDArray[Any]
 Doubles = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.int64]

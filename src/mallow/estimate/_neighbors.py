@@ -18,8 +18,6 @@ from mallow.estimate._orientation import Oriented, orient
 from mallow.estimate._reduce import Reduce, distinct_points
 from mallow.theory import Array, Masses, range_caveats
 
-__all__ = ["Neighbors"]
-
 SPARE = 8  # chosen: candidates beyond k; where some are tied at the k-th distance, the next one shows that the tie ends
 _ROUNDING = 64  # chosen: distances that differ by so many units of rounding are equal; a rotation moves them by a few
 

@@ -11,8 +11,6 @@ from mallow.estimate._features import Features
 from mallow.estimate._row_order import canonical_order
 from mallow.theory import Array
 
-__all__ = ["Indices", "Oriented", "orient"]
-
 Indices = NDArray[np.int64]
 
 

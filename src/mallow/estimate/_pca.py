@@ -17,19 +17,6 @@ from mallow.engine import cores, ordered_map, round_to, single_threaded_blas, un
 from mallow.estimate._row_order import BLOCK, CanonicalOrder, Indices, canonical_order, common_dtype, take_rows
 from mallow.estimate._spectrum import Spectrum, spectrum_from_covariance, spectrum_from_gram
 
-__all__ = [
-    "BLOCK",
-    "ROW_BITS",
-    "ChosenAxes",
-    "Projection",
-    "Reduction",
-    "choose_axes",
-    "exponent_for",
-    "is_enough",
-    "pca_joint",
-    "scale_rows",
-]
-
 Array = npt.NDArray[Any]
 Doubles = npt.NDArray[np.float64]
 

@@ -15,8 +15,6 @@ from mallow.estimate._features import Features
 from mallow.estimate._kmeans import lloyd
 from mallow.estimate._nearest import nearest_centres
 
-__all__ = ["LevelSets", "Product", "RandomCentres", "Residual"]
-
 
 @dataclass(frozen=True)
 class RandomCentres:

@@ -23,8 +23,6 @@ from mallow.estimate._reduce import Reduce, distinct_points
 from mallow.theory import Array, Masses, Partition, extrapolated
 from mallow.theory.smoothing import krichevsky_trofimov
 
-__all__ = ["Prepared", "Quantize", "draw_against_itself", "split_size", "too_few_points"]
-
 _SAMPLE = 10_000_000  # rows that are clustered at most; chosen: more change the bins less than another seed does
 
 Smoothing = Callable[[Any], Array] | Callable[[Any, Any], Masses]

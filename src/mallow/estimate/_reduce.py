@@ -14,8 +14,6 @@ from mallow.estimate._features import Features, checked_pair
 from mallow.estimate._pca import Reduction, pca_joint
 from mallow.estimate._row_order import canonical_order
 
-__all__ = ["DistinctPoints", "Reduce", "distinct_points"]
-
 
 @dataclass(frozen=True)
 class Reduce:

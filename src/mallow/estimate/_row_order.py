@@ -11,8 +11,6 @@ import numpy.typing as npt
 
 from mallow.engine import cores, ordered_map
 
-__all__ = ["CanonicalOrder", "canonical_order", "common_dtype", "hash_rows", "row_keys", "take_rows"]
-
 Array = npt.NDArray[Any]
 Indices = npt.NDArray[np.int64]
 

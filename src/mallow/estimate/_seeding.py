@@ -6,8 +6,6 @@ import numpy as np
 
 from mallow.estimate._nearest import TILE, Array, Data, Doubles, Labels, Workers
 
-__all__ = ["draw_seeds", "seed_centres", "spread_centres"]
-
 SEEDS_PER_BIN = 4  # chosen: k-means++ runs on a sample of this many points per bin
 CANDIDATES = 4  # chosen: draws per greedy step
 LARGEST_TABLE = (

@@ -13,8 +13,6 @@ import numpy.typing as npt
 from mallow.engine import DOUBLE, add_products, leading_eigenvectors, ordered_map
 from mallow.estimate._row_order import Indices
 
-__all__ = ["ROWS", "Spectrum", "spectrum_from_covariance", "spectrum_from_gram", "spectrum_from_sums"]
-
 Array = npt.NDArray[Any]
 Doubles = npt.NDArray[np.float64]
 Rows = Callable[[Indices], Array]

@@ -28,8 +28,6 @@ from mallow.estimate._survey import Survey, chunk_rows
 from mallow.samples import Chunk, Shards
 from mallow.theory import Masses, Partition
 
-__all__ = ["StreamedQuantization", "quantize_shards"]
-
 Array = npt.NDArray[Any]
 Labels = npt.NDArray[np.int64]
 Split = tuple[Labels, Labels]

@@ -32,8 +32,6 @@ from mallow.estimate._nearest import (
 from mallow.estimate._seeding import draw_seeds, spread_centres
 from mallow.estimate._stream_points import PointChunks
 
-__all__ = ["ChunkedPoints"]
-
 Array = npt.NDArray[Any]
 Doubles = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.int64]

@@ -12,7 +12,6 @@ import numpy.typing as npt
 
 from mallow.engine import Passes, unit_rows
 from mallow.estimate._pca import (
-    BLOCK,
     ROW_BITS,
     Projection,
     Reduction,
@@ -22,12 +21,10 @@ from mallow.estimate._pca import (
     scale_rows,
 )
 from mallow.estimate._reduce import Reduce
-from mallow.estimate._row_order import CanonicalOrder
+from mallow.estimate._row_order import BLOCK, CanonicalOrder
 from mallow.estimate._spectrum import ROWS, spectrum_from_sums
 from mallow.estimate._survey import Survey, chunk_rows, fetch_rows
 from mallow.samples import Chunk, Shards
-
-__all__ = ["View", "project_rows", "reduce_views"]
 
 Array = npt.NDArray[Any]
 Doubles = npt.NDArray[np.float64]

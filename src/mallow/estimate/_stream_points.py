@@ -21,8 +21,6 @@ from mallow.estimate._stream_pca import View, project_rows
 from mallow.estimate._survey import chunk_rows
 from mallow.samples import Chunk, Shards
 
-__all__ = ["Job", "PointChunks", "choose_rows", "hold_points", "make_job"]
-
 _LOG = logging.getLogger("mallow")
 
 Array = npt.NDArray[Any]

@@ -15,8 +15,6 @@ from mallow.engine import Passes
 from mallow.estimate._row_order import hash_rows
 from mallow.samples import Chunk, Shards
 
-__all__ = ["Survey", "chunk_rows", "fetch_rows", "hash_names", "survey_rows"]
-
 Array = npt.NDArray[Any]
 Keys = npt.NDArray[np.uint64]
 Indices = npt.NDArray[np.int64]

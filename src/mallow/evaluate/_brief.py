@@ -6,8 +6,6 @@ from typing import Any, Protocol
 
 from mallow.results import Estimate, at_least, at_most
 
-__all__ = ["brief_values"]
-
 
 class _Scored(Protocol):
     """What is read of a score."""

@@ -9,8 +9,6 @@ import numpy as np
 from mallow.errors import Caveat
 from mallow.theory import Partition
 
-__all__ = ["bin_caveats", "rename_system", "size_caveats", "system_size_caveats", "unique_caveats"]
-
 _FEW_SAMPLES = 1000  # paper: sec:best-practices
 _SIZE_RATIO = 0.95  # of the smaller to the larger; chosen: bias falls like 1/n, so that a few samples do not matter
 _EMPTY_BINS = 0.2  # share of bins with samples of one side only; chosen: random halves of real text stay well below

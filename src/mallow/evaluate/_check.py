@@ -15,15 +15,13 @@ from mallow.embed import AnyEmbedder, embed_all
 from mallow.engine import settle
 from mallow.errors import Caveat, InputError, warn_about
 from mallow.evaluate._drop import estimate_drop
-from mallow.evaluate._measure import MAUVE_2021, MAUVE_KERNEL, MAUVE_STAR, Measure
 from mallow.evaluate._score import Score, score_embedded
-from mallow.inference import Evidence
+from mallow.evidence import MAUVE_2021, MAUVE_KERNEL, MAUVE_STAR, Evidence, Measure
 from mallow.results import Estimate, Result, TableData, draw
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Check", "Outcome", "check_regression", "read_baseline"]
 
 Outcome = Literal["passed", "regression", "cannot tell"]
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from mallow._checks import seed_from, whole
+from mallow.caveats import refuse_without_answer
 from mallow.embed import AnyEmbedder, JointEmbedder, embed_all, read_all, resolve_embedder
 from mallow.engine import AnyEngine, open_engine, settle
 from mallow.errors import Caveat, InputError, warn_about
@@ -18,31 +19,31 @@ from mallow.estimate import Codebook, Quantize
 from mallow.evaluate._caveats import rename_system, system_size_caveats, unique_caveats
 from mallow.evaluate._comparison import Comparison, Difference, rank_systems
 from mallow.evaluate._generations import generations_as_samples, match_prompts, split_generations
-from mallow.evaluate._held_out import HeldOut, Pairs, hold_out
-from mallow.evaluate._measure import MAUVE_STAR, SUMMARIES, Measure, measure_for
-from mallow.evaluate._no_answer import refuse_without_answer
-from mallow.evaluate._run import (
-    Run,
-    generator_for,
-    mean_frontier,
-    pair_points,
-    reduction_of,
-    run_repeats,
-    run_systems,
-    summary_values,
-)
+from mallow.evaluate._run import Run, mean_frontier, reduction_of, run_repeats, summary_values
 from mallow.evaluate._sample_checks import check_samples
 from mallow.evaluate._score import Score, build_score
 from mallow.evaluate._score_shards import must_stream
 from mallow.evaluate._self_score import self_score
 from mallow.evaluate._stream_systems import StreamedSystems, stream_systems
-from mallow.inference import NORMAL, find_units, holm
-from mallow.reasons import find_reasons
+from mallow.evidence import (
+    MAUVE_STAR,
+    NORMAL,
+    SUMMARIES,
+    HeldOut,
+    Measure,
+    Pairs,
+    find_units,
+    generator_for,
+    hold_out,
+    holm,
+    measure_for,
+    pair_points,
+    run_systems,
+)
+from mallow.explain import find_reasons
 from mallow.results import Estimate
 from mallow.samples import Samples
 from mallow.theory import Masses
-
-__all__ = ["compare", "compare_pairs", "compare_quietly", "embed_pairs"]
 
 
 def compare(

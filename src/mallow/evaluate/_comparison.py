@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from mallow.errors import Caveat, InputError
 from mallow.evaluate._brief import brief_values
 from mallow.evaluate._score import Score
-from mallow.evaluate._signature import Signature
+from mallow.evidence import Signature
 from mallow.results import Result, TableData, at_most, draw, join_names, merge_caveats, p_number, render
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Comparison", "Difference", "rank_systems"]
 
 _LEVEL = 0.05  # the usual level of significance
 _MOST_PAIRS = 10  # chosen: the differences of more pairs do not fit a screen

@@ -7,11 +7,9 @@ import math
 import numpy as np
 from scipy.special import ndtr
 
-from mallow.inference import ONE_SIDED, Certificate, Evidence
+from mallow.evidence import ONE_SIDED, Certificate, Evidence
 from mallow.results import Estimate
 from mallow.theory import Array, Divergence, Masses, area, compute_frontier
-
-__all__ = ["estimate_drop", "gaussian_slope"]
 
 _LUCK = math.sqrt(2.0)  # each run learned a witness of its own, with luck of its own: as in `subtract_certificates`
 # A shift of δ between Gaussians gives a mid-point cost of δ²/8, whose certificate has a standard error of √(δ²/8/n) with an

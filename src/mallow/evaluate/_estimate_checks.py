@@ -9,23 +9,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mallow.caveats import ignores_lengths
 from mallow.errors import Caveat
 from mallow.estimate import Reduction
 from mallow.evaluate._caveats import bin_caveats
-from mallow.evaluate._measure import Measure
-from mallow.evaluate._no_answer import ignores_lengths
+from mallow.evidence import Measure
 from mallow.results import at_most
 from mallow.samples import Samples
 from mallow.theory import Array, Masses, Partition
 from mallow.theory.smoothing import krichevsky_trofimov
 
-__all__ = ["blindness_caveats", "check_estimate"]
-
 _DIRECTIONS = 2  # how many directions may not hold nearly everything
 _DIRECTION_SHARE = 0.8  # of the variance; measured: at most 0.53 in real text (GloVe) and 0.31 in digits
 _LEAST_WIDTH = 16  # chosen: features as narrow as this may well lie along one or two directions
 _HIDDEN_GAP = 0.1  # chosen: how far lengths alone must be below the score. Halves of real text: lengths above the score
-_STANDARD_ERRORS = 4.0  # chosen, as in `mallow.confounds`
+_STANDARD_ERRORS = 4.0  # chosen, as in `mallow.caveats`
 _MOST_LENGTH_BINS = 10  # on each side of the middle
 _SAMPLES_PER_LENGTH_BIN = 100  # chosen: a fifth of the bins that the score itself has per sample
 _LEAST_LENGTH_RATIO = 0.05  # of the logarithm; chosen: lengths that differ by less are counted as equal

@@ -13,9 +13,8 @@ from mallow.embed import AnyEmbedder, embed_all
 from mallow.errors import Caveat, InputError, warn_about
 from mallow.evaluate._caveats import rename_system, unique_caveats
 from mallow.evaluate._comparison import Difference
-from mallow.evaluate._measure import MAUVE_STAR, Measure, measure_for
 from mallow.evaluate._score import Score, score_embedded
-from mallow.inference import Certificate, find_units, subtract_certificates
+from mallow.evidence import MAUVE_STAR, Certificate, Measure, find_units, measure_for, subtract_certificates
 from mallow.results import Result, TableData, at_most, draw, merge_caveats, p_number, p_text
 from mallow.samples import Samples
 from mallow.theory import Array
@@ -23,7 +22,6 @@ from mallow.theory import Array
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["GapDifference", "compare_gaps", "subtract_scores"]
 
 _LEVEL = 0.05  # the usual level of significance
 

@@ -10,8 +10,6 @@ import numpy as np
 from mallow.errors import Caveat
 from mallow.samples import Samples, read
 
-__all__ = ["generations_as_samples", "match_prompts", "split_generations"]
-
 
 def generations_as_samples(sources: Mapping[str, Any]) -> dict[str, Any]:
     """Sources in which arrays (prompts, generations, d) became samples with one id per prompt, like the reference's rows.

@@ -13,16 +13,14 @@ from mallow._checks import seed_from, whole
 from mallow.embed import AnyEmbedder, embed_all
 from mallow.errors import Caveat, InputError, warn_about
 from mallow.evaluate._caveats import rename_system, unique_caveats
-from mallow.evaluate._measure import MAUVE_STAR, Measure
 from mallow.evaluate._score import Score, score_embedded
-from mallow.inference import holm
+from mallow.evidence import MAUVE_STAR, Measure, holm
 from mallow.results import Result, TableData, at_most, draw, join_names, merge_caveats, p_number
 from mallow.samples import Samples
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["GroupScores", "score_groups"]
 
 _LEVEL = 0.05  # the usual level of significance
 _FEWEST = 30  # chosen: samples of each side in a group that is scored; with fewer nothing can be certified

@@ -13,14 +13,10 @@ from numpy.typing import NDArray
 from mallow.engine import Passes, memory_budget
 from mallow.errors import Caveat
 from mallow.estimate import fetch_rows
-from mallow.evaluate._held_out import HeldOut, hold_out, hold_out_sources
-from mallow.evaluate._measure import Measure
 from mallow.evaluate._shard_evidence import ShardRows, streams_evidence
 from mallow.evaluate._shard_units import choose_units
-from mallow.inference import Units
+from mallow.evidence import HeldOut, Measure, Units, hold_out, hold_out_sources
 from mallow.samples import Samples, Shards
-
-__all__ = ["Seen", "fits_memory", "hold_out_shards", "look_at"]
 
 _LOG = logging.getLogger("mallow")
 

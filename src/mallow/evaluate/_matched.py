@@ -16,8 +16,8 @@ from mallow.errors import Caveat, InputError, warn_about
 from mallow.evaluate._caveats import unique_caveats
 from mallow.evaluate._comparison import Difference
 from mallow.evaluate._gaps import subtract_scores
-from mallow.evaluate._measure import MAUVE_STAR, Measure, measure_for
 from mallow.evaluate._score import Score, score_embedded
+from mallow.evidence import MAUVE_STAR, Measure, measure_for
 from mallow.results import Result, TableData, at_least, at_most, draw, p_number, p_text
 from mallow.samples import Samples
 from mallow.theory import Array
@@ -25,7 +25,6 @@ from mallow.theory import Array
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["MatchedScore", "score_matched"]
 
 _BINS = 20  # chosen: of a covariate that is a number; each holds a twentieth of both sides together
 _FEWEST = 100  # chosen: samples of each side that have to be left

@@ -15,21 +15,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mallow._checks import seed_from
+from mallow.caveats import refuse_without_answer
 from mallow.embed import AnyEmbedder, JointEmbedder, embed_samples, embedder_name, find_embedder
 from mallow.engine import single_threaded_blas
 from mallow.errors import Caveat, InputError, warn_about
 from mallow.estimate import Codebook, Features, Quantize, as_features, row_keys
-from mallow.evaluate._measure import MAUVE_STAR, SUMMARIES, Measure
 from mallow.evaluate._monitor_parts import pack_part, unpack_part
-from mallow.evaluate._no_answer import refuse_without_answer
-from mallow.evaluate._run import Run, generator_for
+from mallow.evaluate._run import Run
 from mallow.evaluate._score import Score, build_score
-from mallow.inference import Looks, Units, find_units, fit_sequential_test
+from mallow.evidence import MAUVE_STAR, SUMMARIES, Looks, Measure, Units, find_units, fit_sequential_test, generator_for
 from mallow.samples import Samples, read
 from mallow.theory import Partition
 from mallow.theory.smoothing import krichevsky_trofimov
-
-__all__ = ["Monitor"]
 
 _FITTING = 0.25  # share of the reference that fits the bins; half left fewer samples to count and a larger error
 _FEWEST = 20  # reference samples; chosen: with fewer, not even one bin can be fitted and counted
@@ -69,7 +66,7 @@ class Monitor:
     all that is kept. With 1,000 texts as the reference it sounded after 20 samples of greedy decoding, 85 of contrastive
     search, 125 of typical sampling and 180 of top-k sampling (medians, GPT-2 large on WebText, default embedder), where the
     bins alone saw only greedy decoding. What all looks share, the noise of the reference, is part of the test: more samples of
-    the model than ten times the reference hardly add to it. The method: `mallow.inference.SequentialTest`.
+    the model than ten times the reference hardly add to it. The method: `mallow.evidence.SequentialTest`.
 
     Samples with the same id (without ids, the same prompt) are one unit, in one batch or in many. They count as if they were
     equal: t samples in units of sizes g are worth t²/Σg² independent ones, so that further generations for the same prompt

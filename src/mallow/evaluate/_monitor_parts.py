@@ -10,9 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mallow.errors import InputError
-from mallow.inference import Looks
-
-__all__ = ["pack_part", "unpack_part"]
+from mallow.evidence import Looks
 
 
 def pack_part(key: str, counts: NDArray[np.int64], looks: Looks) -> bytes:

@@ -16,11 +16,7 @@ from numpy.typing import NDArray
 
 from mallow.errors import Caveat
 from mallow.estimate import Codebook, Quantize
-from mallow.evaluate._measure import Measure
-from mallow.evaluate._run import generator_for
-from mallow.inference import NORMAL, Units, debiased_estimate
-
-__all__ = ["optimism_caveats"]
+from mallow.evidence import NORMAL, Measure, Units, debiased_estimate, generator_for
 
 _ERRORS = 2.0  # standard errors, which are too large for this difference: see experiments/honesty/optimism.py
 _LEAST = 0.01  # chosen: of MAUVE; smaller differences do not matter

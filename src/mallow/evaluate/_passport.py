@@ -17,18 +17,15 @@ from mallow.embed import AnyEmbedder, embed_all
 from mallow.engine import settle
 from mallow.errors import Caveat, InputError
 from mallow.estimate import Codebook, Quantize
-from mallow.evaluate._measure import MAUVE_STAR, SUMMARIES, Measure, measure_for
-from mallow.evaluate._run import pair_points, run_repeats, summary_values
+from mallow.evaluate._run import run_repeats, summary_values
 from mallow.evaluate._score import Score
-from mallow.evaluate._signature import Signature
-from mallow.inference import Evidence
+from mallow.evidence import MAUVE_STAR, SUMMARIES, Evidence, Measure, Signature, measure_for, pair_points
 from mallow.results import Estimate, Result, TableData, draw
 from mallow.theory import CHI2, HELLINGER2, JS, KL, LE_CAM, TV, smoothing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["DIVERGENCES", "Passport", "canonical_digest", "close", "make_passport", "signed_digest"]
 
 DIVERGENCES = {one.name: one for one in (KL, CHI2, TV, HELLINGER2, JS, LE_CAM)}
 _SEALS = ("digest", "mac")  # everything else is covered by them

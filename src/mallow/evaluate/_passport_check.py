@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from mallow._files import parse_json, read_text
 from mallow.errors import Caveat, InputError
-from mallow.evaluate._measure import SUMMARIES
 from mallow.evaluate._passport import Passport, canonical_digest, close, signed_digest
+from mallow.evidence import SUMMARIES
 from mallow.results import Result, TableData, draw
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Finding", "PassportCheck", "verify_passport"]
 
 NOT_RECOMPUTED = (
     "the p-value (it needs the features)",

@@ -10,21 +10,18 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from mallow._checks import open_unit, seed_from
-from mallow.confounds import find_confounds
+from mallow.caveats import find_confounds
 from mallow.embed import AnyEmbedder
 from mallow.errors import Caveat, InputError, warn_about
 from mallow.evaluate._caveats import rename_system, unique_caveats
 from mallow.evaluate._compare import embed_pairs
 from mallow.evaluate._drop import gaussian_slope
-from mallow.evaluate._held_out import HeldOut, Pairs, evidence_caveats, hold_out
-from mallow.evaluate._measure import MAUVE_STAR, Measure
-from mallow.inference import NORMAL, find_units
+from mallow.evidence import MAUVE_STAR, NORMAL, HeldOut, Measure, Pairs, evidence_caveats, find_units, hold_out
 from mallow.results import Result, TableData, draw
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["SamplePlan", "plan_samples"]
 
 _FEWEST = 100  # of a pilot and of a plan; chosen: with fewer, next to nothing is learned from the folds
 _NO_NOISE = 1e-9  # below which an error comes from rounding

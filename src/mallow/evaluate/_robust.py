@@ -15,14 +15,12 @@ from mallow.errors import Caveat, InputError, warn_about
 from mallow.evaluate._caveats import unique_caveats
 from mallow.evaluate._compare import compare_quietly
 from mallow.evaluate._comparison import Comparison
-from mallow.evaluate._measure import MAUVE_STAR, Measure
-from mallow.inference import holm
+from mallow.evidence import MAUVE_STAR, Measure, holm
 from mallow.results import Result, TableData, draw, join_names, merge_caveats, p_number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["AgreedDifference", "RobustComparison", "compare_embedders"]
 
 _LEVEL = 0.05  # the usual level of significance
 

@@ -1,6 +1,6 @@
 """What the samples of a score give reason to doubt, before anything is estimated.
 
-Besides differences that are unrelated to the model (`mallow.confounds`): texts that are too short, features that do not tell
+Besides differences that are unrelated to the model (`mallow.caveats`): texts that are too short, features that do not tell
 the samples apart, several samples per prompt, and prompts that only one side has.
 """
 
@@ -13,13 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mallow.confounds import find_confounds
+from mallow.caveats import find_confounds
 from mallow.errors import Caveat
 from mallow.evaluate._caveats import rename_system, size_caveats
 from mallow.models import words
 from mallow.samples import Samples
-
-__all__ = ["check_samples"]
 
 _TOKENS = 256  # paper: sec:best-practices, in tokens of GPT-2
 _TOKENS_PER_WORD = (

@@ -10,20 +10,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from mallow._checks import seed_from, whole
+from mallow.caveats import refuse_without_answer
 from mallow.embed import AnyEmbedder, embed_all
 from mallow.engine import AnyEngine, settle, single_threaded_blas
 from mallow.errors import Caveat, InputError, warn_about
 from mallow.evaluate._brief import brief_values
 from mallow.evaluate._caveats import bin_caveats, unique_caveats
 from mallow.evaluate._estimate_checks import blindness_caveats, check_estimate
-from mallow.evaluate._held_out import HeldOut, evidence_caveats, hold_out
-from mallow.evaluate._measure import MAUVE_STAR, SUMMARIES, Measure, measure_for
-from mallow.evaluate._no_answer import refuse_without_answer
 from mallow.evaluate._run import (
     Run,
     is_safe_on_threads,
     mean_frontier,
-    pair_points,
     parts_of_a_score,
     reduction_of,
     run_repeats,
@@ -32,9 +29,24 @@ from mallow.evaluate._run import (
 from mallow.evaluate._sample_checks import check_samples
 from mallow.evaluate._score_shards import evaluate_shards, must_stream
 from mallow.evaluate._self_score import self_score
-from mallow.evaluate._signature import Signature, make_signature
-from mallow.inference import Certificate, Evidence, Units, debiased_estimate, published_interval
-from mallow.reasons import Reason, find_reasons, verdict_text
+from mallow.evidence import (
+    MAUVE_STAR,
+    SUMMARIES,
+    Certificate,
+    Evidence,
+    HeldOut,
+    Measure,
+    Signature,
+    Units,
+    debiased_estimate,
+    evidence_caveats,
+    hold_out,
+    make_signature,
+    measure_for,
+    pair_points,
+    published_interval,
+)
+from mallow.explain import Reason, find_reasons, verdict_text
 from mallow.results import Estimate, Result, TableData, at_least, at_most, draw, p_text, render
 from mallow.samples import Samples
 from mallow.theory import Frontier, Masses, compute_frontier
@@ -42,7 +54,6 @@ from mallow.theory import Frontier, Masses, compute_frontier
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Score", "build_score", "score", "score_embedded"]
 
 _LEAST = 1e-14  # summaries are of order 1: less is rounding
 _TITLES = {"mauve": "MAUVE", "frontier_integral": "integral", "midpoint": "mid-point"}

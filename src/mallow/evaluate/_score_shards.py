@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mallow.caveats import refuse_without_answer
 from mallow.engine import AnyEngine, Engine, Passes, open_engine, single_threaded_blas, start
 from mallow.errors import Caveat, InputError
 from mallow.estimate import (
@@ -26,27 +27,14 @@ from mallow.estimate import (
 )
 from mallow.evaluate._caveats import size_caveats
 from mallow.evaluate._held_out_shards import Seen, fits_memory, hold_out_shards, look_at
-from mallow.evaluate._measure import SUMMARIES, Measure
-from mallow.evaluate._no_answer import refuse_without_answer
-from mallow.evaluate._run import Run, generator_for
+from mallow.evaluate._run import Run
 from mallow.evaluate._sample_checks import check_samples
 from mallow.evaluate._self_score import split_rows
 from mallow.evaluate._shard_evidence import streams_evidence
 from mallow.evaluate._shard_units import units_of_surveys
-from mallow.inference import Certificate, Evidence, Units
-from mallow.reasons import Reason, find_reasons
+from mallow.evidence import SUMMARIES, Certificate, Evidence, Measure, Units, generator_for
+from mallow.explain import Reason, find_reasons
 from mallow.samples import Samples, Shards
-
-__all__ = [
-    "ShardedRun",
-    "SurveyedSet",
-    "check_seen",
-    "evaluate_shards",
-    "must_stream",
-    "run_sharded",
-    "see_samples",
-    "survey_sets",
-]
 
 
 @dataclass(frozen=True, eq=False)

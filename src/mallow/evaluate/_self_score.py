@@ -6,12 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mallow.estimate import Quantize, as_features, row_keys, split_size
-from mallow.evaluate._measure import SUMMARIES, Measure
-from mallow.evaluate._run import generator_for
-from mallow.inference import Units, find_units
+from mallow.evidence import SUMMARIES, Measure, Units, find_units, generator_for
 from mallow.samples import Samples
-
-__all__ = ["self_score", "split_rows"]
 
 Rows = NDArray[np.int64]
 

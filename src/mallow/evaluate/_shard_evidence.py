@@ -12,11 +12,8 @@ from numpy.typing import NDArray
 
 from mallow.engine import Passes, memory_budget
 from mallow.estimate import Features, fetch_rows
-from mallow.evaluate._measure import Measure
-from mallow.inference import Units, are_many
+from mallow.evidence import Measure, Units, are_many
 from mallow.samples import Chunk, Shards
-
-__all__ = ["ShardRows", "streams_evidence"]
 
 _PER_ROW = 150  # bytes that evidence keeps of a row: fold, unit, rank, bins, length, score; measured
 _NUMBERS = 2**24  # chosen: of a chunk, 64 MB in float32
@@ -44,7 +41,7 @@ class ShardRows:
         return fetch_rows(self.passes, [self.shards], places, self.shards.dtype)
 
     def scan(self, function: Callable[..., Result], *along: NDArray[Any]) -> Iterator[tuple[slice, Result]]:
-        """See `mallow.inference._rows.Rows.scan`."""
+        """See `mallow.evidence._rows.Rows.scan`."""
         chunks = list(self.shards.chunks(max(1024, _NUMBERS // self.width)))
         places = [slice(chunk.start, chunk.start + len(chunk)) for chunk in chunks]
         tasks = ((chunk, [own[..., at] for own in along]) for chunk, at in zip(chunks, places, strict=True))

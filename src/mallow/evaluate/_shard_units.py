@@ -9,9 +9,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from mallow.estimate import Survey
-from mallow.inference import Units
-
-__all__ = ["choose_units", "units_of_surveys"]
+from mallow.evidence import Units
 
 Indices = NDArray[np.int64]
 Keys = NDArray[np.uint64]

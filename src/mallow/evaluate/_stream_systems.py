@@ -7,17 +7,13 @@ from dataclasses import dataclass
 
 from mallow.engine import Engine, Passes
 from mallow.errors import Caveat
-from mallow.evaluate._held_out import HeldOut, Pairs
 from mallow.evaluate._held_out_shards import Seen, hold_out_shards
-from mallow.evaluate._measure import Measure
 from mallow.evaluate._run import Run
 from mallow.evaluate._score_shards import SurveyedSet, check_seen, run_sharded, see_samples, survey_sets
 from mallow.evaluate._shard_evidence import streams_evidence
 from mallow.evaluate._shard_units import units_of_surveys
-from mallow.inference import Units
+from mallow.evidence import HeldOut, Measure, Pairs, Units
 from mallow.samples import Samples
-
-__all__ = ["StreamedSystems", "stream_systems"]
 
 
 @dataclass(frozen=True, eq=False)

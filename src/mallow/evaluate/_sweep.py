@@ -16,7 +16,7 @@ from mallow.embed import AnyEmbedder
 from mallow.errors import Caveat, InputError
 from mallow.evaluate._compare import compare
 from mallow.evaluate._comparison import Comparison
-from mallow.evaluate._measure import MAUVE_STAR, Measure
+from mallow.evidence import MAUVE_STAR, Measure
 from mallow.generate import GenerationPlan, NextToken, decoder, generate_file, is_deterministic, prompts_of
 from mallow.results import Result, TableData, draw
 from mallow.samples import Samples, read
@@ -24,7 +24,6 @@ from mallow.samples import Samples, read
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Sweep", "grid", "sweep"]
 
 _NUMBER = re.compile(r"(?<=[:=])\d+(?:\.\d+)?(?:e[+-]?\d+)?(?=[:+]|$)")
 

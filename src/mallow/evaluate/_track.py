@@ -15,13 +15,12 @@ from mallow.embed import AnyEmbedder
 from mallow.errors import Caveat, InputError, warn_about
 from mallow.evaluate._compare import compare_quietly
 from mallow.evaluate._comparison import Comparison, Difference
-from mallow.evaluate._measure import MAUVE_STAR, Measure
+from mallow.evidence import MAUVE_STAR, Measure
 from mallow.results import Result, TableData, at_most, draw, join_names, p_number, p_text, render
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Change", "Track", "Trend", "find_changes", "track"]
 
 _LEVEL = 0.05  # the usual level of significance
 _FEWEST = 3  # checkpoints of a series

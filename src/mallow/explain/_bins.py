@@ -22,12 +22,11 @@ from scipy import sparse
 from scipy.special import gammaln
 
 from mallow.errors import Caveat, InputError
+from mallow.evidence import Evidence, holm
+from mallow.explain._reason import LEVEL
 from mallow.explain._region import Side
-from mallow.inference import Evidence, holm
-from mallow.reasons import LEVEL, UnitTests, two_sided
+from mallow.explain._unit_tests import UnitTests, two_sided
 from mallow.theory import Array, Divergence, Masses, Partition
-
-__all__ = ["BinTable", "bin_caveats", "bin_costs", "bin_p_values", "tabulate_bins", "unit_p_values"]
 
 _MOST_SMALL_BINS = 0.5  # chosen: share of bins that cannot be significant, from which on fewer bins are recommended
 

@@ -10,28 +10,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mallow._checks import seed_from, whole
+from mallow.caveats import refuse_without_answer
 from mallow.embed import AnyEmbedder, embed_all
 from mallow.errors import Caveat, InputError, warn_about
 from mallow.estimate import Codebook, Features, Prepared, Quantize
-from mallow.evaluate import (
+from mallow.evidence import (
     MAUVE_STAR,
+    Evidence,
     Measure,
     evidence_caveats,
     generator_for,
     hold_out,
     make_signature,
     pair_points,
-    refuse_without_answer,
 )
 from mallow.explain._bins import BinTable, bin_caveats, tabulate_bins
 from mallow.explain._diagnosis import Diagnosis
+from mallow.explain._reason import LEVEL
+from mallow.explain._reasons import find_reasons
 from mallow.explain._region import Example, Region, Telltale
-from mallow.inference import Evidence
-from mallow.reasons import LEVEL, find_reasons, terms_of_groups
+from mallow.explain._terms import terms_of_groups
 from mallow.samples import Samples
 from mallow.theory import Array, extrapolated
-
-__all__ = ["diagnose", "diagnose_embedded"]
 
 _TELLTALES = 10  # samples of each side that are kept; chosen
 

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from mallow._files import make_folder
 from mallow.errors import Caveat
-from mallow.evaluate import Signature
+from mallow.evidence import Signature
 from mallow.explain._pictures import image_grid
+from mallow.explain._reason import Reason
 from mallow.explain._region import Region, Telltale
-from mallow.reasons import Reason, verdict_text
+from mallow.explain._verdict import verdict_text
 from mallow.results import Estimate, Result, TableData, draw, p_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Diagnosis"]
 
 _TELLTALES = 3  # of each side in print; chosen
 _TERMS_IN_LABEL = 3  # chosen: labels of a picture stay short

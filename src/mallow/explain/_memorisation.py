@@ -15,7 +15,6 @@ from mallow.theory import Array
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Memorisation", "NearCopy"]
 
 _LEVEL = 0.05  # the usual level of significance
 _SHOWN = 5  # chosen: near copies in print

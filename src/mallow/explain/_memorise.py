@@ -14,7 +14,7 @@ from mallow.embed import AnyEmbedder, embed_all
 from mallow.engine import settle
 from mallow.errors import Caveat, InputError, warn_about
 from mallow.estimate import as_features, same_width
-from mallow.evaluate import permutation_test
+from mallow.evidence import NORMAL, Units, compare_means, find_units, permutation_test
 from mallow.explain._memorisation import Memorisation, NearCopy
 from mallow.explain._nearness import (
     Indices,
@@ -25,12 +25,9 @@ from mallow.explain._nearness import (
     neighbour_counts,
 )
 from mallow.explain._region import Example
-from mallow.inference import NORMAL, Units, compare_means, find_units
 from mallow.results import Estimate
 from mallow.samples import Samples
 from mallow.theory import Array
-
-__all__ = ["memorisation"]
 
 # Chosen on passages of books (experiments/memorisation), confirmed on news.
 _NEXT = 4  # the scale of a ratio is the distance from the neighbour so many places after the nearest

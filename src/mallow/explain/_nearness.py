@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from mallow.engine import cores, ordered_map, single_threaded_blas
 from mallow.theory import Array
 
-__all__ = ["Indices", "Neighbours", "closest_shares", "find_neighbours", "kernel_likelihoods", "neighbour_counts"]
-
 _BLOCK = 1 << 20  # chosen: distances that are held at once
 _LEAST = 700.0  # no density is below the exponential of minus this
 _SPARE = 4  # chosen: candidates beyond those asked for, since products are rounded

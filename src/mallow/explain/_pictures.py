@@ -14,8 +14,6 @@ from mallow.embed import Preprocess
 from mallow.errors import InputError
 from mallow.explain._region import Region
 
-__all__ = ["image_grid"]
-
 _CAPTION_HEIGHT = 16  # pixels; Pillow's built-in font is 11 high
 _LEAST_WIDTH = 64  # pixels: the longest caption fits
 

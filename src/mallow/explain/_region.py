@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from mallow.reasons import LEVEL
-
-__all__ = ["Example", "Region", "Side", "Telltale"]
+from mallow.explain._reason import LEVEL
 
 _TEXT_LENGTH = 88  # characters of an example in print; chosen: a line of a terminal
 

@@ -14,8 +14,6 @@ from mallow.generate._kept_tokens import largest
 from mallow.generate._protocol import LogProbs, Tokens
 from mallow.generate._steps import Job
 
-__all__ = ["search_beam"]
-
 
 @dataclass(frozen=True)
 class _Hypothesis:

@@ -18,8 +18,6 @@ from mallow.generate._key_values import add_room
 from mallow.generate._protocol import Tokens
 from mallow.models import Precision, Source, context_length, move_network, tokenise
 
-__all__ = ["CausalModel", "LoadedModel"]
-
 Floats = NDArray[np.float32]
 
 # Chosen. Tokens of prefixes read in one pass: more are not faster, and their activations take too much memory.

@@ -12,8 +12,6 @@ from mallow.generate._kept_tokens import largest
 from mallow.generate._protocol import HiddenStates
 from mallow.generate._steps import Job, exclude_end
 
-__all__ = ["search_contrastive"]
-
 
 def search_contrastive(job: Job, model: HiddenStates, options: Contrastive) -> list[list[int]]:
     """The continuation of each prefix; `model` is that of the job."""

@@ -11,8 +11,6 @@ from mallow.errors import InputError
 from mallow.generate._decoders import Adversarial, Beam, Contrastive, Decoder, Greedy, Sampling
 from mallow.generate._rules import Eta, MinP, Nucleus, Rule, Temperature, TopK, Typical, TypicalSum
 
-__all__ = ["decoder", "resolve_decoder"]
-
 
 def decoder(name: str) -> Decoder:
     """The decoder with this name; the `name` of every decoder can be read back.

@@ -11,8 +11,6 @@ from mallow._checks import positive, whole
 from mallow.errors import InputError
 from mallow.generate._rules import Chain, Rule
 
-__all__ = ["Adversarial", "Beam", "Contrastive", "Decoder", "Greedy", "Sampling", "is_deterministic"]
-
 _UNIFORM_SHARE = 0.15  # paper: setup, adversarial perplexity sampling
 
 

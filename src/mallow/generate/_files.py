@@ -21,8 +21,6 @@ from mallow.generate._resumable import check_output_path, open_resumable
 from mallow.generate._search import generate
 from mallow.models import halve_on_memory_error
 
-__all__ = ["GenerationPlan", "generate_file"]
-
 
 @dataclass(frozen=True)
 class GenerationPlan:

@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 from mallow.errors import InputError
 from mallow.generate._protocol import LogProbs
 
-__all__ = ["SUM_TOLERANCE", "Places", "above_eta", "largest", "near_mode", "nucleus", "typical_set", "typical_sum"]
-
 Places = NDArray[np.intp]
 
 SUM_TOLERANCE = 0.01

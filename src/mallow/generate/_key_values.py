@@ -7,8 +7,6 @@ from typing import Any
 
 from mallow._optional import optional
 
-__all__ = ["add_room"]
-
 _ROOM = 32  # tokens (chosen: more would be copied in vain if rows are selected at every step, as in beam search)
 
 

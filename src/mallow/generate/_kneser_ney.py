@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from mallow.generate._protocol import Tokens
 
-__all__ = ["END", "Floats", "Level", "fit_levels"]
-
 Floats = NDArray[np.float64]
 
 END = 0

@@ -13,16 +13,6 @@ from mallow.generate._kept_tokens import SUM_TOLERANCE
 from mallow.generate._protocol import LogProbs, NextToken, SequenceScores, Tokens
 from mallow.generate._rules import Chain, Rule
 
-__all__ = [
-    "PrefixedTexts",
-    "Text",
-    "check_normalised",
-    "check_scores",
-    "iterate_positions",
-    "split_prefixes",
-    "token_log_probs",
-]
-
 Floats = NDArray[np.float64]
 
 Text = str | Sequence[int]

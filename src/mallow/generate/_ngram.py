@@ -17,8 +17,6 @@ from mallow.errors import InputError
 from mallow.generate._kneser_ney import END, Floats, Level, fit_levels
 from mallow.generate._protocol import Tokens
 
-__all__ = ["NGram", "pieces"]
-
 _BYTES = 256  # tokens 1 to 256 are single bytes
 
 # Runs of letters, of digits and of other signs, with the space before them; English clitics are separate pieces.

@@ -12,8 +12,6 @@ from mallow.errors import Caveat, InputError, warn_about
 from mallow.generate._protocol import NextToken
 from mallow.samples import Samples, read
 
-__all__ = ["Prompt", "check_prompts", "prompts_digest", "prompts_of"]
-
 
 @dataclass(frozen=True)
 class Prompt:

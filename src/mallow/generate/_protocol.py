@@ -8,8 +8,6 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["HiddenStates", "LogProbs", "NextToken", "SequenceScores", "Tokens"]
-
 Tokens = NDArray[np.int64]
 """Token ids (b,), one per row of a batch."""
 LogProbs = NDArray[np.floating[Any]]

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from mallow._checks import whole
 from mallow.errors import InputError
 
-__all__ = ["mean_embedding", "psi_samples"]
-
 Stage = Callable[[NDArray[np.float32]], Any]
 
 _DRAWS = 10_000  # chosen: the error of the mean embedding is a hundredth of its spread

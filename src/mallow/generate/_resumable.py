@@ -16,8 +16,6 @@ from typing import Any
 from mallow._files import parse_json, read_text, refuse_special, sync_folder, write_text
 from mallow.errors import InputError
 
-__all__ = ["ResumableFile", "check_output_path", "open_resumable"]
-
 _WAY_OUT = "Write to another file, or start again with overwrite=True (--overwrite)."
 
 

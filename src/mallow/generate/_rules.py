@@ -27,8 +27,6 @@ from mallow.generate._kept_tokens import (
 )
 from mallow.generate._protocol import LogProbs
 
-__all__ = ["Chain", "Eta", "MinP", "Nucleus", "Rule", "Temperature", "TopK", "Typical", "TypicalSum"]
-
 
 @runtime_checkable
 class Rule(Protocol):

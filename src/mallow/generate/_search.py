@@ -16,8 +16,6 @@ from mallow.generate._decoders import Adversarial, Beam, Contrastive, Decoder, G
 from mallow.generate._protocol import HiddenStates, NextToken
 from mallow.generate._steps import Job, choose_stepwise, draw_tokens, likeliest_tokens, steer_perplexity
 
-__all__ = ["generate"]
-
 
 def generate(
     model: NextToken,

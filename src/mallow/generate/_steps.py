@@ -15,16 +15,6 @@ from mallow.generate._decoders import Adversarial, Sampling
 from mallow.generate._protocol import LogProbs, NextToken, Tokens
 from mallow.generate._rules import Chain
 
-__all__ = [
-    "Choice",
-    "Job",
-    "choose_stepwise",
-    "draw_tokens",
-    "exclude_end",
-    "likeliest_tokens",
-    "steer_perplexity",
-]
-
 
 @dataclass(frozen=True)
 class Job:

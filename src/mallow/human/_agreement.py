@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from mallow.errors import InputError
 from mallow.human._votes import Vote
 
-__all__ = ["Level", "alpha_of_votes", "krippendorff_alpha", "oriented_answers"]
-
 Level = Literal["nominal", "ordinal"]
 Floats = NDArray[np.float64]
 

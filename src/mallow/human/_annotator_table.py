@@ -11,8 +11,6 @@ from mallow.results import Result, TableData, draw
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Annotator", "Annotators"]
-
 
 @dataclass(frozen=True)
 class Annotator:

@@ -11,14 +11,12 @@ import numpy as np
 from scipy.special import bdtr, bdtrc
 
 from mallow.errors import InputError
+from mallow.evidence import holm
 from mallow.human._agreement import alpha_of_votes, oriented_answers
 from mallow.human._annotator_table import Annotator, Annotators
 from mallow.human._paired import Rows, fit_newton, make_design
 from mallow.human._read_votes import FASTEST
 from mallow.human._votes import Vote, Votes
-from mallow.inference import holm
-
-__all__ = ["check_annotators"]
 
 _LEVEL = 0.05
 _MOSTLY = 0.5  # chosen: who is fast in more than half of the answers is flagged as fast

@@ -10,6 +10,7 @@ import numpy as np
 from scipy.special import ndtr, stdtr, stdtrit
 
 from mallow.errors import Caveat, InputError, warn_about
+from mallow.evidence import holm
 from mallow.human._fit_check import check_pairs
 from mallow.human._paired import (
     Floats,
@@ -21,10 +22,7 @@ from mallow.human._paired import (
     make_design,
 )
 from mallow.human._ranking import PairDifference, Ranking
-from mallow.inference import holm
 from mallow.results import Estimate, join_names
-
-__all__ = ["SCALE", "Details", "Method", "bradley_terry", "build_ranking", "connection_caveats", "fit_or_penalise"]
 
 Method = Literal["newton", "zermelo"]
 SCALE = 100.0  # paper: sec:a:human-eval:bt, "the scaling factor 100 is arbitrary"

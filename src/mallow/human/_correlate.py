@@ -17,8 +17,6 @@ from mallow.human._ranks import average_ranks, kendall, pearson, spearman
 from mallow.human._worst_case import worst_case_spearman
 from mallow.results import Estimate, join_names
 
-__all__ = ["correlate"]
-
 Floats = NDArray[np.float64]
 
 _EXACT = 7  # systems up to which all permutations are tried

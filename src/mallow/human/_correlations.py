@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Correlation", "Correlations"]
 
 _MOST_ROWS = 24  # chosen: more do not fit a screen; they are in the JSON and in the data frame
 

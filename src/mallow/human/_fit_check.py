@@ -8,11 +8,9 @@ import numpy as np
 from scipy import sparse
 from scipy.special import chdtrc, ndtr
 
+from mallow.evidence import holm
 from mallow.human._paired import PairedFit, Rows, residuals
 from mallow.human._ranking import PairCheck
-from mallow.inference import holm
-
-__all__ = ["check_pairs"]
 
 
 def check_pairs(rows: Rows, fit: PairedFit, names: Sequence[str]) -> tuple[tuple[PairCheck, ...], float | None]:

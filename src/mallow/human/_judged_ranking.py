@@ -12,8 +12,6 @@ from mallow.results import Result, TableData
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["JudgedRanking"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class JudgedRanking(Result):

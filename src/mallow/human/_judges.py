@@ -19,8 +19,6 @@ from mallow.human._paired import Floats, PairedFit, Rows, fit_newton, make_desig
 from mallow.human._rank import as_votes
 from mallow.human._votes import Vote, Votes
 
-__all__ = ["rank_with_judges"]
-
 _MOST = 0.99  # of the weight of the judges: people always count
 _FOLDS = 5
 _FEW = 200  # chosen: of people's votes beside judges, below which the normal approximation is rough

@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["draw_true_values"]
-
 Floats = NDArray[np.float64]
 
 _CORRELATIONS = np.tanh(np.linspace(-2.6, 2.6, 27))  # of the true values; up to ±0.989

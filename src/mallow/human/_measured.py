@@ -23,8 +23,6 @@ from mallow.human._ranking import Ranking
 from mallow.human._rankings import Rankings
 from mallow.results import Estimate
 
-__all__ = ["Measured", "measure_metrics", "measure_people", "read_measured"]
-
 Floats = NDArray[np.float64]
 
 _RESULTS = {f"mallow {kind.KIND}": kind for kind in (Ranking, Rankings, JudgedRanking, Comparison, Table)}

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import expit
 
-__all__ = ["PairedFit", "Rows", "components", "fit_newton", "fit_zermelo", "make_design", "residuals", "row_scores"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

@@ -20,8 +20,6 @@ from mallow.human._read_votes import read_votes
 from mallow.human._votes import Vote, Votes
 from mallow.results import join_names
 
-__all__ = ["EFFECTS", "TIES", "Effect", "Ties", "as_votes", "rank", "rank_all"]
-
 Ties = Literal["half", "random", "davidson"]
 Effect = Literal["left", "length"]
 TIES: tuple[Ties, ...] = ("half", "random", "davidson")

@@ -14,7 +14,6 @@ from mallow.results import Estimate, Result, TableData, draw, join_names, p_text
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["PairCheck", "PairDifference", "Ranking"]
 
 _LEVEL = 0.05  # the usual level of significance
 

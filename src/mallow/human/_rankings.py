@@ -16,8 +16,6 @@ from mallow.results import Result, TableData, draw
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Rankings"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Rankings(Result):

@@ -18,7 +18,6 @@ from mallow.results import Result, TableData, draw, join_names, to_plain
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["QualityChecks", "Study", "Task"]
 
 _NAMED = 5  # edited parts that a message names; chosen
 

@@ -18,8 +18,6 @@ from mallow.human._study_prompts import PromptFilter
 from mallow.human._study_texts import TextWindow
 from mallow.samples import read
 
-__all__ = ["StudyDesign", "design_study"]
-
 
 @dataclass(frozen=True)
 class StudyDesign:

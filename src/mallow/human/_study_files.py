@@ -14,8 +14,6 @@ from mallow.human._study import Study, Task
 from mallow.human._study_form import Form
 from mallow.results import from_plain
 
-__all__ = ["picture_folder", "read_form", "read_gold", "read_study", "write_study"]
-
 _SHOWN = frozenset({".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp"})  # what every browser shows
 
 

@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 
 from mallow.errors import InputError
 
-__all__ = ["IMAGE_FORM", "TEXT_FORM", "Example", "Form", "Question"]
-
 _LONGEST_NAME = 60  # characters; chosen: a column heading
 
 

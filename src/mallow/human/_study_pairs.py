@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from mallow._checks import whole
 from mallow.errors import InputError
 
-__all__ = ["AllPairs", "DOptimal", "PairScheme", "Star", "information", "orient"]
-
 SCALE = 100.0  # paper: sec:a:human-eval:bt, the log odds of a win are (w_i − w_j) / 100
 
 _MOST_EXCHANGES = 1000  # chosen: the greedy start needs a handful

@@ -17,8 +17,6 @@ from mallow.human._study_texts import TextWindow
 from mallow.results import join_names
 from mallow.samples import Samples
 
-__all__ = ["Pool", "collect_pool"]
-
 Item = tuple[str, int | None]  # a text and its tokens, or the path of a picture
 
 

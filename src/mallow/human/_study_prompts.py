@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from mallow._checks import whole
 from mallow.models import words
 
-__all__ = ["PromptFilter"]
-
 _FEW_CASED = 5  # words with a case below which capitals tell nothing; chosen
 _PAGE = re.compile(
     r"https?:|www\.|ad[- ]?block|java ?script|cookies?\b.*\b(accept|enable|policy|use)|your browser|all rights reserved|copyright|"

@@ -9,8 +9,6 @@ from mallow._checks import whole
 from mallow.errors import InputError
 from mallow.models import load_token_file
 
-__all__ = ["TextWindow"]
-
 
 @dataclass(frozen=True)
 class TextWindow:

@@ -12,8 +12,6 @@ from typing import Any
 from mallow.errors import InputError
 from mallow.human._votes import Vote
 
-__all__ = ["FORMATS", "DroppedRow", "Format", "find_format"]
-
 Row = Mapping[str, Any]
 
 _PUBLISHED = {"q1": "interesting", "q2": "sensible", "q3": "human-like"}

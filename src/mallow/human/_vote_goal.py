@@ -8,8 +8,6 @@ from typing import Literal
 from mallow._checks import open_unit, positive
 from mallow.errors import InputError
 
-__all__ = ["VoteCosts", "VoteGoal"]
-
 
 @dataclass(frozen=True)
 class VoteGoal:

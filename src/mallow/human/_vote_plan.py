@@ -20,7 +20,6 @@ from mallow.results import Result, TableData, draw
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["VotePlan", "plan_votes"]
 
 _RUNS = 4000  # simulated studies per number of votes; chosen: the power is known to within 0.01
 _PUBLISHED = 90  # votes per pair (paper: sec:a:human-eval:datasheet)

@@ -7,8 +7,6 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["share_reached"]
-
 Array = NDArray[np.float64]
 
 

@@ -10,8 +10,6 @@ from typing import Any, Literal
 from mallow._optional import did_you_mean
 from mallow.errors import InputError
 
-__all__ = ["KINDS", "Kind", "Vote", "Votes"]
-
 Kind = Literal["task", "gold", "repeat"]
 KINDS: tuple[Kind, ...] = ("task", "gold", "repeat")
 

@@ -12,8 +12,6 @@ from mallow._checks import real_array
 from mallow.errors import InputError
 from mallow.human._ranks import average_ranks
 
-__all__ = ["worst_case_spearman"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

@@ -9,8 +9,6 @@ from mallow._optional import optional
 from mallow.evaluate import Monitor, Score
 from mallow.integrations._loggers import metrics_of
 
-__all__ = ["lightning_callback", "trainer_callback"]
-
 Sampler = Callable[[Any], object]
 """From the model in training to some of its samples: texts, or an array of features."""
 

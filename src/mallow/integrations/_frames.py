@@ -9,8 +9,6 @@ from mallow.errors import InputError
 from mallow.results import Result
 from mallow.samples import Samples
 
-__all__ = ["to_dataset", "to_pandas", "to_polars"]
-
 
 def to_pandas(value: Samples | Result) -> Any:
     """Samples, one row each, or the numbers of a result, as a pandas DataFrame.

@@ -11,8 +11,6 @@ from mallow.errors import InputError
 from mallow.evaluate import Comparison, Score, Sweep, Track
 from mallow.results import Result
 
-__all__ = ["log_mlflow", "log_tensorboard", "log_trackio", "log_wandb", "metrics_of"]
-
 
 def metrics_of(result: Result, prefix: str = "mallow") -> dict[str, float]:
     """The numbers of a result by the names that the loggers use.

@@ -8,8 +8,6 @@ from mallow._optional import optional
 from mallow.evaluate import Monitor
 from mallow.integrations._loggers import metrics_of
 
-__all__ = ["torch_metric"]
-
 
 def torch_metric(monitor: Monitor, *, prefix: str = "mallow", **options: Any) -> Any:
     """A ``torchmetrics.Metric`` that counts batches of a model's samples in the bins of a monitor.

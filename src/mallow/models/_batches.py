@@ -14,8 +14,6 @@ from mallow._checks import whole
 from mallow.errors import InputError
 from mallow.models._memory import halve_on_memory_error, ran_out_of_memory
 
-__all__ = ["within_memory"]
-
 T = TypeVar("T")
 
 

@@ -9,8 +9,6 @@ from typing import Any
 from mallow._files import refuse_special
 from mallow.errors import InputError
 
-__all__ = ["gguf_adds_bos", "gguf_architecture"]
-
 # Numbers of value types in the GGUF format.
 _BOOL = 7
 _STRING = 8

@@ -8,8 +8,6 @@ from typing import Any
 from mallow._optional import optional
 from mallow.models._load_errors import class_names
 
-__all__ = ["hub_is_unreachable"]
-
 _PATIENCE = 4.0  # seconds; chosen: connections take less than one, and an answer is promised within ten
 _NO_CONNECTION = {"ConnectError", "ConnectionError", "ConnectTimeout", "TimeoutException", "Timeout", "NetworkError"}
 

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from mallow.errors import InputError
 
-__all__ = ["Attention", "Tokens", "attention_of", "context_length", "tokenise"]
-
 Attention = Literal["causal", "both", "encoder"]
 """Only backwards; in both directions; the encoder of an encoder–decoder model."""
 

@@ -7,8 +7,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeVar, cast
 
-__all__ = ["keep_model", "kept_model"]
-
 Model = TypeVar("Model")
 
 _STORE: ContextVar[dict[str, Any] | None] = ContextVar("kept model", default=None)

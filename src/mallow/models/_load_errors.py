@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["Request", "asks_to_run_code", "class_names", "explain_hub_error", "first_line"]
-
 
 @dataclass(frozen=True)
 class Request:

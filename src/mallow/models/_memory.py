@@ -7,8 +7,6 @@ from typing import Protocol, Self, TypeVar
 
 from mallow.errors import InputError
 
-__all__ = ["halve_on_memory_error", "ran_out_of_memory"]
-
 # Parts of error messages, in lower case: of torch (CPU allocator and older back ends), cuBLAS, C++ and onnxruntime.
 _MESSAGES = (
     "out of memory",

@@ -9,8 +9,6 @@ from mallow._optional import did_you_mean, optional
 from mallow.errors import InputError
 from mallow.models._load_errors import first_line
 
-__all__ = ["Precision", "choose_device", "choose_precision", "move_network", "one_of"]
-
 Precision = Literal["float32", "float16", "bfloat16"]
 
 

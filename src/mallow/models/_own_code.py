@@ -8,8 +8,6 @@ from typing import Any
 from mallow._files import parse_json, read_text
 from mallow.errors import InputError
 
-__all__ = ["code_refusal", "refuse_downloaded_kernels", "refuse_foreign_modules"]
-
 _WAY_OUT = "If you trust it, load it in a function of your own and pass that as package.module:object."
 
 

@@ -27,8 +27,6 @@ from mallow.models._load_errors import Request, asks_to_run_code, explain_hub_er
 from mallow.models._options import Precision, choose_device, choose_precision, one_of
 from mallow.models._own_code import code_refusal, refuse_downloaded_kernels
 
-__all__ = ["Source"]
-
 _OTHER_ARCHITECTURE = "Does its config.json name another architecture than that of the weights?"
 
 

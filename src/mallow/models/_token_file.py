@@ -10,8 +10,6 @@ from typing import Any
 from mallow._optional import optional
 from mallow.errors import InputError
 
-__all__ = ["TokenFile", "load_token_file"]
-
 
 @dataclass(frozen=True)
 class TokenFile:

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 
 from mallow.errors import InputError
 
-__all__ = ["read_torch_weights"]
-
 _MAGIC = 0x1950A86A20F9469CFC6C
 _PROTOCOL = 1001
 _DTYPES = {"FloatStorage": "<f4", "LongStorage": "<i8"}

@@ -9,8 +9,6 @@ from mallow.errors import Caveat, InputError
 from mallow.evaluate import Comparison, Score
 from mallow.explain import Diagnosis
 
-__all__ = ["Scored", "as_comparison", "collect_caveats"]
-
 Scored = Comparison | Score | Mapping[str, Score]
 
 

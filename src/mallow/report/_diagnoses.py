@@ -10,11 +10,10 @@ import numpy as np
 from mallow._checks import seed_from
 from mallow.embed import AnyEmbedder
 from mallow.estimate import Quantize
-from mallow.evaluate import MAUVE_STAR, Comparison, Measure, compare_pairs, embed_pairs
+from mallow.evaluate import Comparison, compare_pairs, embed_pairs
+from mallow.evidence import MAUVE_STAR, Measure
 from mallow.explain import Diagnosis, diagnose_embedded
 from mallow.theory import extrapolated
-
-__all__ = ["compare_and_diagnose"]
 
 # Examples of each side of a cluster; chosen: a row of small pictures, a few texts.
 _EXAMPLES = {"image": 6, "text": 3, "audio": 3, "features": 3}

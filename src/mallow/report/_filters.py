@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-__all__ = ["format_number", "group_letters", "mark_terms", "shorten_text", "thumbnail", "typeset"]
 
 _LONGEST_TEXT = 600  # characters of an example; chosen: a paragraph or two
 _THUMBNAIL = 192  # pixels; chosen: twice the size at which it is shown, for sharp screens

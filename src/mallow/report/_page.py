@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from mallow.explain import Diagnosis
 
-__all__ = ["html", "write"]
 
 # Characters that HTML or UTF-8 cannot carry; a sample may hold any.
 _UNSHOWABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")

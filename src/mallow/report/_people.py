@@ -12,8 +12,6 @@ from mallow.report._filters import format_number
 from mallow.report._svg import Scale
 from mallow.report._tables import Cell, Column, Table, rank_cell
 
-__all__ = ["AnyRanking", "People", "Scatter", "compare_with_people", "ranking_caveats"]
-
 AnyRanking = Ranking | Rankings | JudgedRanking
 
 _PEOPLE = "people"  # the question where none has a name

@@ -14,7 +14,6 @@ from mallow.results import draw
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["frontier_figure", "rank_figure", "score_figure"]
 
 _WIDTH = 7.0  # inches; chosen: the text width of most papers
 

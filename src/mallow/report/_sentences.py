@@ -6,13 +6,9 @@ import re
 from collections.abc import Sequence
 
 from mallow.evaluate import Comparison, Difference, Score
-from mallow.explain import Diagnosis
-from mallow.reasons import verdict_text
+from mallow.explain import Diagnosis, verdict_text
 from mallow.report._filters import format_number
 from mallow.results import join_names, p_text
-
-__all__ = ["bibtex", "default_title", "gap_sentence", "material", "pipeline_in_words", "reason_sentence"]
-__all__ += ["regions_in_words", "short_embedder", "systems_by_signature", "telling_words", "verdict"]
 
 _AUTHORS = (
     "Pillutla, Krishna and Liu, Lang and Thickstun, John and Welleck, Sean and Swayamdipta, Swabha and "

@@ -12,18 +12,6 @@ from mallow.evaluate import Score
 from mallow.results import at_most, draw
 from mallow.theory import Array, Frontier
 
-__all__ = [
-    "NamedCurve",
-    "Picture",
-    "Scale",
-    "Square",
-    "Strip",
-    "cost_square",
-    "exponentiated_square",
-    "pictures",
-    "score_strips",
-]
-
 _SIDE = 200.0  # of the square in which a frontier is drawn, as in charts.html
 
 

@@ -9,8 +9,6 @@ from mallow.evaluate import Comparison, Score
 from mallow.report._filters import format_number, group_letters, typeset
 from mallow.results import at_least, at_most, p_number
 
-__all__ = ["Cell", "Column", "Table", "difference_table", "ranking_table", "summary_table"]
-
 CERTAIN, PAPERS = "What is certain", "As in papers"
 _TITLES = {"mauve": "MAUVE", "frontier_integral": "Frontier integral", "midpoint": "Mid-point"}
 

@@ -7,31 +7,17 @@ protocol `Drawable`, since this module lies below them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from mallow._optional import optional
-from mallow.results._draw_points import Drawable, band_outline, cost_points, exponentiated_points
 from mallow.results._estimate import Estimate
-from mallow.theory import Array
+from mallow.theory import Array, Frontier
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["COLOURS", "SIZE", "Drawable", "axes", "band_outline", "certified_line", "cost_points", "costs", "curve"]
-__all__ += [
-    "exponentiated",
-    "exponentiated_points",
-    "intervals",
-    "legend",
-    "look",
-    "marks",
-    "power",
-    "rank_map",
-    "ranks",
-]
-__all__ += ["scores"]
 
 # Six steps of grey, and apart by at least 20 (CIE 1976) for every kind of colour vision, as tests/test_colours.py measures;
 # at least 3 : 1 against white. Black is kept for everything that is not a system.
@@ -319,3 +305,60 @@ def _plain(name: str) -> str:
     """A name as it is: dollars start no formula, and a line break or a leading underscore hides nothing."""
     shown = " ".join(name.split()).replace("$", r"\$")
     return f"\u200b{shown}" if shown.startswith("_") else shown
+
+
+_ENDS = 0.01  # raw costs are drawn for λ from here to 1 − this: nearer to the ends they may grow without bound
+
+
+class Drawable(Protocol):
+    """What is drawn of a score."""
+
+    @property
+    def mauve(self) -> float:
+        """Area summary."""
+
+    @property
+    def interval(self) -> dict[str, tuple[float, float]]:
+        """Where each summary of another draw would be; empty where that is not known."""
+
+    @property
+    def certified(self) -> dict[str, Estimate]:
+        """What each summary is at most or at least; empty where nothing was certified."""
+
+    @property
+    def self_score(self) -> dict[str, float]:
+        """What the reference scores against itself."""
+
+    @property
+    def frontier(self) -> Frontier:
+        """Mean curve."""
+
+    @property
+    def certified_frontier(self) -> Frontier | None:
+        """The certified curve."""
+
+    @property
+    def band(self) -> tuple[Frontier, Frontier] | None:
+        """Least and greatest costs over the repeats."""
+
+    @property
+    def scale(self) -> float:
+        """The constant c."""
+
+
+def exponentiated_points(frontier: Frontier, scale: float) -> tuple[Array, Array]:
+    """exp(−c·cost) of both costs, from (0, 1) to (1, 0)."""
+    x = np.concatenate([[0.0], np.exp(-scale * frontier.p_to_mix), [1.0]])
+    y = np.concatenate([[1.0], np.exp(-scale * frontier.q_to_mix), [0.0]])
+    return x, y
+
+
+def cost_points(frontier: Frontier) -> tuple[Array, Array]:
+    """Both costs, for λ from 0.01 to 0.99."""
+    inner = (frontier.lam >= _ENDS) & (frontier.lam <= 1.0 - _ENDS)
+    return frontier.p_to_mix[inner], frontier.q_to_mix[inner]
+
+
+def band_outline(first: tuple[Array, Array], second: tuple[Array, Array]) -> tuple[Array, Array]:
+    """The outline of the area between two curves: along the first, and back along the second."""
+    return np.concatenate([first[0], second[0][::-1]]), np.concatenate([first[1], second[1][::-1]])

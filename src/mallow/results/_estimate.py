@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 
-__all__ = ["Estimate", "at_least", "at_most", "p_number", "p_text"]
-
 _LEVEL = 0.05  # the usual level of significance
 
 

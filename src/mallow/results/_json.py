@@ -13,8 +13,6 @@ import numpy as np
 
 from mallow.errors import InputError
 
-__all__ = ["from_plain", "to_plain"]
-
 _SHORT = 1000  # entries of an array that is still written as a list; chosen: a page of numbers can be read by people
 
 _NAMES = {list: "a list", dict: "an object with named fields", float: "a number", int: "a whole number"}

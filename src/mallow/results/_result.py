@@ -16,8 +16,6 @@ from mallow.errors import Caveat, InputError
 from mallow.results._json import from_plain, to_plain
 from mallow.results._table import TableData, render
 
-__all__ = ["Result", "join_names", "merge_caveats"]
-
 _NUMBERS = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
 
 _NUMBER = re.compile(r"(`[^`]*`)|\d[\d.,]*")  # a name in backticks stays, whatever digits it has

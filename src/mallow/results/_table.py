@@ -10,8 +10,6 @@ from dataclasses import dataclass, replace
 from mallow._visible import visible
 from mallow.errors import InputError
 
-__all__ = ["FORMS", "TableData", "escape_markdown", "render"]
-
 Row = Sequence[str]
 
 _LATEX = {

@@ -15,8 +15,6 @@ from mallow._optional import optional
 from mallow.errors import InputError
 from mallow.samples._limits import ALWAYS_ALLOWED, DEFAULT_LIMITS
 
-__all__ = ["AUDIO_SUFFIXES", "AudioHeader", "audio_fault", "decode_audio", "read_audio_header"]
-
 AUDIO_SUFFIXES = frozenset({".wav", ".flac"})
 
 _BLOCK = 1 << 20  # values of each channel that are read at a time

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from mallow._optional import optional
 from mallow.errors import InputError
 
-__all__ = ["decode_image"]
-
 
 def decode_image(image: object, *, label: str, plain: bool = False) -> list[Any]:
     """The image as a list of Pillow images: one in mode RGB, or three in mode F.

@@ -16,18 +16,6 @@ from mallow.samples._items import is_missing
 from mallow.samples._limits import DEFAULT_LIMITS, Limits
 from mallow.samples._samples import Samples
 
-__all__ = [
-    "BadEntryError",
-    "Options",
-    "Row",
-    "Skips",
-    "at_index",
-    "at_line",
-    "gather_texts",
-    "list_names",
-    "message_of",
-]
-
 _WAY_OUT = "Fix it, or skip bad entries with skip_bad=True (--skip-bad)."
 
 Row = tuple[int, object]  # place; a text, a list of texts, a mapping that holds one of them, or a BadEntryError

@@ -21,8 +21,6 @@ from mallow.errors import InputError
 from mallow.samples._entries import BadEntryError, Row, list_names, message_of
 from mallow.samples._limits import Limits, check_expansion, depth_fault
 
-__all__ = ["eval_rows", "object_rows", "plain_harness_rows"]
-
 _SHOWN = 8  # names of fields in a message
 _ZSTANDARD = 93  # how Inspect compresses by default: a method of zip files that Python knows from 3.14 on
 _LARGEST = 1_000_000_000  # bytes of a file that is one object; chosen, as for results

@@ -19,8 +19,6 @@ from mallow.samples._limits import Limits, check_expansion
 from mallow.samples._samples import Samples, first_places
 from mallow.samples._streams import decompress, is_gzip
 
-__all__ = ["check_members", "read_features", "read_numpy"]
-
 _COMPANIONS = ("ids", "prompts", "provenance")  # arrays of a .npz file that accompany the features
 
 

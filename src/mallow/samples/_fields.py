@@ -6,8 +6,6 @@ import os
 
 from mallow.samples._shard_files import is_glob, is_url
 
-__all__ = ["split_field"]
-
 _SUFFIXES = (".jsonl", ".ndjson", ".json", ".csv", ".parquet", ".npz", ".eval")
 
 

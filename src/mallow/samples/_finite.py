@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from mallow.errors import InputError
 
-__all__ = ["feature_array", "finite_features", "finite_rows"]
-
 _CHUNK = 1 << 22  # entries tested at a time; chosen: 32 MB of float64, so that a mapped file is never loaded whole
 
 

@@ -11,8 +11,6 @@ from pathlib import Path
 from mallow.errors import InputError
 from mallow.samples._decode import decode_image
 
-__all__ = ["IMAGE_SUFFIXES", "OTHER_IMAGES", "image_fault"]
-
 IMAGE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff"})
 # Image formats that are not supported: in a folder of images they are bad entries, while other files are ignored.
 OTHER_IMAGES = frozenset({".avif", ".heic", ".heif", ".jfif", ".jp2", ".jxl", ".pgm", ".ppm", ".svg", ".tga"})

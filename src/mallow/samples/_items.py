@@ -8,8 +8,6 @@ from pathlib import Path
 
 from mallow.errors import InputError
 
-__all__ = ["checked_labels", "checked_paths", "checked_texts", "is_missing"]
-
 
 def checked_texts(values: Sequence[str]) -> tuple[str, ...]:
     """The texts as a tuple of str."""

@@ -12,8 +12,6 @@ from mallow.errors import InputError
 from mallow.samples._entries import BadEntryError, Options, Row, message_of
 from mallow.samples._limits import depth_fault
 
-__all__ = ["array_rows", "begins_with"]
-
 _CHUNK = 1 << 16  # bytes
 _SPACE = " \t\n\r"
 _MARK = b"\xef\xbb\xbf"

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from mallow._checks import positive, whole
 from mallow.errors import InputError
 
-__all__ = ["ALWAYS_ALLOWED", "DEFAULT_LIMITS", "Limits", "check_expansion", "depth_fault", "nesting_depth"]
-
 ALWAYS_ALLOWED = 64_000_000
 """Bytes that any compressed file may expand to; chosen: a few seconds of work on any machine."""
 

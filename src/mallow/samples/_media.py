@@ -15,8 +15,6 @@ from mallow.samples._entries import Options, Skips
 from mallow.samples._images import IMAGE_SUFFIXES, OTHER_IMAGES, image_fault
 from mallow.samples._samples import Samples
 
-__all__ = ["MEDIA_SUFFIXES", "read_folder", "read_media"]
-
 
 class _Medium(NamedTuple):
     """One kind of files."""

@@ -18,8 +18,6 @@ from mallow.samples._read import read
 from mallow.samples._samples import Samples
 from mallow.samples._shard_files import open_shard, shard_suffix
 
-__all__ = ["read_parts"]
-
 
 def read_parts(
     name: str, rows: int, *, field: str | None = None, skip_bad: bool = False, limits: Limits = DEFAULT_LIMITS

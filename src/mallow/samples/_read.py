@@ -32,8 +32,6 @@ from mallow.samples._streams import decode_lines, decompress, file_format, open_
 from mallow.samples._tables import column_values, read_table
 from mallow.samples._text_files import json_rows, line_rows, parquet_rows
 
-__all__ = ["read", "read_column"]
-
 
 def read(
     source: object,

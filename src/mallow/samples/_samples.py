@@ -18,8 +18,6 @@ from mallow.samples._finite import finite_features
 from mallow.samples._items import checked_labels, checked_paths, checked_texts
 from mallow.samples._shards import Shards
 
-__all__ = ["Samples", "first_places"]
-
 Kind = Literal["text", "image", "audio", "features"]
 
 

@@ -13,20 +13,6 @@ from mallow._files import files_below
 from mallow._optional import optional
 from mallow.errors import InputError
 
-__all__ = [
-    "SHARD_SUFFIXES",
-    "Stamp",
-    "file_system",
-    "gone",
-    "is_glob",
-    "is_url",
-    "list_shards",
-    "open_shard",
-    "read_bytes",
-    "shard_suffix",
-    "stamp_of",
-]
-
 SHARD_SUFFIXES = (".npy", ".npz", ".parquet", ".safetensors", ".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz", ".tar")
 _MAGIC = ("*", "?", "[")
 

@@ -17,8 +17,6 @@ from mallow.errors import InputError
 from mallow.samples._limits import ALWAYS_ALLOWED, DEFAULT_LIMITS
 from mallow.samples._shard_files import is_url, open_shard, read_bytes, shard_suffix, stamp_of
 
-__all__ = ["Content", "describe_shard", "read_ids", "read_rows"]
-
 Array = NDArray[Any]
 
 _TENSORS = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "bfloat16"}

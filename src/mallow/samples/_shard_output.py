@@ -15,8 +15,6 @@ from mallow.samples._samples import Samples
 from mallow.samples._shard_files import file_system, is_url, open_shard
 from mallow.samples._write import write, write_features
 
-__all__ = ["join", "make_shard_folder", "read_provenance", "read_record", "shard_exists", "write_record", "write_shard"]
-
 
 def make_shard_folder(folder: str) -> str:
     """The folder, created where it does not exist; in object stores a folder needs no creation."""

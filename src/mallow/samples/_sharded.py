@@ -19,8 +19,6 @@ from mallow.samples._shards import find_shards
 from mallow.samples._streams import decode_lines, decompress
 from mallow.samples._text_files import line_rows, parquet_rows
 
-__all__ = ["holds_shards", "read_sharded"]
-
 
 def holds_shards(folder: Path) -> bool:
     """Whether a folder holds shards, and no images or recordings."""

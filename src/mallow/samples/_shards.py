@@ -14,8 +14,6 @@ from mallow.errors import InputError
 from mallow.samples._shard_files import Stamp, gone, is_url, list_shards, stamp_of
 from mallow.samples._shard_formats import Content, describe_shard, read_ids, read_rows
 
-__all__ = ["Chunk", "Shard", "Shards", "find_shards"]
-
 Array = NDArray[Any]
 
 

@@ -18,8 +18,6 @@ from mallow.errors import InputError
 from mallow.samples._entries import BadEntryError, Row, message_of
 from mallow.samples._limits import Limits, check_expansion
 
-__all__ = ["decode_lines", "decompress", "file_format", "is_gzip", "is_pipe", "open_file", "seekable"]
-
 _FORMATS = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",

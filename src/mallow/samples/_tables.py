@@ -9,8 +9,6 @@ from mallow.errors import InputError
 from mallow.samples._entries import Options, at_index, gather_texts, list_names
 from mallow.samples._samples import Samples
 
-__all__ = ["choose_columns", "column_values", "read_table"]
-
 
 def read_table(table: Any, name: str, options: Options) -> Samples:
     """The texts of any table that names its columns, with their ids and prompts."""

@@ -16,8 +16,6 @@ from mallow.samples._json_arrays import array_rows, begins_with
 from mallow.samples._limits import Limits, check_expansion, depth_fault
 from mallow.samples._tables import choose_columns
 
-__all__ = ["json_rows", "line_rows", "parquet_rows"]
-
 _BATCH = 64  # rows of a parquet file in memory at a time; chosen: more are hardly faster
 
 

@@ -20,8 +20,6 @@ from mallow.errors import InputError
 from mallow.samples._samples import Samples
 from mallow.samples._streams import file_format
 
-__all__ = ["write", "write_features"]
-
 _TEXT_FORMATS = ("jsonl", "json", "csv", "parquet", "txt")
 _FEATURE_FORMATS = ("npz", "npy")
 

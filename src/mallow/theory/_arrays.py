@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 from mallow._checks import first_place
 from mallow.errors import InputError
 
-__all__ = ["SUM_TOLERANCE", "Array", "require_finite", "require_non_negative"]
-
 Array = NDArray[np.float64]
 
 SUM_TOLERANCE = 1e-6  # chosen: probabilities rounded to float32 pass; counts, percentages and missing bins do not

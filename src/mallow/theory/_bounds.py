@@ -15,20 +15,6 @@ from mallow.theory._constants import Constants, constants, paper_constants
 from mallow.theory._divergence import KL, KL_INTEGRAL, Divergence, interpolated
 from mallow.theory._masses import Masses
 
-__all__ = [
-    "alpha",
-    "beta",
-    "gamma",
-    "oracle_bound",
-    "oracle_partition",
-    "quantization_error",
-    "statistical_bound",
-    "suggested_bins",
-    "suggested_neighbors",
-    "total_error",
-    "uniform_bound",
-]
-
 
 def alpha(p: Any, n: int) -> float | Array:
     """α_n(P) = Σ √(P_l / n), a bound on the expected L1 distance of the empirical P̂ from P; at most √(k/n)."""

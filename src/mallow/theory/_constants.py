@@ -12,8 +12,6 @@ from mallow.errors import InputError
 from mallow.theory._arrays import Array
 from mallow.theory._divergence import CHI2, JS, KL, KL_INTEGRAL, LE_CAM, Divergence, conjugate, interpolated, skew_js
 
-__all__ = ["Constants", "constants", "paper_constants"]
-
 
 @dataclass(frozen=True)
 class Constants:

@@ -10,8 +10,6 @@ from mallow._checks import first_place, real_array
 from mallow.errors import InputError
 from mallow.theory._arrays import Array, require_finite, require_non_negative
 
-__all__ = ["checked_counts"]
-
 
 def checked_counts(name: str, counts: Any) -> Array:
     """`counts` (..., bins) as floats, if they are whole numbers and every row holds at least one sample."""

@@ -26,21 +26,6 @@ from mallow.theory._terms import (
     tv_term,
 )
 
-__all__ = [
-    "CHI2",
-    "CHI2_INTEGRAL",
-    "HELLINGER2",
-    "JS",
-    "KL",
-    "KL_INTEGRAL",
-    "LE_CAM",
-    "TV",
-    "Divergence",
-    "conjugate",
-    "interpolated",
-    "skew_js",
-]
-
 
 @dataclass(frozen=True, repr=False)
 class Divergence:

@@ -19,8 +19,6 @@ from mallow.theory._counts import checked_counts
 from mallow.theory._divergence import KL_INTEGRAL
 from mallow.theory._masses import Masses
 
-__all__ = ["extrapolated"]
-
 _CONSTANT = 0.5  # Krichevsky–Trofimov, the paper's default (tab:add_const)
 # Chosen by the errors in experiments/debiasing:
 _THRESHOLD = 4.0  # only a bias beyond two standard errors is corrected

@@ -20,8 +20,6 @@ from mallow.theory._divergence import KL, Divergence
 from mallow.theory._masses import Masses
 from mallow.theory._panels import EDGES, panel_errors, panel_nodes
 
-__all__ = ["Frontier", "Grid", "compute_frontier", "costs_to_mixtures", "frontier"]
-
 _TOLERANCE = 1e-9  # chosen: a tenth of the 1e-8 that `area` promises
 _MOST_PANELS = 512  # chosen: each costs 12 points; kinks on many atoms need a few dozen
 _USUAL_SCALE = 5.0  # the paper's c for quantised samples, at which the error of the area is estimated

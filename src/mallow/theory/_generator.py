@@ -11,8 +11,6 @@ import numpy as np
 from mallow.errors import InputError
 from mallow.theory._arrays import Array
 
-__all__ = ["checked_generator", "limit_towards"]
-
 # chosen: rounding of a generator of order 1 passes; a wrong constant or a dent that matters does not.
 _ZERO_TOLERANCE = 1e-9  # of f(1)
 _CONVEXITY_TOLERANCE = 1e-7  # of a falling slope, relative to the slopes

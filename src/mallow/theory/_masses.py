@@ -19,8 +19,6 @@ from mallow.errors import Caveat, InputError
 from mallow.theory._arrays import SUM_TOLERANCE, Array, require_finite, require_non_negative
 from mallow.theory._tables import AtomTable, build_table
 
-__all__ = ["Masses", "Partition"]
-
 
 @dataclass(frozen=True, eq=False)
 class Partition:

@@ -14,8 +14,6 @@ import numpy as np
 
 from mallow.theory._arrays import Array
 
-__all__ = ["EDGES", "panel_errors", "panel_integrals", "panel_nodes"]
-
 # chosen: with these panels and this degree the area is within 1e-8 of quadrature in 30 digits, however near or far
 # apart P and Q are (tests/paper/test_frontier.py: test_the_area_is_exact). e^-26 = 5e-12.
 EDGES = np.array([-26.0, -8.0, -4.0, -1.75, 0.0, 1.75, 4.0, 8.0, 26.0])

@@ -8,8 +8,6 @@ from mallow.errors import Caveat
 from mallow.theory._masses import Masses
 from mallow.theory._summaries import integral, midpoint
 
-__all__ = ["range_caveats"]
-
 _TOO_LARGE = 2.0  # chosen: mean likelihood ratio, which should be 1, above which a few points dominate the estimate
 _LARGEST = 1.0 + 1e-9  # of the frontier integral of KL; its mid-point is at most log 2
 

@@ -8,8 +8,6 @@ from mallow.engine import bar
 from mallow.errors import Caveat, InputError
 from mallow.theory._arrays import Array
 
-__all__ = ["entropic_plan_cost"]
-
 _MARGINAL_ERROR = 1e-9  # chosen: of the masses of the plan, in total, at which the iteration stops
 _MOST_MARGINAL_ERROR = 1e-3  # chosen: beyond it, the plan is one of other samples
 _MOST_ROUNDS = 100  # chosen: 10,000 steps in all, as documented by `entropic_cost`

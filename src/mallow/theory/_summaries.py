@@ -16,8 +16,6 @@ from mallow.theory._frontier import Frontier, Grid, compute_frontier, costs_to_m
 from mallow.theory._masses import Masses
 from mallow.theory._panels import panel_integrals
 
-__all__ = ["area", "closed_integral", "integral", "linear_cost", "midpoint"]
-
 _CLOSED_INTEGRALS = {KL: KL_INTEGRAL, CHI2: CHI2_INTEGRAL}
 
 

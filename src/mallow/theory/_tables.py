@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 from mallow.errors import InputError
 from mallow.theory._arrays import Array
 
-__all__ = ["AtomTable", "build_table"]
-
 _BLOCK = 1 << 17  # chosen: values held at once; a few arrays of one megabyte fit in the second-level cache
 _MOST_CELLS = 4_000_000  # chosen: distinct p times distinct q, up to which equal pairs are looked for
 _MOST_ENTRIES = 50_000_000  # chosen: entries of the matrix (rows, distinct pairs) that are held at once, 400 MB

@@ -10,16 +10,6 @@ import numpy as np
 
 from mallow.theory._arrays import Array
 
-__all__ = [
-    "chi2_integral_term",
-    "chi2_term",
-    "hellinger2_term",
-    "kl_integral_term",
-    "kl_term",
-    "le_cam_term",
-    "tv_term",
-]
-
 _KL_SERIES = [1.0, 1 / 3, 1 / 3, 1 / 5, 1 / 5]
 _INTEGRAL_SERIES = [1.0 / (4 * j * j - 1) for j in range(1, 14)]
 # chosen: below these, the first omitted term of the series is under 1e-15 of the sum.

@@ -17,13 +17,6 @@ from mallow.theory._transport_costs import solve_quantized
 from mallow.theory._transport_inputs import checked_atoms
 from mallow.theory._transport_plans import exact_cost, optimal_plan, squared_distances
 
-__all__ = [
-    "barycentric_frontier",
-    "compute_barycentric_frontier",
-    "compute_free_barycentric_frontier",
-    "free_barycentric_frontier",
-]
-
 _POINTS = 1024  # chosen: points of a curve, so that the area of its exponential is right to about 1e-6
 _MOST_VERTICES = 1024  # chosen: a frontier with more corners than this has been resolved to its tolerance long before
 _ROUNDING = 1e-9  # chosen: in units of the cost between P and Q; a corner this near to the line may be rounding

@@ -16,18 +16,6 @@ from mallow.theory._sinkhorn import entropic_plan_cost
 from mallow.theory._transport_inputs import checked_atoms, checked_gaussians, checked_samples, drop_empty
 from mallow.theory._transport_plans import exact_cost, squared_distances
 
-__all__ = [
-    "TransportResult",
-    "entropic_cost",
-    "gaussian_cost",
-    "point_masses",
-    "quantized_cost",
-    "solve_entropic",
-    "solve_quantized",
-    "solve_transport",
-    "transport_cost",
-]
-
 _LEAST_REGULARISER = 1e-9  # chosen: relative to the largest cost; below it, rounding would choose the plan
 
 

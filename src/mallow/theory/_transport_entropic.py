@@ -15,13 +15,6 @@ from mallow.theory._masses import Masses
 from mallow.theory._transport_inputs import checked_atoms
 from mallow.theory._transport_plans import squared_distances
 
-__all__ = [
-    "compute_entropic_barycentric_frontier",
-    "compute_entropic_linear_frontier",
-    "entropic_barycentric_frontier",
-    "entropic_linear_frontier",
-]
-
 _LARGEST_EXPONENT = 500.0  # chosen: exp(−500) and its products with scalings are far from the least float64
 _MARGINAL_ERROR = 1e-9  # chosen: of the masses of each plan, in total, at which the iteration stops
 _MOST_ROUNDS = 20_000  # chosen: far more than a median entropy needs

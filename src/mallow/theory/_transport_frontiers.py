@@ -14,8 +14,6 @@ from mallow.theory._transport_barycentres import worst_caveat
 from mallow.theory._transport_inputs import checked_atoms
 from mallow.theory._transport_plans import exact_cost
 
-__all__ = ["compute_linear_frontier", "linear_frontier"]
-
 _DEPTH = 10  # chosen: the linear frontier is halved at most this often; its λ are multiples of 2**-_DEPTH
 _LAM = np.arange(2**_DEPTH + 1) / 2**_DEPTH
 

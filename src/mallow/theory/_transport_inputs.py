@@ -11,8 +11,6 @@ from mallow.errors import InputError
 from mallow.theory._arrays import SUM_TOLERANCE, Array, require_finite, require_non_negative
 from mallow.theory._masses import Masses
 
-__all__ = ["checked_atoms", "checked_gaussians", "checked_samples", "drop_empty"]
-
 _LARGEST = 1e150  # of a coordinate: a float64 can hold its square
 _NEGATIVE = 1e-8  # chosen: an eigenvalue may be rounded this far below 0, relative to the largest
 

@@ -13,8 +13,6 @@ from mallow.errors import Caveat
 from mallow.theory._arrays import Array
 from mallow.theory._transport_inputs import drop_empty
 
-__all__ = ["exact_cost", "optimal_plan", "squared_distances"]
-
 _PIVOTS = 100_000  # chosen: of the network simplex between two updates of the bar, a few seconds for 5,000 points
 _OUT_OF_PIVOTS = 3  # POT's result code
 _MOST_GAP = 1e-6  # chosen: relative gap to the dual bound, above which a plan is reported as doubtful

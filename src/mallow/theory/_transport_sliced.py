@@ -11,8 +11,6 @@ from mallow._checks import seed_from, whole
 from mallow.engine import single_threaded_blas
 from mallow.theory._transport_inputs import checked_samples
 
-__all__ = ["sliced_cost"]
-
 _LINES = 64  # directions at a time; chosen: a block of 50,000 points takes 26 MB
 
 

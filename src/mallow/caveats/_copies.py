@@ -1,0 +1,131 @@
+"""Samples that occur more than once, and samples that were left out: checks for samples of any kind."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass
+
+from mallow.caveats._statistics import MIN_SHARE_DIFFERENCE, MIN_SHARE_OF_COPIES, STANDARD_ERRORS, percent
+from mallow.errors import Caveat
+from mallow.samples import Samples
+
+_EXAMPLE_LENGTH = 50  # characters of an example in a message; chosen
+
+
+@dataclass(frozen=True, eq=False)
+class SampleKeys:
+    """One key per sample, equal for samples that count as the same.
+
+    Attributes
+    ----------
+    keys : sequence
+    counts : Counter
+        How often each key occurs.
+    repeated : float
+        The share of samples whose key occurs more than once.
+    show : callable
+        The sample at a place as a string, for messages.
+    """
+
+    keys: Sequence[Hashable]
+    counts: Counter[Hashable]
+    repeated: float
+    show: Callable[[int], str]
+
+    @classmethod
+    def count(cls, keys: Sequence[Hashable], show: Callable[[int], str]) -> SampleKeys:
+        """The keys with their counts."""
+        counts = Counter(keys)
+        return cls(keys, counts, sum(count for count in counts.values() if count > 1) / len(keys), show)
+
+    def example(self, key: Hashable) -> str:
+        """The first sample with this key, shortened and quoted."""
+        text = self.show(self.keys.index(key))
+        return repr(text if len(text) <= _EXAMPLE_LENGTH else text[: _EXAMPLE_LENGTH - 1] + "…")
+
+
+def copy_caveats(sets: Sequence[tuple[str, SampleKeys]], noun: str) -> Iterator[Caveat]:
+    """Caveats about the last set: duplicates in it, and samples that also occur in a set before it.
+
+    The first set is the reference.
+    """
+    name, own = sets[-1]
+    yield from _duplicate_caveats(name, own, noun)
+    # If both distributions are equal, a sample occurs in the reference as often as the reference repeats its own.
+    expected = sets[0][1].repeated
+    m = len(own.keys)
+    shared: list[tuple[list[Hashable], str]] = []  # with systems before it
+    for place, (other_name, other) in enumerate(sets[:-1]):
+        copies = [key for key in own.keys if key in other.counts]
+        n, share = len(other.keys), len(copies) / m
+        least = (
+            MIN_SHARE_DIFFERENCE if place else MIN_SHARE_OF_COPIES
+        )  # two decoders of one model write some equal texts
+        if share - expected <= max(least, STANDARD_ERRORS * math.sqrt(expected * (1.0 / n + 1.0 / m))):
+            continue
+        if place:
+            shared.append((copies, other_name))
+        else:
+            reason = (
+                "the model has memorised them or was given them. Remove them on both sides, or use another reference."
+            )
+            yield _shared_caveat(name, own, noun, copies, "the reference", reason, expected)
+    if shared:
+        copies, other_name = max(shared, key=lambda entry: len(entry[0]))
+        others = f" (and some of them in {len(shared) - 1} more)" if len(shared) > 1 else ""
+        reason = "the same samples were passed twice. Check the files."
+        yield _shared_caveat(name, own, noun, copies, f"`{other_name}`{others}", reason, expected)
+
+
+def _shared_caveat(
+    name: str, own: SampleKeys, noun: str, copies: list[Hashable], owner: str, reason: str, expected: float
+) -> Caveat:
+    m = len(own.keys)
+    share = len(copies) / m
+    return Caveat(
+        "shared",
+        f"{len(copies)} of {m} {noun} ({percent(share)}) also occur in {owner}, for example {own.example(copies[0])}. "
+        f"This usually means that {reason}",
+        name,
+        {"copies": len(copies), "n": m, "share": share, "expected": expected},
+    )
+
+
+def _duplicate_caveats(name: str, own: SampleKeys, noun: str) -> Iterator[Caveat]:
+    n, repeats = len(own.keys), len(own.keys) - len(own.counts)
+    if repeats / n <= MIN_SHARE_OF_COPIES:
+        return
+    key, most = own.counts.most_common(1)[0]
+    yield Caveat(
+        "duplicates",
+        f"{repeats} of {n} {noun} ({percent(repeats / n)}) are duplicates; the most frequent one occurs {most} times "
+        f"({own.example(key)}). Keep one copy of each, unless the source itself repeats as often.",
+        name,
+        {"repeats": repeats, "n": n, "share": repeats / n, "most": most},
+    )
+
+
+def skipped_caveats(name: str, samples: Samples, blank: int = 0) -> Iterator[Caveat]:
+    """Caveats about texts of white space only (`blank` of them), empty texts, and other entries that were left out."""
+    empty = [entry for entry in samples.skipped if "empty text" in entry]
+    unusable = [entry for entry in samples.skipped if "empty text" not in entry]
+    n = len(samples) + len(samples.skipped)
+    if blank or empty:
+        parts = [f"{blank} of {n} texts contain only white space"] if blank else []
+        parts += [f"{len(empty)} of {n} entries were left out as empty (the first: {empty[0]})"] if empty else []
+        yield Caveat(
+            "empty",
+            f"{' and '.join(parts)}. An empty text is an answer too: fix the source, or report this share with the score.",
+            name,
+            {"blank": blank, "left_out": len(empty), "n": n, "share": (blank + len(empty)) / n},
+        )
+    if unusable:
+        yield Caveat(
+            "skipped",
+            f"{len(unusable)} of {n} entries were left out as unusable (the first: {unusable[0]}). The score describes the "
+            "remaining ones only.",
+            name,
+            {"left_out": len(unusable), "n": n, "share": len(unusable) / n},
+        )

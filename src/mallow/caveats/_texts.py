@@ -1,0 +1,221 @@
+"""Checks of texts: lengths, truncation, copies, prompts, white space, capital letters, characters."""
+
+from __future__ import annotations
+
+import hashlib
+import unicodedata
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mallow.caveats._copies import SampleKeys, copy_caveats, skipped_caveats
+from mallow.caveats._statistics import (
+    QUANTILES,
+    Numbers,
+    count_independent,
+    percent,
+    quantiles_differ,
+    shares_differ,
+)
+from mallow.caveats._text_traits import TRAITS
+from mallow.errors import Caveat
+from mallow.samples import Samples
+
+_SHORTEST_LIMIT = 20  # words or characters; chosen: many shorter texts share their length with others anyway
+_COMMON = (
+    0.5  # chosen: a model may well write no semicolons, so that an ASCII mark must be in so many texts to be missed
+)
+_MISSING_RATIO = 10  # chosen: a character is missing on one side if it is so many times as frequent on the other
+_CHARACTERS_SHOWN = 6
+_SIDES = ("these texts", "the reference texts")
+_CONTROL_NAMES = {"\n": "line feed", "\r": "carriage return", "\t": "tab"}
+
+
+@dataclass(frozen=True, eq=False)
+class _TextCounts:
+    """Everything that is counted in one set of texts."""
+
+    n: int
+    independent: int
+    lengths: dict[str, Numbers]  # sorted, in words and in characters
+    traits: tuple[float, ...]  # the share of texts that have each of TRAITS
+    characters: Counter[str]  # the number of texts that contain each character
+    blank: int  # texts of white space only
+    keys: SampleKeys
+
+
+def text_caveats(sets: Sequence[tuple[str, Samples]]) -> Iterator[Caveat]:
+    """Caveats about sets of texts, the first of which is the reference."""
+    counts = [_count_texts(samples) for _, samples in sets]
+    keys = [(name, count.keys) for (name, _), count in zip(sets, counts, strict=True)]
+    for place, (name, samples) in enumerate(sets):
+        yield from skipped_caveats(name, samples, counts[place].blank)
+        yield from copy_caveats(keys[: place + 1], "texts")
+        if place:
+            yield from _length_caveats(name, counts[place], counts[0])
+            yield from _limit_caveats(name, counts[place], counts[0])
+            yield from _trait_caveats(name, counts[place], counts[0])
+            yield from _character_caveats(name, counts[place], counts[0])
+            yield from _prompt_caveats(name, samples, sets[0][1])
+
+
+def _count_texts(samples: Samples) -> _TextCounts:
+    texts = samples.require_texts()
+    words, keys, characters = [], [], Counter[str]()
+    for text in texts:
+        parts = text.split()
+        words.append(len(parts))
+        # White space and case do not count: a text that was only reformatted is still a copy.
+        normalised = " ".join(parts).casefold().encode("utf-8", "surrogatepass")
+        keys.append(hashlib.blake2b(normalised, digest_size=16).digest())
+        characters.update(set(text))
+    return _TextCounts(
+        n=len(texts),
+        independent=count_independent(samples),
+        lengths={
+            "words": np.sort(np.array(words, np.float64)),
+            "characters": np.sort(np.array([len(text) for text in texts], np.float64)),
+        },
+        traits=tuple(sum(map(trait.applies_to, texts)) / len(texts) for trait in TRAITS),
+        characters=characters,
+        blank=words.count(0),
+        keys=SampleKeys.count(keys, texts.__getitem__),
+    )
+
+
+def _length_caveats(name: str, own: _TextCounts, reference: _TextCounts) -> Iterator[Caveat]:
+    """Lengths that differ, in words or, if those do not, in characters."""
+    for unit, lengths in own.lengths.items():
+        others = reference.lengths[unit]
+        if quantiles_differ(lengths, others, own.independent, reference.independent):
+            (low, middle, high), (low_r, middle_r, high_r) = (
+                np.quantile(part, QUANTILES) for part in (lengths, others)
+            )
+            values = {
+                f"{unit}_{round(100 * level)}{side}": float(value)
+                for side, quantiles in (("", (low, middle, high)), ("_reference", (low_r, middle_r, high_r)))
+                for level, value in zip(QUANTILES, quantiles, strict=True)
+            }
+            yield Caveat(
+                "length",
+                f"the median text is {middle:.0f} {unit} long (reference: {middle_r:.0f}), and 80 % of the texts are "
+                f"{low:.0f} to {high:.0f} {unit} long (reference: {low_r:.0f} to {high_r:.0f}). Cut both sides to the same "
+                "length; otherwise the score measures length too.",
+                name,
+                values,
+            )
+            return
+
+
+def _limit_caveats(name: str, own: _TextCounts, reference: _TextCounts) -> Iterator[Caveat]:
+    """Many texts of exactly the maximum length on one side, and hardly any of that length on the other."""
+    for unit in own.lengths:
+        for limited, other in ((own, reference), (reference, own)):
+            lengths, longest = limited.lengths[unit], float(limited.lengths[unit][-1])
+            share, share_other = (float(np.mean(counts.lengths[unit] == longest)) for counts in (limited, other))
+            slightly_shorter = float(np.mean((lengths >= 0.9 * longest) & (lengths < longest)))
+            if longest < _SHORTEST_LIMIT or share <= max(slightly_shorter, share_other):
+                continue
+            if shares_differ(share, share_other, limited.independent, other.independent):
+                here, there = _SIDES if limited is own else _SIDES[::-1]
+                shares = (share, share_other) if limited is own else (share_other, share)
+                yield Caveat(
+                    "truncation",
+                    f"{percent(share)} of {here} are exactly {longest:.0f} {unit} long, the maximum, but only "
+                    f"{percent(share_other)} of {there}. This usually means that they were cut off. Cut both sides to this "
+                    "length, or raise the limit.",
+                    name,
+                    {"share": shares[0], "share_reference": shares[1], unit: longest},
+                )
+                return
+
+
+def _trait_caveats(name: str, own: _TextCounts, reference: _TextCounts) -> Iterator[Caveat]:
+    for trait, share, share_reference in zip(TRAITS, own.traits, reference.traits, strict=True):
+        if shares_differ(share, share_reference, own.independent, reference.independent, trait.least):
+            yield Caveat(
+                trait.kind,
+                f"{percent(share)} of the texts {trait.phrase} (reference: {percent(share_reference)}). {trait.advice}",
+                name,
+                {"share": share, "share_reference": share_reference, "n": own.n, "n_reference": reference.n},
+            )
+
+
+def _character_caveats(name: str, own: _TextCounts, reference: _TextCounts) -> Iterator[Caveat]:
+    """Characters that are common on one side and almost missing on the other."""
+    for common, other in ((own, reference), (reference, own)):
+        missing = _missing_characters(common, other)
+        if not missing:
+            continue
+        share, share_other = missing[0][1:]
+        shown = " ".join(_visible(character) for character, _, _ in missing[:_CHARACTERS_SHOWN])
+        if len(missing) == 1:
+            subject = f"the character {shown} occurs"
+        else:
+            rest = " …" if len(missing) > _CHARACTERS_SHOWN else ""
+            subject = f"{len(missing)} characters are common on one side only: {shown}{rest}. The first of them occurs"
+        here, there = _SIDES if common is own else _SIDES[::-1]
+        shares = (share, share_other) if common is own else (share_other, share)
+        yield Caveat(
+            "characters",
+            f"{subject} in {percent(share)} of {here}, but only in {percent(share_other)} of {there}. Treat line breaks, "
+            "quotation marks and encodings in the same way on both sides.",
+            name,
+            {"share": shares[0], "share_reference": shares[1], "characters": len(missing)},
+        )
+
+
+def _missing_characters(common: _TextCounts, other: _TextCounts) -> list[tuple[str, float, float]]:
+    """Characters that are common on one side and almost missing on the other, with both shares; the commonest first."""
+    missing = []
+    for character, count in common.characters.items():
+        share, share_other = count / common.n, other.characters[character] / other.n
+        if share < _COMMON and character.isascii() and character.isprintable():
+            continue
+        swapped = character.swapcase()  # a change of case is reported as such
+        only_case = swapped != character and other.characters[swapped] / other.n >= share / 2
+        if share_other > share / _MISSING_RATIO or only_case:
+            continue
+        if shares_differ(share, share_other, common.independent, other.independent):
+            missing.append((character, share, share_other))
+    return sorted(missing, key=lambda entry: (-entry[1], entry[0]))
+
+
+def _visible(character: str) -> str:
+    if character in _CONTROL_NAMES:
+        return _CONTROL_NAMES[character]
+    plain = character.isprintable() and not character.isspace() and not unicodedata.combining(character)
+    return character if plain else unicodedata.name(character, f"U+{ord(character):04X}")
+
+
+def _prompt_caveats(name: str, own: Samples, reference: Samples) -> Iterator[Caveat]:
+    """Texts that begin with their prompt, on one side only."""
+    prompts = own.prompts or reference.prompts
+    if prompts is None:
+        return
+    share, share_reference = (_share_with_prompt(samples, prompts) for samples in (own, reference))
+    if shares_differ(share, share_reference, count_independent(own), count_independent(reference)):
+        yield Caveat(
+            "prompt",
+            f"{percent(share)} of the texts begin with their prompt (reference: {percent(share_reference)}). Remove the "
+            "prompts on both sides, or keep them on both.",
+            name,
+            {"share": share, "share_reference": share_reference, "n": len(own), "n_reference": len(reference)},
+        )
+
+
+def _share_with_prompt(samples: Samples, prompts_of_others: Sequence[str]) -> float:
+    """The share of texts that begin with their own prompt or, where they have none, with one of the other side."""
+    texts = [text.strip() for text in samples.require_texts()]
+    if samples.prompts is not None:
+        pairs = zip(texts, (prompt.strip() for prompt in samples.prompts), strict=True)
+        return sum(bool(prompt) and text.startswith(prompt) for text, prompt in pairs) / len(texts)
+    # If a text begins with a prompt, that prompt is the last one not after the text in alphabetical order, unless one
+    # prompt begins with another.
+    ordered = sorted({prompt.strip() for prompt in prompts_of_others} - {""})
+    places = (bisect_right(ordered, text) for text in texts)
+    hits = (place > 0 and text.startswith(ordered[place - 1]) for text, place in zip(texts, places, strict=True))
+    return sum(hits) / len(texts)

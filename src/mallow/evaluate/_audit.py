@@ -1,0 +1,299 @@
+"""What an embedder can see: edits of the reference whose effect should be known, scored as if they were models."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+
+from mallow._checks import seed_from
+from mallow.embed import AnyEmbedder, JointEmbedder, embed_samples, embedder_name, find_embedder
+from mallow.errors import Caveat, InputError, warn_about
+from mallow.evaluate._compare import compare_pairs, embed_pairs
+from mallow.evaluate._comparison import Comparison
+from mallow.evidence import MAUVE_STAR, Measure, permutation_test
+from mallow.results import Result, TableData, draw
+from mallow.samples import Samples, read
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+_UNTOUCHED = "untouched"
+_FEWEST_TEXTS = 200  # chosen: with halves of fewer than 100 texts hardly any edit is significant
+_SMALL_FALL = 0.05  # chosen: a fall of the certified value that does not matter
+_LEVEL = 0.05  # the usual level of significance
+_VERDICTS = {
+    "no": f"is blind to: {{}} (the evidence falls by less than {_SMALL_FALL}, if at all, or a text and its edited self cannot be "
+    "told apart)",
+    "yes": "sees: {}",
+    "unclear": "may or may not see: {} (more texts are needed)",
+}
+_TIMED_TEXTS = 64  # chosen: a batch or two
+_LOADING_RATIO = 1.5  # chosen: embedding must take this many times as long as one text, to be told apart from loading
+
+Pairs = Mapping[str, tuple[Samples, Samples]]  # edit → one half, and the other half after the edit, both with features
+
+
+@dataclass(frozen=True)
+class Effect:
+    """The effect of an edit on the score of texts that are otherwise real.
+
+    Attributes
+    ----------
+    edit : str
+        One of `EDITS`.
+    mauve : float
+        Published score of one half of the reference against the edited other half.
+    certified : float
+        What MAUVE of the two is at most, by held-out evidence.
+    difference, low, high : float
+        The change of the certified value by the edit, with its 95 % interval: 0 to 0 where no feature changes, −1 to 1 where
+        nothing was learned about either half, so that any change is possible.
+    seen : "yes", "no" or "unclear"
+        "yes": the certified value falls significantly. "no": it falls by less than 0.05, if at all, or no difference is found
+        even between each text and its edited self. "unclear": more texts are needed.
+    """
+
+    edit: str
+    mauve: float
+    certified: float
+    difference: float
+    low: float
+    high: float
+    seen: Literal["yes", "no", "unclear"]
+
+    @property
+    def learned(self) -> bool:
+        """Whether anything was learned about the change: otherwise there is no interval to show."""
+        return (self.low, self.high) != (-1.0, 1.0)
+
+    @property
+    def change(self) -> str:
+        """The change with its interval, in print."""
+        if not self.learned:
+            return "nothing was learned"
+        if self.low == self.high == 0.0:
+            return "none: the same features"
+        return f"{self.difference:+.4f} ({self.low:+.4f} to {self.high:+.4f})"
+
+
+@dataclass(frozen=True)
+class Audit(Result):
+    """What an embedder sees in texts like these.
+
+    Attributes
+    ----------
+    embedder : str
+    n : int
+        The number of texts in each half.
+    untouched : float
+        Published score of one half against the other, untouched: about what a perfect model would get.
+    untouched_certified : float
+        What MAUVE of the two halves is at most, by held-out evidence: 1 up to noise.
+    effects : tuple of Effect
+    rate : float
+        Texts embedded per second, without loading.
+    caveats : tuple of Caveat
+        Reasons for doubt.
+    """
+
+    KIND: ClassVar[str] = "audit"
+
+    embedder: str
+    n: int
+    untouched: float
+    untouched_certified: float
+    effects: tuple[Effect, ...]
+    rate: float
+    caveats: tuple[Caveat, ...] = ()
+
+    def __str__(self) -> str:
+        lines = [self.verdict, "", self.table(), "", self._rate_line()]
+        return "\n".join([*lines, *(f"caveat: {line}" for line in self.caveat_lines())])
+
+    @property
+    def verdict(self) -> str:
+        """What the embedder sees, what it is blind to, and what is unclear, in words."""
+        edits = {seen: ", ".join(one.edit for one in self.effects if one.seen == seen) for seen in _VERDICTS}
+        sentences = [words.format(edits[seen]) for seen, words in _VERDICTS.items() if edits[seen]]
+        return f"This embedder {'; it '.join(sentences)}."
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the change of certified MAUVE by each edit, with a 95 % interval of the change; returns the axes.
+
+        An edit about which nothing was learned has a label only.
+        """
+        ax = draw.axes(ax)
+        learned = [(place, effect) for place, effect in enumerate(self.effects) if effect.learned]
+        differences = np.array([effect.difference for _, effect in learned])
+        ends = np.array([(effect.low, effect.high) for _, effect in learned]).reshape(-1, 2)
+        reach = np.abs(ends.T - differences)
+        ax.errorbar(differences, [place for place, _ in learned], xerr=reach, fmt="ko", markersize=5, capsize=3)
+        ax.axvline(0.0, color="0.75", linewidth=1)
+        labels = [
+            f"{effect.edit} (seen: {effect.seen}{'' if effect.learned else ', nothing was learned'})"
+            for effect in self.effects
+        ]
+        ax.set_yticks(range(len(labels)), labels)
+        ax.invert_yaxis()  # the first edit on top
+        ax.set_xlabel("change of certified MAUVE by the edit, with its 95 % interval")
+        ax.spines[["top", "right"]].set_visible(False)
+        return ax
+
+    def _also(self) -> dict[str, Any]:
+        return {"verdict": self.verdict}
+
+    def _headline(self) -> str:
+        return self.verdict
+
+    def _rate_line(self) -> str:
+        rate = f"{self.rate:,.0f}" if self.rate >= 10 else f"{self.rate:.2g}"
+        return f"{self.embedder}: 2 × {self.n} texts, {rate} texts per second"
+
+    def _table(self) -> TableData:
+        rows = [[_UNTOUCHED, f"{self.untouched:.4f}", f"{self.untouched_certified:.4f}", "–", ""]]
+        for effect in self.effects:
+            rows.append([effect.edit, f"{effect.mauve:.4f}", f"{effect.certified:.4f}", effect.change, effect.seen])
+        head = ["edit", "published\nMAUVE", "certified\nMAUVE", "change of certified\n(95 % interval of it)", "seen"]
+        return TableData(head, rows)
+
+    def _records(self) -> list[dict[str, Any]]:
+        return [asdict(effect) for effect in self.effects]
+
+
+def audit_embedder(
+    reference: object,
+    embedder: AnyEmbedder | str | None = None,
+    *,
+    measure: Measure = MAUVE_STAR,
+    repeats: int = 5,
+    rng: int | np.random.Generator | None = 0,
+) -> Audit:
+    """What an embedder sees in texts like these: does the score fall when words are shuffled, cut off or repeated?
+
+    The reference is split into two random halves; one half is scored against the other, untouched and after each of
+    `EDITS`. An embedder that averages word vectors cannot see the order of words, and one that lower-cases cannot see
+    capital letters: no score can show what its embedder does not see.
+
+    Parameters
+    ----------
+    reference : list of texts, path or `Samples`
+        At least 200 texts; 2,000 for a verdict on small differences.
+    embedder : Embedder, callable, name or None
+        As in `mallow.score`.
+    measure, repeats, rng :
+        As in `mallow.score`.
+    """
+    texts = read(reference).require_texts()
+    if len(texts) < _FEWEST_TEXTS:
+        raise InputError(f"`reference` must hold at least {_FEWEST_TEXTS} texts to be split in two; got {len(texts)}.")
+    seed = seed_from(rng)
+    chosen = find_embedder(embedder, kind="text") if embedder is None or isinstance(embedder, str) else embedder
+    order = np.random.default_rng(seed).permutation(len(texts))
+    half = len(texts) // 2
+    one, other = ([texts[i] for i in part] for part in (order[:half], order[half : 2 * half]))
+    rate = _embedding_rate(chosen, other)
+    versions = {_UNTOUCHED: other, **{edit: edit_texts(other, edit, seed=seed) for edit in EDITS}}
+    pairs = embed_pairs(one, versions, chosen, measure)
+    # The caveats of the comparison are left out: few samples that are far apart are the purpose here.
+    comparison = compare_pairs(pairs, measure=measure, repeats=repeats, seed=seed, baseline=_UNTOUCHED)
+    caveats = pairs[_UNTOUCHED][0].caveats
+    warn_about(caveats)
+    untouched = comparison.scores[_UNTOUCHED]
+    certified = untouched.certified["mauve"].value
+    effects = tuple(_read_effect(comparison, pairs, edit, chosen, seed) for edit in EDITS)
+    return Audit(embedder_name(chosen), half, untouched.mauve, certified, effects, rate, caveats)
+
+
+def _read_effect(comparison: Comparison, pairs: Pairs, edit: str, embedder: AnyEmbedder, seed: int) -> Effect:
+    [difference] = [one for one in comparison.differences if one.first == edit]
+    change, (low, high) = difference.difference["mauve"], difference.interval["mauve"]
+    seen: Literal["yes", "no", "unclear"] = "unclear"
+    if np.array_equal(pairs[_UNTOUCHED][1].require_features(), pairs[edit][1].require_features()):
+        change = low = high = 0.0
+        seen = "no"
+    elif difference.significant and change < 0:
+        seen = "yes"
+    elif low > -_SMALL_FALL or _looks_the_same(pairs, edit, embedder, seed):
+        seen = "no"
+    score = comparison.scores[edit]
+    return Effect(edit, score.mauve, score.certified["mauve"].value, change, low, high, seen)
+
+
+def _looks_the_same(pairs: Pairs, edit: str, embedder: AnyEmbedder, seed: int) -> bool:
+    """Whether no difference is found between the texts and their edited selves, pair by pair: the sharpest look there is."""
+    untouched, edited = (pairs[name][1] for name in (_UNTOUCHED, edit))
+    if isinstance(embedder, JointEmbedder):  # each was embedded with the other half alone
+        p_value = permutation_test(untouched.texts, edited.texts, embedder=embedder, rng=seed)
+    else:
+        p_value = permutation_test(untouched, edited, rng=seed)
+    return p_value > _LEVEL
+
+
+def _embedding_rate(embedder: AnyEmbedder, texts: Sequence[str]) -> float:
+    """Texts per second: measured on 64 texts if that takes much longer than loading, otherwise on all."""
+
+    def seconds(part: Sequence[str]) -> float:
+        start = time.perf_counter()
+        embed_samples(Samples(texts=tuple(part)), embedder, cache=None, progress=False)
+        return time.perf_counter() - start
+
+    loading = seconds(texts[:1])
+    for part in (texts[:_TIMED_TEXTS], texts):
+        spent = seconds(part)
+        if spent > _LOADING_RATIO * loading:
+            return (len(part) - 1) / (spent - loading)
+    return len(texts) / spent  # loading takes most of the time
+
+
+_LOOP = 20  # words that a looping text repeats; chosen: a sentence or two, as in degenerate generations
+
+Words = list[str]
+
+
+def _shuffle(words: Words, rng: np.random.Generator) -> Words:
+    return [words[i] for i in rng.permutation(len(words))]
+
+
+def _keep_half(words: Words, rng: np.random.Generator) -> Words:
+    return words[: max(1, len(words) // 2)]
+
+
+def _keep_quarter(words: Words, rng: np.random.Generator) -> Words:
+    return words[: max(1, len(words) // 4)]
+
+
+def _loop(words: Words, rng: np.random.Generator) -> Words:
+    """The first twenty words again and again, to the length of the text."""
+    return [words[i % _LOOP] for i in range(len(words))]
+
+
+def _lower_case(words: Words, rng: np.random.Generator) -> Words:
+    return [word.lower() for word in words]
+
+
+EDITS: Mapping[str, Callable[[Words, np.random.Generator], Words]] = {
+    "words shuffled": _shuffle,
+    "first half": _keep_half,
+    "first quarter": _keep_quarter,
+    "looping": _loop,
+    "lower case": _lower_case,
+}
+"""What is done to the words of a text. Except for the loss of capital letters, each is a defect that models have."""
+
+
+def edit_texts(texts: Sequence[str], edit: str, *, seed: int = 0) -> list[str]:
+    """The texts after one of `EDITS`; what happens to a text depends on its place and the seed, not on the other texts.
+
+    Examples
+    --------
+    >>> edit_texts(["One two three four"], "first half")
+    ['One two']
+    """
+    change = EDITS[edit]
+    changed = [" ".join(change(text.split(), np.random.default_rng([seed, i]))) for i, text in enumerate(texts)]
+    return [new or old for new, old in zip(changed, texts, strict=True)]  # a text of white space has no words

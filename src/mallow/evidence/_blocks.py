@@ -1,0 +1,66 @@
+"""Products with many rows, in blocks of fixed shape: the same bits on any number of threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mallow.engine import cores, ordered_map, single_threaded_blas
+from mallow.theory import Array
+
+Values = NDArray[np.floating[Any]]
+Result = TypeVar("Result")
+
+ROWS = 1024  # chosen: rows per task
+
+
+def at_once(numbers: int, each: int) -> int:
+    """How many things with so many numbers `each` are worked on at once, at least one."""
+    return max(1, numbers // each)
+
+
+def multiply(weights: Values, rows: Values, *, squares: bool = False) -> Values:
+    """``weights @ rows.T``, or weights @ the squares of the rows: the same bits on any number of threads."""
+    factor = np.ascontiguousarray(weights, dtype=rows.dtype)
+    product = np.empty((len(factor), len(rows)), rows.dtype)
+
+    def task(low: int) -> None:
+        block = rows[low : low + ROWS]
+        product[:, low : low + ROWS] = factor @ (np.square(block) if squares else block).T
+
+    each_block(task, len(rows), ROWS)
+    return product
+
+
+def add_up(rows: Values, weights: Array, *, squares: bool = False) -> Array:
+    """``weights @ rows``, or weights @ their squares, summed over blocks in a fixed order."""
+
+    def task(low: int) -> Values:
+        block = rows[low : low + ROWS]
+        part: Values = weights[:, low : low + ROWS].astype(rows.dtype) @ (np.square(block) if squares else block)
+        return part
+
+    return sum_blocks(task, (len(weights), rows.shape[1]), len(rows), ROWS)
+
+
+def sum_blocks(task: Callable[[int], Values], shape: tuple[int, ...], size: int, step: int) -> Array:
+    """The sum of ``task(low)`` over blocks of `size`, in float64 and in a fixed order."""
+    total = np.zeros(shape)
+    for part in _each(task, size, step):
+        total += part
+    return total
+
+
+def each_block(task: Callable[[int], None], size: int, step: int) -> None:
+    """Run a task for each block of `step` rows, on all threads."""
+    for _ in _each(task, size, step):
+        pass
+
+
+def _each(task: Callable[[int], Result], size: int, step: int) -> Iterator[Result]:
+    starts = range(0, size, step)
+    with single_threaded_blas():
+        yield from ordered_map(task, starts, min(cores(), len(starts)))

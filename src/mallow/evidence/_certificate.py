@@ -1,0 +1,171 @@
+"""From held-out scores to a certificate: costs that are at least so large, hence an area that is at most so large.
+
+A divergence is a supremum over functions, so any function gives a lower bound, and one that was learned on other samples
+an honest one. With t = p/r and s = q/r by the witness, for the mixtures R_λ = λP + (1−λ)Q,
+
+    D_f(P‖R_λ) ≥ E_P[f′(t)] − E_R[t f′(t) − f(t)]          D_f(Q‖R_λ) ≥ E_Q[f′(s)] − E_R[s f′(s) − f(s)]
+
+with equality where the witness is the true log-ratio. Each side is a mean over samples; its error is that of a mean over
+units, whatever they share.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import log_expit, stdtrit
+
+from mallow.engine import cores, ordered_map, settle
+from mallow.evidence._slopes import NAMES, summary_slopes
+from mallow.evidence._units import Units
+from mallow.results import Estimate
+from mallow.theory import KL, Array, Divergence, Frontier, Masses, area, compute_frontier, integral, midpoint
+
+ONE_SIDED = 1.6448536269514722  # standard errors that 95 % of a normal variable stay below
+_CONFIDENCE = 0.95  # of one-sided limits
+_STEP = 1e-6  # chosen: relative step of the derivative of f, whose error is then about 1e-10
+_LARGEST = 700.0  # scores beyond say no more, and their exponentials would overflow
+_ROWS = 512  # chosen: samples at once; they stay in the cache
+_DISJOINT = Masses.from_histograms([1.0, 0.0], [0.0, 1.0])
+
+
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    """What held-out scores prove about a pair.
+
+    Attributes
+    ----------
+    frontier : Frontier
+        Costs that hold for the distributions, up to the noise of sampling: the true curve lies above.
+    estimates : dict
+        Summary → Estimate. The area is at most `high`, the others are at least `low`, each with 95 % confidence.
+    influence : array (units, 3)
+        What each unit adds to the error of the three summaries; their squares sum to the variance.
+    scale : float
+        The constant c of the area.
+    """
+
+    frontier: Frontier
+    estimates: dict[str, Estimate]
+    influence: Array
+    scale: float
+
+    @property
+    def errors(self) -> Array:
+        """The standard errors of the three summaries."""
+        return standard_errors(self.influence)
+
+
+def certify(at_p: Array, at_q: Array, units: Units, divergence: Divergence = KL, scale: float = 5.0) -> Certificate:
+    """The certificate of held-out scores h of the reference (n,) and of the model (m,), whose units are known."""
+    range_ends = compute_frontier(_DISJOINT, divergence)
+    lam, rest = range_ends.lam, range_ends.lam[::-1]
+    # Scores are few different numbers, multiples of one step: what a sample adds is looked up by its score.
+    distinct = [np.unique(own, return_inverse=True, return_counts=True) for own in (at_p, at_q)]
+    terms = cost_terms(distinct[0][0], distinct[1][0], divergence, lam, rest)
+    means = sum((counts / counts.sum()) @ own for (_, _, counts), own in zip(distinct, terms, strict=True))
+    to_p, to_q = (np.clip(each, 0.0, None) for each in np.split(np.asarray(means), 2))
+    # A true cost falls in λ (or rises), so a bound at one λ is also one at every λ where the cost is larger.
+    to_p = np.minimum(np.maximum.accumulate(to_p[::-1])[::-1], range_ends.p_to_mix)
+    to_q = np.minimum(np.maximum.accumulate(to_q), range_ends.q_to_mix)
+    curve = Frontier(lam, to_p, to_q, exact=True)
+    each = [summary_terms(own, curve, scale)[place] for (_, place, _), own in zip(distinct, terms, strict=True)]
+    influence = unit_influence(each, units)
+    values = [float(area(curve, scale=scale)), float(integral(curve)), float(midpoint(curve))]
+    errors, quantile = standard_errors(influence), _one_sided(at_p, at_q, units)
+    high, lows = 1.0, [0.0, 0.0]
+    if quantile is not None:
+        # The area falls exponentially with the costs, so its error is one of its logarithm.
+        high = min(1.0, values[0] * math.exp(min(quantile * float(errors[0]) / values[0], 700.0)))
+        lows = [max(0.0, value - quantile * float(error)) for value, error in zip(values[1:], errors[1:], strict=True)]
+    ends = float(integral(range_ends)), float(midpoint(range_ends))
+    estimates = {NAMES[0]: Estimate(values[0], 0.0, high)}
+    for name, value, low, end in zip(NAMES[1:], values[1:], lows, ends, strict=True):
+        estimates[name] = Estimate(value, low, end)
+    return Certificate(curve.settle(), settle(estimates), influence, scale)
+
+
+def _one_sided(at_p: Array, at_q: Array, units: Units) -> float | None:
+    """How many standard errors a 95 % limit is away, by the number of units; None where the scores prove no gap at all.
+
+    A gap is proven by the bound of the mid-point for KL, log 2 minus the logistic loss, which scores that have learned
+    nothing but noise make negative. Bounds of other divergences may lack this penalty (that of the total variation is
+    the accuracy of a classifier): by themselves they would claim a gap too often, since what was learned from one unit
+    helps to judge another and the other way round.
+    """
+    terms = [np.log(2.0) + log_expit(at_p)[:, None], np.log(2.0) + log_expit(-at_q)[:, None]]
+    count = len(np.unique(np.concatenate(units.sets)))
+    if count < 2:
+        return None
+    quantile = float(stdtrit(count - 1, _CONFIDENCE))
+    gain = float(terms[0].mean() + terms[1].mean()) / 2.0
+    error = float(standard_errors(unit_influence(terms, units))[0]) / 2.0
+    return quantile if gain > quantile * error else None
+
+
+def cost_terms(at_p: Array, at_q: Array, divergence: Divergence, lam: Array, rest: Array) -> tuple[Array, Array]:
+    """What each sample of P and of Q adds to the bounds of the costs, (n, 2·points) and (m, 2·points).
+
+    The bounds of D_f(P‖R_λ) come first, then those of D_f(Q‖R_λ); each is the mean over P plus the mean over Q. `rest` is
+    1 − λ.
+    """
+    sides = []
+    for h, of_model in ((at_p, False), (at_q, True)):
+        terms = np.empty((len(h), 2 * len(lam)))
+
+        def fill(low: int, h: Array = h, terms: Array = terms, of_model: bool = of_model) -> None:
+            terms[low : low + _ROWS] = _terms(h[low : low + _ROWS], divergence, lam, rest, of_model=of_model)
+
+        for _ in ordered_map(fill, range(0, len(h), _ROWS), cores()):
+            pass
+        sides.append(terms)
+    return sides[0], sides[1]
+
+
+def _terms(h: Array, divergence: Divergence, lam: Array, rest: Array, *, of_model: bool) -> Array:
+    """The terms of samples of P or of Q, (samples, 2·points)."""
+    ratio = np.exp(np.clip(h, -_LARGEST, _LARGEST))[:, None]
+    s = np.where(ratio == 1.0, 1.0, 1.0 / (lam * ratio + rest))  # exactly 1 where nothing was learned
+    t = ratio * s
+    if of_model:
+        slope, conjugate = _slope_and_conjugate(divergence, s)
+        return np.concatenate([-rest * _conjugate(divergence, t), slope - rest * conjugate], axis=1)
+    slope, conjugate = _slope_and_conjugate(divergence, t)
+    return np.concatenate([slope - lam * conjugate, -lam * _conjugate(divergence, s)], axis=1)
+
+
+def _slope_and_conjugate(divergence: Divergence, t: Array) -> tuple[Array, Array]:
+    """f′(t) and t f′(t) − f(t), which is f*(f′(t)) for the convex conjugate f*."""
+    if divergence is KL:
+        return np.log(t), t - 1.0
+    slope = (divergence.f(t * (1.0 + _STEP)) - divergence.f(t * (1.0 - _STEP))) / (2.0 * _STEP * t)
+    return slope, t * slope - divergence.f(t)
+
+
+def _conjugate(divergence: Divergence, t: Array) -> Array:
+    return t - 1.0 if divergence is KL else _slope_and_conjugate(divergence, t)[1]
+
+
+def summary_terms(terms: Array, curve: Frontier, scale: float) -> Array:
+    """What each sample adds to the three summaries near a curve, (samples, 3), from what it adds to the costs."""
+    slopes = np.concatenate(list(summary_slopes(curve, scale)))  # (2·points, 3)
+    each: Array = terms @ np.where(np.isfinite(slopes), slopes, 0.0)
+    return each
+
+
+def unit_influence(each: Sequence[Array], units: Units) -> Array:
+    """What each unit adds to the error of a sum of means, (units, ...), one mean for each set of samples."""
+    total = np.zeros((units.count, *each[0].shape[1:]))
+    for place, own in enumerate(each):
+        total += units.totals(place, (own - own.mean(axis=0)) / len(own))
+    return total
+
+
+def standard_errors(influence: Array) -> Array:
+    """The standard errors of sums over units, (...,), from what each unit adds, (units, ...)."""
+    count = int(np.count_nonzero(np.abs(influence).reshape(len(influence), -1).sum(axis=1)))
+    errors: Array = np.sqrt((influence**2).sum(axis=0) * (count / max(count - 1, 1)))
+    return errors

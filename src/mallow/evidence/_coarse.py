@@ -1,0 +1,83 @@
+"""Features as small integers, so small that sums of their products are exact in float32, whatever the order.
+
+What is learned from many samples needs few bits of each: with steps of a twentieth of a standard deviation, rounding adds two
+ten-thousandths to the variance of a column. Sums are then the same on every machine, in any order and any division of the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from mallow.estimate import Features
+from mallow.evidence._blocks import Values
+from mallow.evidence._rows import Rows
+from mallow.evidence._units import Indices
+from mallow.theory import Array
+
+LEVELS = 127  # the largest integer
+ROWS = 1024  # rows whose products sum exactly in float32: 1024 · 127² < 2^24
+_REACH = 6.0  # chosen: standard deviations from the centre that the integers reach; what is farther away is moved there
+_TAIL = 0.002  # chosen: share of the values on either side that do not count for the standard deviation
+_BITS = 8  # of a step: processors that differ in the last digit of a standard deviation give the same step
+_LEAST = 1.0 / np.finfo(np.float64).max  # a smaller step has no inverse
+_ORDINARY = 60  # powers of two between which float32 is wide enough
+
+
+@dataclass(frozen=True, eq=False)
+class CoarseGrid:
+    """Where the integers lie: column j at ``centre[j]`` plus integers times a step.
+
+    Attributes
+    ----------
+    centre : array (d,)
+    one_over_step : array (d,)
+        0 for columns that are constant, up to differences below 1e-306.
+    """
+
+    centre: Array
+    one_over_step: Array
+
+    def integers(self, rows: Features) -> Values:
+        """The rows as integers between −127 and 127, in float32."""
+        largest = np.abs(np.frexp(self.one_over_step)[1]).max(initial=0)
+        dtype = np.float64 if largest > _ORDINARY else np.result_type(np.float32, rows.dtype)
+        with np.errstate(over="ignore"):
+            values = np.subtract(rows, self.centre.astype(dtype), dtype=dtype)
+            values *= self.one_over_step.astype(dtype)
+        np.rint(values, out=values)
+        np.clip(values, -LEVELS, LEVELS, out=values)
+        integers: Values = values.astype(np.float32, copy=False)
+        return integers
+
+
+def find_coarse_grid(sets: Sequence[Rows], sample: Sequence[Indices]) -> CoarseGrid:
+    """The grid for all rows of some sets, from a sample of the rows of each."""
+    values = np.concatenate([rows.take(own) for rows, own in zip(sets, sample, strict=True)]).astype(np.float64)
+    values.sort(axis=0)
+    tail = int(_TAIL * len(values))
+    np.clip(values, values[tail], values[len(values) - 1 - tail], out=values)
+    exponent = np.frexp(np.maximum(values[-1], -values[0]))[1]
+    ordinary = np.ldexp(values, -exponent)  # squares neither overflow nor vanish
+    mean, reach = (np.ldexp(each, exponent) for each in (ordinary.mean(axis=0), _REACH * ordinary.std(axis=0)))
+    unseen = np.flatnonzero(values[0] == values[-1])
+    if unseen.size:  # constant but for a few rows: all of them count
+        ends = [own for rows in sets for _, own in rows.scan(partial(_ends, unseen))]
+        low, high = np.min([own[0] for own in ends], axis=0), np.max([own[1] for own in ends], axis=0)
+        mean[unseen] = values[0, unseen]
+        reach[unseen] = np.maximum(high - mean[unseen], mean[unseen] - low)
+    fraction, power = np.frexp(reach / LEVELS)
+    step = np.ldexp(np.rint(np.ldexp(fraction, _BITS)), power - _BITS)
+    varies = step > _LEAST
+    whole_steps = np.rint(np.divide(mean, step, out=np.zeros_like(mean), where=varies))
+    one_over_step = np.divide(1.0, step, out=np.zeros_like(step), where=varies)
+    return CoarseGrid(np.where(varies, whole_steps * step, mean), one_over_step)
+
+
+def _ends(columns: Indices, rows: Features) -> Array:
+    """The smallest and the largest value of some columns."""
+    own = rows[:, columns].astype(np.float64)
+    return np.stack([own.min(axis=0), own.max(axis=0)])

@@ -1,0 +1,176 @@
+"""Held-out evidence about systems: what each one's samples prove, and which of two is farther from the reference."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mallow.engine import run_now, settle, single_threaded_blas, start
+from mallow.errors import InputError
+from mallow.evidence._certificate import (
+    Certificate,
+    certify,
+    cost_terms,
+    standard_errors,
+    summary_terms,
+    unit_influence,
+)
+from mallow.evidence._identity import IdentityTest
+from mallow.evidence._slopes import NAMES
+from mallow.evidence._units import Units
+from mallow.evidence._witness import AnyLearner
+from mallow.theory import Array, Divergence, Frontier
+
+NORMAL = 1.959963984540054  # standard errors of a two-sided 95 % interval
+_DIGITS = 6  # of p-values: far in the tail they are less exact than other numbers
+_CLEAR = (
+    3.5  # chosen: standard errors, √2 times as large, beyond which a difference of certificates needs no common witness
+)
+_ROUNDING = 1e-12  # chosen: summaries are of order 1; a smaller difference is one of rounding, and so is its error
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """What is kept of the evidence about one system: enough to certify, compare and explain without learning again.
+
+    Attributes
+    ----------
+    reference_scores, model_scores : array (n,), (m,)
+        The held-out score h of each sample, an estimate of log p/q by a rule that was learned without it: large for
+        samples that look like the reference, small for samples that give the model away.
+    reference_units, model_units : int64 array (n,), (m,)
+        The unit of each sample.
+    keys : uint64 array (units,)
+        What identifies each unit in other runs.
+    test : IdentityTest
+    tolerance : float
+        By how much a score may differ on another processor: 0, or one step of their grid where there are so many samples
+        that they were learned in float32.
+    """
+
+    reference_scores: Array
+    model_scores: Array
+    reference_units: NDArray[np.int64]
+    model_units: NDArray[np.int64]
+    keys: NDArray[np.uint64]
+    test: IdentityTest
+    tolerance: float = 0.0
+
+    def __post_init__(self) -> None:  # it may come from a file
+        for scores, units in zip((self.reference_scores, self.model_scores), self.units.sets, strict=True):
+            if scores.shape != units.shape or scores.ndim != 1 or not scores.size:
+                raise InputError(f"each sample must have a score and a unit; got {scores.shape} and {units.shape}.")
+            if units.dtype.kind not in "iu" or units.min() < 0 or units.max() >= self.units.count:
+                raise InputError(f"the units of samples must be whole numbers below {self.units.count}, their number.")
+            if not np.isfinite(scores).all():
+                raise InputError("held-out scores must be finite.")
+
+    @property
+    def units(self) -> Units:
+        """The units of the reference and the model."""
+        return Units((self.reference_units, self.model_units), self.keys)
+
+    def certify(self, divergence: Divergence, scale: float) -> Certificate:
+        """The certificate for a divergence and the constant c of the area."""
+        return certify(self.reference_scores, self.model_scores, self.units, divergence, scale)
+
+
+def gather_evidence(learner: AnyLearner, system: int, *, permutations: int, seed: int) -> Evidence:
+    """The evidence about one of the systems of a learner (1 is the first)."""
+    units = learner.units.pair(system)
+    reference_units, model_units = units.sets
+    with single_threaded_blas():
+        test = (start if learner.together else run_now)(
+            partial(learner.test, system, permutations=permutations, seed=seed)
+        )
+        at_p, at_q = learner.scores(system)
+    return Evidence(at_p, at_q, reference_units, model_units, units.keys, test.result(), learner.tolerance)
+
+
+@dataclass(frozen=True)
+class EvidenceDifference:
+    """The certified summaries of one system minus those of another: value, 95 % interval and two-sided p-value of each."""
+
+    value: dict[str, float]
+    interval: dict[str, tuple[float, float]]
+    p_value: dict[str, float]
+
+
+def difference_between(
+    learner: AnyLearner, systems: tuple[int, int], certificates: tuple[Certificate, Certificate], divergence: Divergence
+) -> EvidenceDifference:
+    """Which of two systems of a learner is farther from the reference, unit by unit.
+
+    A third witness is learned for the reference against both systems together. The derivative of a summary, when the
+    model moves from one system to the other, is then a difference of two means of one function, which was not chosen
+    for either of them: where both systems are the same, or equally far, its expectation is 0 whatever was learned. A
+    difference of two certificates alone would not do: each has a witness of its own, and by chance one may have learned
+    more than the other. A difference counts only if both agree.
+    """
+    at_reference, *at_systems = learner.scores(*systems)
+    sets = learner.units.sets
+    pooled = Units((sets[0], np.concatenate([sets[place] for place in systems])), learner.units.keys)
+    scale = certificates[0].scale
+    curve = certify(at_reference, np.concatenate(at_systems), pooled, divergence, scale).frontier
+    first, second = (_summary_terms_of_model(own, curve, divergence, scale) for own in at_systems)
+    units = Units((sets[systems[0]], sets[systems[1]]), learner.units.keys)
+    errors = standard_errors(unit_influence([first, -second], units))
+    means = first.mean(axis=0) - second.mean(axis=0)
+    return subtract_certificates(*certificates, common=np.where(errors > 0, means / np.maximum(errors, 1e-300), 0.0))
+
+
+def _summary_terms_of_model(scores: Array, curve: Frontier, divergence: Divergence, scale: float) -> Array:
+    """What each sample of a model adds to the three summaries near a curve, (samples, 3)."""
+    values, place = np.unique(scores, return_inverse=True)
+    terms = cost_terms(scores[:0], values, divergence, curve.lam, curve.lam[::-1])[1]
+    return summary_terms(terms, curve, scale)[place]
+
+
+def is_undecided(first: Certificate, second: Certificate) -> bool:
+    """Whether a common witness has to decide if the difference of two certificates is real.
+
+    Not where their errors cover it, and not where it would be clear even if witnesses doubled the variance by their luck.
+    """
+    return any(_in_doubt(z) for _, _, z in _apart(first, second))
+
+
+def subtract_certificates(first: Certificate, second: Certificate, common: Array | None = None) -> EvidenceDifference:
+    """The difference of two certificates whose units have the same numbers.
+
+    `common` is how many standard errors a common witness sees between the systems, (3,). Without one, p-values allow for
+    errors that are larger by √2: two witnesses were learned, each with luck of its own, which near identity doubles the
+    variance. So do intervals where the difference is undecided.
+    """
+    value, interval, p_value = {}, {}, {}
+    for place, (name, (difference, error, z)) in enumerate(zip(NAMES, _apart(first, second), strict=True)):
+        if common is not None:
+            z = min(z, max(0.0, float(common[place]) * math.copysign(1.0, difference)))
+            reach = max(NORMAL * error, abs(difference) * NORMAL / max(z, 1.0))
+        else:
+            reach = NORMAL * error * (math.sqrt(2.0) if _in_doubt(z) else 1.0)
+            z /= math.sqrt(2.0)
+        if first.errors[place] == 0.0 and second.errors[place] == 0.0 and difference == 0.0:
+            reach = first.estimates[name].high  # nothing was learned of either: any difference is possible
+        most = 1.0 if place == 0 else first.estimates[name].high  # the range of the summary
+        value[name], interval[name] = difference, (max(difference - reach, -most), min(difference + reach, most))
+        p_value[name] = math.erfc(z / math.sqrt(2.0))
+    return EvidenceDifference(settle(value), settle(interval), settle(p_value, _DIGITS))
+
+
+def _apart(first: Certificate, second: Certificate) -> list[tuple[float, float, float]]:
+    """The difference of each summary, its standard error, and how many of them it is away from 0."""
+    apart = []
+    for name, error in zip(NAMES, standard_errors(first.influence - second.influence).tolist(), strict=True):
+        difference = first.estimates[name].value - second.estimates[name].value
+        difference = difference if abs(difference) > _ROUNDING else 0.0
+        z = abs(difference) / error if error > 0 else 0.0 if difference == 0 else math.inf
+        apart.append((difference, error, z))
+    return apart
+
+
+def _in_doubt(z: float) -> bool:
+    return NORMAL <= z < math.sqrt(2.0) * _CLEAR

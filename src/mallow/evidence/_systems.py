@@ -1,0 +1,79 @@
+"""What work on several systems shares: their points, their random numbers, and tasks that run at once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mallow.engine import bar, cores, one_core, ordered_map, single_threaded_blas
+from mallow.estimate import as_features, same_width
+from mallow.samples import Samples
+
+_AT_ONCE = 2**26  # chosen: numbers of a reference and a system up to which several tasks run at once
+
+
+Outcome = TypeVar("Outcome")
+
+
+def generator_for(seed: int, purpose: str) -> np.random.Generator:
+    """Random numbers for one purpose, so that asking for one thing more changes nothing else."""
+    return np.random.default_rng([seed, *purpose.encode()])
+
+
+def pair_points(reference: Samples, model: Samples) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The features of both sides as estimators take them; that they are finite was checked when they came in."""
+    x, y = (as_features(name, side.require_features()) for name, side in (("reference", reference), ("model", model)))
+    same_width(x, y)
+    return x, y
+
+
+def run_alone(task: Callable[[], Outcome]) -> Outcome:
+    """The result of a task that does not spread its work."""
+    with one_core():
+        return task()
+
+
+def fits_several(pairs: Iterable[tuple[Samples, Samples]]) -> bool:
+    """Whether there is memory for several tasks at once, each on a reference and a system."""
+    return max(sum(side.require_features().size for side in pair) for pair in pairs) <= _AT_ONCE
+
+
+def run_systems(
+    tasks: Sequence[Callable[[], Outcome]],
+    pairs: Iterable[tuple[Samples, Samples]],
+    *,
+    alone: bool = False,
+    uneven: bool = False,
+    progress: tuple[str, Sequence[str]] | None = None,
+) -> list[Outcome]:
+    """The results of one task per system, several at once: one task does not keep all processors busy all the time.
+
+    They run one by one where there would not be memory for several, or with `alone`, for functions that a user brought and
+    that need not be safe on threads. With `uneven`, few of the tasks take long: each may be shared by all processors, not only
+    the last ones. `progress` is a verb, and the name of each task, for a bar.
+    """
+    verb, names = progress or ("", [])
+    outcomes: list[Outcome] = []
+    with single_threaded_blas():
+        threads = 1 if alone or not fits_several(pairs) else max(1, min(cores(), len(tasks)))
+        if threads == cores() > 1 and not uneven:  # tasks that share nothing are faster while there are enough of them
+            even = len(tasks) - len(tasks) % threads
+            tasks = [*(partial(run_alone, task) for task in tasks[:even]), *tasks[even:]]
+        began = time.monotonic()
+        with bar(verb, len(tasks) if progress else 0) as show:
+            for outcome in ordered_map(_call, tasks, threads, ahead=1):
+                outcomes.append(outcome)
+                done = len(outcomes)
+                rate = 60 * done / max(time.monotonic() - began, 1e-9)
+                if progress:
+                    show(done, f"{names[done - 1]}: {done}/{len(tasks)} systems, {rate:.0f}/min")
+    return outcomes
+
+
+def _call(task: Callable[[], Outcome]) -> Outcome:
+    return task()

@@ -1,0 +1,163 @@
+"""What gives the model away: traits that differ between the sides and go with the held-out score."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from mallow.engine import settle, single_threaded_blas
+from mallow.errors import InputError
+from mallow.estimate import as_features
+from mallow.evidence import Evidence, holm
+from mallow.explain._candidate import Candidate, judge_traits
+from mallow.explain._features import column_candidates, distance_candidate, standardise
+from mallow.explain._images import image_candidates
+from mallow.explain._reason import LEVEL, Reason
+from mallow.explain._styles import style_candidates
+from mallow.explain._tokens import split_texts
+from mallow.explain._unit_tests import UnitTests, one_sided
+from mallow.explain._words import word_candidates
+from mallow.samples import Samples
+
+_MOST = 5  # reasons; chosen
+_LEAST_SHARE = 0.01  # of the evidence that a reason must account for; chosen
+_FAMILIES = 2  # of candidates that are corrected separately (Holm); then p-values are multiplied by this
+_TESTS = 2  # of each candidate: that it differs, that it goes with the score
+_IMAGES = 250  # of each side that are opened; chosen: about a second
+
+
+def find_reasons(reference: Samples, model: Samples, evidence: Evidence) -> tuple[Reason, ...]:
+    """What gives the model away: what differs between the sides and goes with the held-out score; the largest part first.
+
+    For texts: words and pairs of words, lengths, repetition and vocabulary, punctuation, capitals, numbers, and the traits
+    that `find_confounds` looks at. For images: size, brightness, contrast, colour and detail of 250 of each side. For
+    features: columns with other means or spreads. For all: the distance from the centre of the features.
+
+    A trait is a reason if it passes two tests over units, so that shared prompts and several samples per prompt are
+    allowed for: its mean differs between model and reference; and among samples of the same side, those that have more of
+    what the model has more of have lower held-out scores. So a difference that the score does not see is no reason, and
+    neither is a topic that the score sees but that both sides share. P-values of the first test are corrected (Holm) for
+    everything that was tried, those of the second for all that passed the first, and both for there being two tests.
+
+    Of these traits the one is taken first that accounts for most of the mean difference between the scores of both sides:
+    the slope of the score within the sides times the difference of the trait. The next is the one that accounts for most
+    of what is left, so that two traits that say the same are not both shown. "explained" is the share of the difference
+    that a reason closes.
+
+    Parameters
+    ----------
+    reference, model : Samples
+        With features, in the order of the evidence.
+    evidence : Evidence
+        Of this model against this reference: `mallow.evidence.gather_evidence`.
+
+    Returns
+    -------
+    tuple of Reason
+        Five at most, the one that explains most first. Empty where the test of identity finds no gap at the 5 % level, where nothing was learned (all
+        held-out scores are 0), or where nothing is significant.
+    """
+    _check_sizes(reference, model, evidence)
+    tests = UnitTests.of(evidence)
+    if evidence.test.p_value >= LEVEL or tests.gap <= 0:
+        return ()
+    with single_threaded_blas():
+        candidates = _judge_differences(reference, model, tests, evidence)
+        differing = [replace(one, adjusted=_TESTS * _FAMILIES * one.adjusted) for one in candidates]
+        return settle(_choose_reasons(tests, _confirm(tests, [one for one in differing if one.adjusted < LEVEL])))
+
+
+def _check_sizes(reference: Samples, model: Samples, evidence: Evidence) -> None:
+    for name, samples, scores in (
+        ("reference", reference, evidence.reference_scores),
+        ("model", model, evidence.model_scores),
+    ):
+        if len(samples) != len(scores):
+            raise InputError(
+                f"`evidence` must be about these samples; it has {len(scores)} scores for the {len(samples)} samples of "
+                f"`{name}`. Gather it again."
+            )
+
+
+def _judge_differences(reference: Samples, model: Samples, tests: UnitTests, evidence: Evidence) -> list[Candidate]:
+    """All candidates with the p-values of their differences: two families, corrected separately, for each kind of samples."""
+    features = standardise(*(as_features("features", side.require_features()) for side in (reference, model)))
+    distance = distance_candidate(features)
+    level = LEVEL / (_TESTS * _FAMILIES)
+    if reference.kind == "text":
+        texts = [*reference.require_texts(), *model.require_texts()]
+        tokens = split_texts(texts)
+        styles = style_candidates(texts, tokens, tests.n)
+        return [*judge_traits(tests, [distance, *styles]), *word_candidates(tokens, tests, level)]
+    if reference.kind == "image":
+        return [*judge_traits(tests, [distance]), *_judge_images(reference, model, tests, evidence)]
+    return [*judge_traits(tests, [distance]), *column_candidates(features, tests, level)]
+
+
+def _judge_images(reference: Samples, model: Samples, tests: UnitTests, evidence: Evidence) -> list[Candidate]:
+    """The looks of the first images in the order of their units; for all others they are as on average."""
+    n = tests.n
+    of_p, of_q = (np.sort(own.indices[:_IMAGES]) for own in tests.sums)
+    some = replace(
+        evidence,
+        reference_scores=evidence.reference_scores[of_p],
+        model_scores=evidence.model_scores[of_q - n],
+        reference_units=evidence.reference_units[of_p],
+        model_units=evidence.model_units[of_q - n],
+    )
+    paths = [*reference.require_images(), *model.require_images()]
+    chosen = np.concatenate([of_p, of_q])
+    seen = UnitTests.of(some)
+    judged = []
+    for candidate in judge_traits(seen, image_candidates([paths[place] for place in chosen])):
+        every = np.repeat(seen.side_means(candidate.trait[:, None])[0], [tests.n, tests.m])
+        every[chosen] = candidate.trait
+        judged.append(replace(candidate, trait=every))
+    return judged
+
+
+def _confirm(tests: UnitTests, candidates: Sequence[Candidate]) -> list[Candidate]:
+    """The candidates that also go with the score, in the direction in which they differ; p-values are those of both tests."""
+    if not candidates:
+        return []
+    columns = np.stack([candidate.trait for candidate in candidates], axis=1)
+    means = tests.side_means(columns)
+    _, z = tests.association(columns)
+    p_values = one_sided(z * np.sign(means[:, 0] - means[:, 1]))
+    adjusted = _TESTS * np.array(holm(p_values.tolist()))
+    return [
+        replace(
+            one, p_value=max(one.p_value, float(p_values[place])), adjusted=max(one.adjusted, float(adjusted[place]))
+        )
+        for place, one in enumerate(candidates)
+        if adjusted[place] < LEVEL
+    ]
+
+
+def _choose_reasons(tests: UnitTests, candidates: Sequence[Candidate]) -> tuple[Reason, ...]:
+    """The candidates that account for most of the score, one after the other, each for what those before it left."""
+    if not candidates:
+        return ()
+    columns = np.stack([candidate.trait for candidate in candidates], axis=1)
+    means = tests.side_means(columns)
+    phrases = [candidate.phrase(*candidate.means) for candidate in candidates]
+    left_to_tell = np.array([bool(text) for text, _ in phrases])
+    lengths = [place for place, one in enumerate(candidates) if one.kind == "length" and left_to_tell[place]]
+    left_to_tell[lengths[1:]] = False  # that texts are shorter says more than that their length varies
+    left, reasons = tests, list[Reason]()
+    while len(reasons) < _MOST:
+        slope, _ = left.association(columns)
+        share = slope * (means[:, 0] - means[:, 1]) / tests.gap
+        open_share = left.gap / tests.gap
+        # A trait that accounts for more than there is leaves a gap of the other sign.
+        closed = np.where(left_to_tell, abs(open_share) - np.abs(open_share - share), 0.0)
+        best = int(np.argmax(closed))
+        if closed[best] < _LEAST_SHARE:
+            break
+        one, (text, values) = candidates[best], phrases[best]
+        reasons.append(Reason(one.kind, text, one.p_value, one.adjusted, values | {"explained": float(closed[best])}))
+        left_to_tell[best] = False
+        left = left.without(slope[best] * columns[:, best])
+    return tuple(sorted(reasons, key=lambda reason: -reason.values["explained"]))

@@ -1,0 +1,576 @@
+"""Statistics counted by hand: p-values with ties, corrections, errors of few units. `tests/mutate.py` shows that they hold."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pytest import approx
+from scipy.integrate import quad
+from scipy.stats import chi2, norm
+
+from held_out import learn, samples
+from mallow import HELLINGER2, KL, Masses, area
+from mallow.errors import InputError
+from mallow.estimate import Quantize
+from mallow.evidence import (
+    Certificate,
+    Units,
+    Witness,
+    _leave_out,
+    certify,
+    difference_between,
+    find_space,
+    find_units,
+    holm,
+    is_undecided,
+    run_identity_test,
+    subtract_certificates,
+)
+from mallow.evidence._certificate import cost_terms, standard_errors
+from mallow.evidence._evidence import NORMAL as _NORMAL
+from mallow.evidence._evidence import _in_doubt
+from mallow.evidence._exchange import draw_exchanges, exchangeable_rows
+from mallow.evidence._folds import deal_folds, scatter
+from mallow.evidence._identity import _inverse, _tail_probability, share_as_large
+from mallow.evidence._leave_out import LeaveUnitOut
+from mallow.evidence._many import ManyLearner
+from mallow.evidence._sequential import (
+    MeanTest,
+    _total_variance,
+    crossing_probability,
+    fit_mean_test,
+    fit_sequential_test,
+)
+from mallow.evidence._slopes import summary_slopes
+from mallow.evidence._stack import _half_on_each_side, stack_views
+from mallow.evidence._witness import Learner
+from mallow.results import Estimate
+from mallow.theory import Frontier
+
+# --- Holm
+
+
+@settings(max_examples=50)
+@given(st.lists(st.sampled_from([0.0, 0.01, 0.02, 0.04, 0.3, 0.5, 1.0]), max_size=7))
+def test_holm_by_hand(p_values):
+    count, places = len(p_values), sorted(range(len(p_values)), key=p_values.__getitem__)
+    steps = [(count - rank) * p_values[place] for rank, place in enumerate(places)]
+    adjusted = holm(p_values)
+    for rank, place in enumerate(places):
+        assert adjusted[place] == min(1.0, max(steps[: rank + 1]))
+
+
+def test_holm_never_falls_where_p_values_rise():
+    assert holm([0.04, 0.01, 0.03]) == approx([0.06, 0.03, 0.06])  # alone the largest would be 1 · 0.04
+    assert holm([0.02, 0.02]) == approx([0.04, 0.04])
+    assert holm([0.7, 0.9]) == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("wrong", [-0.001, 1.001, math.nan])
+def test_holm_refuses_what_is_no_probability_among_those_that_are(wrong):
+    with pytest.raises(InputError, match="`p_values` must lie between 0 and 1"):
+        holm([0.5, wrong])
+
+
+# --- the test of identity
+
+
+@settings(max_examples=50)
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=2, max_size=9))
+def test_a_p_value_is_the_share_of_all_rows_that_are_as_large_ties_and_the_observed_one_included(rows):
+    columns = [
+        [(value - np.mean(column)) / np.std(column) if np.std(column) else 0.0 for value in column]
+        for column in zip(*rows, strict=True)
+    ]
+    largest = [max(row) for row in zip(*columns, strict=True)]
+    as_large = sum(value >= largest[0] - 1e-9 for value in largest[1:])
+    assert share_as_large(np.array(rows, float)) == approx((1 + as_large) / (len(rows) - 1 + 1), abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_p_value_of_each_statistic_counts_ties_and_the_observed_one(seed):
+    # Pairs whose differences are 1 or −1: many of the 40 swaps give the same |Σ ± difference| as the observed one.
+    differences, y = np.array([1, 1, 1, -1, 1, -1, 1, 1]), np.array([0, 30, 70, 10, 90, 40, 20, 60])
+    sides = [(y + differences)[:, None].astype(float), y[:, None].astype(float)]
+    units = find_units(*map(samples, sides))
+    space = find_space(sides, units, seed)
+    test = run_identity_test(space, units, 1, permutations=40, seed=seed)
+    layout = np.repeat(np.arange(8), 2), space.places[0][np.argsort(space.places[0])].repeat(2) == np.arange(16)
+    signs = draw_exchanges(*layout, 40, np.random.default_rng([seed, 2])).signs
+    sums = np.abs(signs @ differences[np.argsort(space.places[0])])
+    ties = int((sums[1:] == sums[0]).sum())
+    assert ties > 2
+    expected = (1 + ties + int((sums[1:] > sums[0]).sum())) / (40 + 1)
+    means = [p for name, p in test.statistics.items() if name.startswith("means")]
+    assert means == approx([expected] * 4, abs=1e-12)
+
+
+def test_the_normal_tail_of_few_permutations_by_hand():
+    roots = np.array([[4.0, 1.0], [1.0, 1.0], [2.0, 1.0], [3.0, 1.0]])  # z = (4 − 2)/1 with ddof = 1; no spread: 0
+    assert _tail_probability(roots) == approx(2 * norm.sf(2.0))
+    assert _tail_probability(roots[:, :1]) == approx(norm.sf(2.0))
+    assert _tail_probability(roots[:, ::-1]) == approx(2 * norm.sf(2.0))
+    assert _tail_probability(np.array([[5.0, 9.0], [1.0, 1.0]])) == 1.0  # one permutation has no spread: 2 · ½
+    assert _tail_probability(np.array([[5.0], [1.0]])) == 0.5
+    assert _tail_probability(np.array([[0.0, 0.0, 0.0], [1.0, 2.0, 3.0], [2.0, 4.0, 1.0]])) == 1.0  # never above 1
+
+
+def forms_by_hand(space, rows, exchange):
+    """Every statistic of every permutation from what each row counts in Δ, for pairs or for single rows."""
+    weights = exchange.constant + exchange.signs.astype(float) @ exchange.atoms.toarray()  # (1 + permutations, rows)
+    unit = space.unit[rows]
+    paired = np.unique(unit, return_counts=True)[1][0] == 2
+
+    def parts(values):
+        if paired:  # (x − y)/n of every pair
+            n = len(rows) / 2
+            side = np.sign(weights[0])
+            each = np.array([(side[:, None] * values)[unit == one].sum(axis=0) / n for one in np.unique(unit)])
+        else:
+            n, m = (weights[0] > 0).sum(), (weights[0] < 0).sum()
+            each = (values - values.mean(axis=0)) * (1 / n + 1 / m) / 2
+        return weights @ values, (each**2).sum(axis=0)
+
+    forms = {}
+    means, variances = parts(space.points[rows])
+    for strength in (0.001, 0.01, 0.1, 1.0):
+        forms[f"means, strength {strength:g}"] = (means**2 / (variances + strength * variances.mean())).sum(axis=1)
+    means, variances = parts(space.columns[rows] ** 2)
+    forms["variances by column"] = (means**2 / (variances + 0.01 * variances.mean())).sum(axis=1)
+    forms["total variance"] = means.sum(axis=1) ** 2
+    for partitions in space.bins:
+        bins = partitions.max() + 1
+        forms[f"{bins} bins"] = sum(
+            (weights[:, labels == one].sum(axis=1)) ** 2 / max((labels == one).sum(), 1)
+            for labels in partitions[:, rows]
+            for one in range(bins)
+        )
+    return forms
+
+
+@pytest.mark.parametrize("paired", [True, False])
+@pytest.mark.parametrize("shift", [0.0, 0.4])
+def test_the_test_of_identity_by_hand(paired, shift):
+    rng = np.random.default_rng(1)
+    x, y = rng.normal(size=(40, 3)), rng.normal(size=(40 if paired else 25, 3)) + shift
+    units = find_units(samples(x), samples(y))
+    space = find_space([x, y], units, 0)
+    test = run_identity_test(space, units, 1, permutations=150, seed=3)
+    is_reference = np.isin(np.arange(len(space.points)), space.places[0])
+    exchange = draw_exchanges(space.unit, is_reference, 150, np.random.default_rng([3, 2]))
+    forms = forms_by_hand(space, np.arange(len(space.points)), exchange)
+    assert set(test.statistics) == set(forms)
+    for name, own in forms.items():
+        assert test.statistics[name] == approx((1 + (own[1:] >= own[0] * (1 - 1e-6)).sum()) / 151, abs=1e-12), name
+    roots = np.cbrt(np.stack(list(forms.values()), axis=1))
+    largest = ((roots - roots.mean(axis=0)) / roots.std(axis=0)).max(axis=1)
+    share = (1 + (largest[1:] >= largest[0] - 1e-6).sum()) / 151
+    assert test.tail == (share < 1.5 / 151)
+    if test.tail:
+        z = (roots[0] - roots[1:].mean(axis=0)) / roots[1:].std(axis=0, ddof=1)
+        share = min(share, len(forms) * norm.sf(z.max()))
+    assert test.p_value == approx(share, rel=1e-4)
+    assert (test.exact, test.permutations) == (True, 150)
+
+
+def test_a_statistic_of_nothing_ties_with_all_permutations():
+    x = np.random.default_rng(0).normal(size=(20, 3))
+    units = find_units(samples(x), samples(x))
+    test = run_identity_test(find_space([x, x], units, 0), units, 1, permutations=30, seed=0)
+    assert set(test.statistics.values()) == {1.0}
+    assert (test.p_value, test.tail) == (1.0, False)
+
+
+@pytest.mark.parametrize(("pairs", "least"), [(12, 0.5**11), (200, 1e-16)])
+def test_no_p_value_is_below_one_over_the_number_of_exchanges_nor_below_what_a_tail_can_say(pairs, least):
+    x = np.random.default_rng(0).normal(size=(pairs, 2))
+    units = find_units(samples(x), samples(x + 50.0))
+    test = run_identity_test(find_space([x, x + 50.0], units, 0), units, 1, permutations=999, seed=0)
+    assert test.tail
+    assert test.p_value >= least * (1 - 1e-9)
+    if pairs == 200:
+        assert test.p_value == least
+
+
+def test_directions_without_variance_count_nothing():
+    assert _inverse(np.array([0.0, 1.0, 3.0]), 0.5) == approx([0.0, 1 / (1 + 2 / 3), 1 / (3 + 2 / 3)])
+    assert _inverse(np.zeros(2), 1.0).tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("side", [True, False], ids=["reference", "model"])
+def test_up_to_a_tenth_of_a_side_is_left_out_for_want_of_a_counterpart(side):
+    for pairs, left_out in ((28, 3), (27, 3), (26, 0)):  # a unit of three rows of one side: 9.7 %, 10 %, 10.3 %
+        unit = np.concatenate([np.repeat(np.arange(pairs), 2), np.full(3, pairs)])
+        is_reference = np.concatenate([np.tile([True, False], pairs), np.full(3, side)])
+        assert (~exchangeable_rows(unit, is_reference)).sum() == left_out
+
+
+# --- certificates
+
+
+def test_mixed_precisions_agree_about_what_is_constant():
+    x, y = np.random.default_rng(0).normal(size=(2, 30, 40))
+    constants = np.random.default_rng(1).uniform(0.1, 9.0, 39)
+    x[:, 1:], y[:, 1:] = constants, constants
+    sets = [x.astype(np.float32), y]  # 0.1 is not the same number in both
+    columns = find_space(sets, find_units(*map(samples, sets)), 0).columns
+    assert (columns[:, 1:] == 0.0).all()
+    assert columns[:, 0].std() == approx(1.0)
+    assert (find_space([x, y], find_units(samples(x), samples(y)), 0).columns[:, 1:] == 0.0).all()
+
+
+@pytest.mark.parametrize("kind", [Learner, ManyLearner])
+def test_samples_that_are_all_alike_teach_nothing(kind):
+    for width, ids, others in (
+        (1, range(30), range(30)),
+        (4, range(30), np.arange(60) // 2),
+        (3, np.arange(30) // 5, range(9, 69)),
+    ):
+        sets = [samples(np.full((len(names), width), 0.1), names) for names in (ids, others)]
+        learner = kind(Witness(), [one.features for one in sets], find_units(*sets), 0)
+        assert all((own == 0.0).all() for own in learner.scores(1))
+        test = learner.test(1, permutations=20, seed=0)
+        assert (test.p_value, set(test.statistics.values())) == (1.0, {1.0})
+
+
+def test_errors_count_the_units_that_add_something_though_it_cancels():
+    influence = np.array([[1.0, -1.0], [1.0, 1.0], [-2.0, 0.0], [0.0, 0.0]])
+    assert standard_errors(influence) == approx(np.sqrt([6.0 * 3 / 2, 2.0 * 3 / 2]))
+    assert standard_errors(np.array([[0.5], [0.0]])) == approx([0.5])  # a single unit: no correction
+    assert standard_errors(np.zeros((3, 1))).tolist() == [0.0]
+
+
+def test_scores_too_large_for_an_exponential_are_as_good_as_certain():
+    units = Units((np.arange(20), np.arange(20)), np.arange(20, dtype=np.uint64))
+    for divergence in (KL, HELLINGER2):
+        sure, limit = (certify(np.full(20, h), np.full(20, -h), units, divergence) for h in (5000.0, 700.0))
+        assert sure.estimates == limit.estimates
+        apart = area(Masses.from_histograms([1.0, 0.0], [0.0, 1.0]), scale=5.0, divergence=divergence)
+        assert sure.estimates["mauve"].value == approx(apart, abs=1e-6)
+
+
+# --- differences of certificates
+
+
+def certificate_of(values, influence, highs=(1.0, 0.9, 0.7)):
+    curve = Frontier(np.array([0.5]), np.array([0.1]), np.array([0.1]), exact=True)
+    names = ("mauve", "frontier_integral", "midpoint")
+    estimates = {name: Estimate(value, 0.0, high) for name, value, high in zip(names, values, highs, strict=True)}
+    return Certificate(curve, estimates, np.asarray(influence, float), 5.0)
+
+
+INFLUENCE = np.array([[0.01, 0.02, 0.00], [0.03, -0.01, 0.01], [-0.04, -0.01, -0.01], [0.0, 0.0, 0.0]])
+ERRORS = np.sqrt((INFLUENCE**2).sum(axis=0) * 3 / 2)  # ddof = 1 over the three units that add something
+NORMAL = norm.ppf(0.975)
+
+
+@pytest.mark.parametrize(
+    ("z", "wider", "open_"),
+    [(1.9, 1.0, False), (2.0, math.sqrt(2), True), (4.9, math.sqrt(2), True), (5.0, 1.0, False)],
+)
+def test_a_difference_by_hand(z, wider, open_):
+    """Without a common witness, p-values allow for errors √2 times as large; intervals do where it is undecided."""
+    values = 0.5 + z * ERRORS[0], 0.10, 0.05
+    first, second = certificate_of(values, 2 * INFLUENCE), certificate_of((0.5, 0.10, 0.05), INFLUENCE)
+    found = subtract_certificates(first, second)
+    assert list(found.value.values()) == approx([z * ERRORS[0], 0.0, 0.0])
+    assert list(found.p_value.values()) == approx([2 * norm.sf(z / math.sqrt(2)), 1.0, 1.0], rel=1e-5)
+    reach = NORMAL * ERRORS * np.array([wider, 1.0, 1.0])
+    ends = np.array(list(found.interval.values()))
+    expected = np.stack([found.value["mauve"] * np.array([1, 0, 0]) + sign * reach for sign in (-1, 1)], axis=1)
+    assert ends == approx(np.clip(expected, [[-1], [-0.9], [-0.7]], [[1], [0.9], [0.7]]))
+    assert is_undecided(first, second) is open_
+    assert is_undecided(second, first) is open_
+    # Interval and p-value never disagree about 0 at the 5 % level.
+    assert (ends[0, 0] > 0) == (found.p_value["mauve"] < 0.05)
+
+
+def test_doubt_begins_where_an_interval_would_touch_zero_and_ends_where_a_wider_one_is_far_from_it():
+    clear = math.sqrt(2.0) * 3.5
+    doubts = [
+        _in_doubt(z) for z in (0.0, math.nextafter(_NORMAL, 0), _NORMAL, 3.0, math.nextafter(clear, 0), clear, math.inf)
+    ]
+    assert doubts == [False, False, True, True, True, False, False]
+
+
+@pytest.mark.parametrize("turned", [1.0, -1.0])
+def test_a_difference_counts_only_as_far_as_a_common_witness_agrees(turned):
+    values = ((0.9, 0.10, 0.05), (0.8, 0.12, 0.03))
+    pair = [certificate_of(one, times * INFLUENCE) for one, times in zip(values, (2, 1), strict=True)]
+    pair = pair if turned > 0 else pair[::-1]
+    differences = turned * np.array([0.1, -0.02, 0.02])
+    alone = np.abs(differences) / ERRORS
+    common = turned * np.array([1.3, 3.0, 50.0])  # less than alone; of the other sign; more than alone
+    found = subtract_certificates(*pair, common=common)
+    assert alone[0] > 1.3
+    z = np.array([1.3, 0.0, alone[2]])
+    assert list(found.p_value.values()) == approx(2 * norm.sf(z))
+    reach = np.maximum(NORMAL * ERRORS, NORMAL * np.abs(differences) / np.maximum(z, 1.0))
+    ends = np.array(list(found.interval.values()))
+    assert ends == approx(np.clip(np.stack([differences - reach, differences + reach], axis=1), -1.0, 1.0))
+
+
+def test_a_difference_stays_in_the_range_of_its_summary():
+    wide = 100 * INFLUENCE
+    found = subtract_certificates(certificate_of((0.9, 0.1, 0.05), 2 * wide), certificate_of((0.8, 0.1, 0.0), wide))
+    assert list(found.interval.values()) == [(-1.0, 1.0), (-0.9, 0.9), (-0.7, 0.7)]
+
+
+def test_differences_without_errors():
+    nothing = np.zeros((4, 3))
+    same = subtract_certificates(certificate_of((0.9, 0.1, 0.1), nothing), certificate_of((0.9, 0.1, 0.1), nothing))
+    assert list(same.p_value.values()) == [1.0] * 3
+    assert list(same.interval.values()) == [(-1.0, 1.0), (-0.9, 0.9), (-0.7, 0.7)]  # anything is possible
+    other = subtract_certificates(certificate_of((0.9, 0.1, 0.1), nothing), certificate_of((0.5, 0.2, 0.0), nothing))
+    assert list(other.p_value.values()) == [0.0] * 3
+    assert list(other.interval.values()) == [(approx(d), approx(d)) for d in (0.4, -0.1, 0.1)]
+    # Both have errors, though their difference has none: equal for certain.
+    equal = subtract_certificates(
+        certificate_of((0.9, 0.1, 0.1), INFLUENCE), certificate_of((0.9, 0.1, 0.1), INFLUENCE)
+    )
+    assert list(equal.p_value.values()) == [1.0] * 3
+    assert list(equal.interval.values()) == [(0.0, 0.0)] * 3
+    tiny = subtract_certificates(
+        certificate_of((0.9 + 5e-13, 0.1, 0.1), nothing), certificate_of((0.9, 0.1, 0.1), nothing)
+    )
+    assert (tiny.value["mauve"], tiny.p_value["mauve"]) == (0.0, 1.0)  # a difference of rounding is none
+
+
+def test_a_common_witness_by_hand():
+    rng = np.random.default_rng(0)
+    x, a, b = rng.normal(size=(80, 3)), rng.normal(size=(80, 3)) + 0.5, rng.normal(size=(80, 3)) + 0.9
+    learner = learn(x, a, b, witness=Witness(assignments=1))
+    pair = tuple(certify(*learner.scores(one), learner.units.pair(one)) for one in (1, 2))
+    found = difference_between(learner, (1, 2), pair, KL)
+    # Row i of all three sets is a unit: the third witness is judged by differences of rows, ddof = 1.
+    at_x, at_a, at_b = learner.scores(1, 2)
+    rows = np.arange(80)
+    pooled = Units((rows, np.concatenate([rows, rows])), np.arange(80, dtype=np.uint64))
+    curve = certify(at_x, np.concatenate([at_a, at_b]), pooled).frontier
+    slopes = np.concatenate(summary_slopes(curve, 5.0))
+    slopes = np.where(np.isfinite(slopes), slopes, 0.0)
+    terms = [cost_terms(at_x[:0], own, KL, curve.lam, curve.lam[::-1])[1] @ slopes for own in (at_a, at_b)]
+    each = terms[0] - terms[1]
+    common = each.mean(axis=0) / (each.std(axis=0, ddof=1) / np.sqrt(80))
+    expected = subtract_certificates(*pair, common=common)
+    alone = np.abs(list(found.value.values())) / standard_errors(pair[0].influence - pair[1].influence)
+    assert (np.abs(common) < alone).all()  # it is what limits the p-values
+    for field in ("value", "p_value", "interval"):
+        for name, value in getattr(expected, field).items():
+            assert getattr(found, field)[name] == approx(value, rel=1e-6, abs=1e-15)
+
+
+# --- units, folds and the stack
+
+
+def test_wide_samples_that_differ_in_a_late_column_are_no_copies():
+    few = np.random.default_rng(0).normal(size=(25, 16))
+    x = np.concatenate([few, few])
+    late = np.arange(50.0)[:, None]
+    other = samples(np.arange(30.0)[:, None])
+    assert find_units(samples(x), other).count == 25 + 30
+    assert find_units(samples(np.concatenate([x, late], axis=1)), other).count == 50 + 30
+
+
+def test_keys_arescattered_as_by_splitmix64():
+    # The outputs of splitmix64 with the seed 1234567, as the tests of other implementations have them.
+    expected = [6457827717110365317, 3203168211198807973, 9817491932198370423, 4593380528125082431]
+    assert [int(scatter(np.array([1234567], np.uint64), step)[0]) for step in range(4)] == expected
+
+
+def test_folds_do_not_depend_on_the_numbers_of_units_where_both_sides_have_equally_many():
+    rng = np.random.default_rng(0)
+    keys = rng.integers(2**63, size=8, dtype=np.uint64)
+    is_reference = np.arange(8) < 4
+    options = {"folds": 3, "assignments": 2, "seed": 0}
+    expected = deal_folds(np.arange(8), keys, is_reference, **options).of_row
+    for _ in range(10):
+        order = rng.permutation(8)  # of the numbers; the rows stay
+        assert np.array_equal(deal_folds(np.argsort(order), keys[order], is_reference, **options).of_row, expected)
+
+
+def test_both_sides_count_half_whatever_their_weights():
+    is_reference, weight = np.array([True, False, False, True, False]), np.array([1.0, 2.0, 3.0, 4.0, 15.0])
+    assert _half_on_each_side(weight, is_reference) == approx([0.1, 0.05, 0.075, 0.4, 0.375])
+
+
+@pytest.mark.parametrize("constant", [5.0, -5.0, 0.0])
+def test_a_view_that_says_the_same_of_all_counts_nothing_whatever_it_says(constant):
+    rng = np.random.default_rng(0)
+    unit, is_reference = np.repeat(np.arange(60), 2), np.tile([True, False], 60)
+    folds = deal_folds(unit, np.arange(60, dtype=np.uint64), is_reference, folds=3, assignments=1, seed=0)
+    scores = rng.normal(size=(1, 3, 120)) + np.where(is_reference, 1.0, -1.0)
+    rounding = constant * (1.0 + 1e-15 * rng.normal(size=(1, 3, 120)))
+    options = {"is_reference": is_reference, "weight": np.full(120, 1 / 120), "unit": unit}
+    h = [
+        stack_views(views, views[:0, 0], folds.of_row[0], folds, **options)
+        for views in (scores, np.concatenate([scores, rounding]))
+    ]
+    assert np.abs(h[0]).min() > 0
+    assert h[1] == approx(h[0], abs=1e-9)
+
+
+def test_units_are_left_out_alike_in_one_block_and_in_many(monkeypatch):
+    rng = np.random.default_rng(0)
+    ids = [name for name, size in enumerate([1, 2, 3, 6, 1, 2, 3, 6, 1, 1]) for _ in range(size)]
+    space = learn((rng.normal(size=(26, 7)), ids), (rng.normal(size=(12, 7)), range(12))).space
+    values = rng.normal(size=(2, len(space.points)))
+    whole = LeaveUnitOut(space, (0.1, 1.0))
+    monkeypatch.setattr(_leave_out, "_NUMBERS", 1)  # each unit is a block
+    blocks = LeaveUnitOut(space, (0.1, 1.0))
+    for place in (0, 1):
+        assert blocks.correct(values, place) == approx(whole.correct(values, place), rel=1e-9)
+        assert blocks.own(values, place) == approx(whole.own(values, place), rel=1e-9, abs=1e-12)
+        assert blocks.radius(place) == approx(whole.radius(place), rel=1e-9)
+
+
+# --- the test that may be looked at after every batch
+
+
+def mean_test(*moments, units=50.0):
+    return MeanTest(np.array([1.0, 0.0]), units, 2.0, 1.5, 1.2, *moments)
+
+
+@pytest.mark.parametrize("moments", [(4.0, 0.3, 0.2), (2.9, -0.3, -0.2)], ids=["corrected", "nothing below the limits"])
+def test_cumulants_by_hand(moments):
+    of_norms, of_norm_pairs, of_pairs = moments if moments[0] > 3 else (3.0, 0.0, 0.0)
+    test = mean_test(*moments)
+    for units in (20.0, math.inf):
+        t, n = 1 / units, 1 / 50
+        q = (t**3 + n**3) / (t + n) ** 2
+        second, third = test.cumulants(units)
+        assert second == approx(2 * 1.5 + (of_norms - 3.0) * q, rel=1e-12)
+        assert third == approx(8 * 1.2 + 12 * of_norm_pairs * q + 4 * of_pairs * (t - n) ** 2 / (t + n), rel=1e-12)
+    assert test.freedom == approx(8 * second**3 / third**2)
+    assert not test.silent
+
+
+@pytest.mark.parametrize(("square_length", "mean"), [(9.0, (1.5, -0.4)), (3.0, (1.5, -0.4)), (2.5, (1.01, 0.0))])
+def test_the_tail_of_one_look_by_hand(square_length, mean):
+    test, units = mean_test(4.0, 0.3, 0.2), 20.0
+    second, third = test.cumulants(units)
+    freedom = 8 * second**3 / third**2
+    total = (square_length - (mean[0] ** 2 + mean[1] ** 2)) * 20 / 19
+    excess = max(0.0, (total - 2.0) * 20 / (70 * 2.0))
+    statistic = ((mean[0] - 1) ** 2 + mean[1] ** 2) / ((1 / 20 + 1 / 50) * (1 + excess))
+    standard = (statistic - 2.0) / math.sqrt(second)  # to mean r and variance 2r
+    expected = chi2.sf(freedom + standard * math.sqrt(2 * freedom), freedom)
+    assert test.tail(np.array(mean), square_length, units) == approx(expected, rel=1e-9)
+    assert (excess > 0) == (square_length == 9.0)
+
+
+@pytest.mark.parametrize(
+    ("level", "freedom", "length"), [(9.0, 1.0, 1.0), (14.0, 4.0, 3.0), (40.0, 20.0, 5.0), (3.0, 4.0, 0.5)]
+)
+def test_how_often_a_level_is_exceeded_by_quadrature(level, freedom, length):
+    time = quad(lambda y: chi2.cdf(y, freedom) ** 2 / (2 * y * chi2.pdf(y, freedom)), 0, level, limit=200)[0]
+    expected = 1 - chi2.cdf(level, freedom) ** 2 * math.exp(-length / time)
+    assert crossing_probability(level, freedom, length) == approx(expected, rel=1e-3)
+
+
+@pytest.mark.parametrize("level", [1e-9, 0.0, -3.0])
+def test_a_level_that_is_always_exceeded(level):
+    assert crossing_probability(level, 4.0, 1.0) == 1.0
+
+
+@pytest.mark.parametrize(("units", "factor"), [(0.5, 0.5), (1.0, 1.0), (1.5, 1.5), (3.0, 1.5), (10.0, 10 / 9)])
+def test_the_total_variance_of_few_units(units, factor):
+    assert _total_variance(np.array([1.0, 2.0]), 7.0, units) == approx(2.0 * factor)
+    assert _total_variance(np.array([1.0, 2.0]), 5.0 - 1e-15, units) == 0.0
+
+
+def test_a_mean_that_is_nearer_than_chance_has_the_tail_one():
+    test = mean_test(4.0, 0.3, 0.2)
+    for square_length in (3.0, 30.0):
+        assert test.tail(test.mean, square_length, 20.0) == approx(1.0, abs=1e-3)
+    narrow = MeanTest(
+        np.zeros(1), 1e6, 2.0, 4.0, 8.0, 0.0, 0.0, 0.0
+    )  # one degree of freedom, and a small third cumulant
+    assert MeanTest(np.zeros(1), 50.0, 9.0, 1.0, 0.9, 0.0, 0.0, 0.0).tail(np.zeros(1), 2.0, 20.0) == 1.0
+    assert narrow.tail(np.zeros(1), 2.0, 20.0) == 1.0
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_third_moment_is_one_that_a_covariance_can_have(seed):
+    rng = np.random.default_rng(seed)
+    features = rng.normal(size=(int(rng.integers(3, 9)), 1 + seed % 3)) ** (1 + seed % 2)
+    mean, length = features.mean(axis=0), float((features**2).sum(axis=1).mean())
+    test = fit_mean_test(features, mean, length, float(len(features)))
+    centred, count = features - mean, len(features)
+    h = centred @ centred.T
+    places = range(count)
+    triples = [(i, j, k) for i in places for j in places for k in places if len({i, j, k}) == 3]
+    cube = np.mean([h[i, j] * h[j, k] * h[k, i] for i, j, k in triples])
+    square = np.mean([h[i, j] ** 2 for i in places for j in places if i != j])
+    assert test.square == approx(square)
+    least = square**2 / test.total
+    assert test.cube == approx(min(max(cube, least), max(square**1.5, least)))
+
+
+def test_features_that_do_not_vary_say_nothing():
+    silent = MeanTest(np.array([1.0, 0.0]), 50.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+    assert silent.silent
+    assert (silent.tail(np.array([5.0, 5.0]), 50.0, 20.0), silent.p_value(1e-9)) == (1.0, 1.0)
+    assert mean_test(4.0, 0.3, 0.2).p_value(0.0) < 1e-100
+
+
+def test_the_p_value_of_all_looks_by_hand():
+    test = mean_test(4.0, 0.3, 0.2)
+    for tail in (0.3, 1e-3):
+        level = chi2.isf(tail, test.freedom)
+        expected = crossing_probability(level, test.freedom, math.log(1 + 50 / 10))
+        assert test.p_value(tail) == approx(expected, rel=1e-9)
+    assert test.p_value(1.0) == 1.0
+
+
+def test_two_samples_tell_nothing_about_moments_and_three_do():
+    rows = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 5.0]])
+    for count in (2, 3):
+        own = rows[:count]
+        test = fit_mean_test(own, own.mean(axis=0), float((own**2).sum(axis=1).mean()), float(count))
+        assert test.silent == (count == 2)
+        assert test.total == approx(own.var(axis=0, ddof=1).sum())
+
+
+def test_the_numbers_of_units_do_not_matter_where_only_some_of_them_give_the_moments(monkeypatch):
+    monkeypatch.setattr("mallow.evidence._sequential._MOMENT_ROWS", 15)
+    rng = np.random.default_rng(0)
+    fitting, counted = rng.normal(size=(40, 2)), rng.normal(size=(60, 2))
+    codebook, units = Quantize(bins=4).fit(fitting, rng=0), np.arange(60) // 2
+    numbers = rng.permutation(30)
+    tests = [fit_sequential_test(codebook, fitting, counted, own).tests for own in (units, numbers[units])]
+    for one, other in zip(*tests, strict=True):
+        assert (one.units, one.square, one.cube, one.of_pairs) == (
+            other.units,
+            other.square,
+            other.cube,
+            other.of_pairs,
+        )
+    # The first row of each of the first 15 units, whatever follows.
+    moved = counted.copy()
+    moved[30:], moved[1:30:2] = counted[30:][::-1], counted[1:30:2][::-1]
+    again = fit_sequential_test(codebook, fitting, moved, units).tests
+    assert [one.of_norms for one in again] == approx([one.of_norms for one in tests[0]], rel=1e-9)
+
+
+def test_rare_bins_count_more_by_hand():
+    rng = np.random.default_rng(0)
+    fitting, counted = rng.normal(size=(80, 2)), rng.normal(size=(120, 2))
+    codebook = Quantize(bins=6).fit(fitting, rng=0)
+    units = np.repeat(np.arange(100), np.where(np.arange(100) < 20, 2, 1))
+    test = fit_sequential_test(codebook, fitting, counted, units)
+    share = codebook.count(fitting) / 80
+    assert test.weights == approx(1 / np.sqrt(len(share) * share + 1))
+    of_bins = test.tests[-1]
+    counts = codebook.count(counted)
+    assert of_bins.mean == approx(test.weights * counts / 120)
+    assert of_bins.units == approx(120**2 / (20 * 4 + 80))
+    length = float(test.weights**2 @ counts) / 120
+    worth = of_bins.units
+    assert of_bins.total == approx((length - (of_bins.mean**2).sum()) * worth / (worth - 1))
+    looks = test.start()
+    looks.tails = [1.0, 1e-3, 1e-12, 0.2]
+    each = [4 * one.p_value(tail) for one, tail in zip(test.tests, looks.tails, strict=True)]
+    assert list(test.p_values(looks).values()) == approx([1.0, min(each[1], 1.0), 1e-4, min(each[3], 1.0)])

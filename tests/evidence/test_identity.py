@@ -1,0 +1,139 @@
+"""The test of identity: exact for units, whatever they share; several statistics; honest tails."""
+
+import itertools
+
+import numpy as np
+import pytest
+from pytest import approx
+
+from mallow import Samples, permutation_test
+from mallow.evidence import find_space, find_units, run_identity_test, run_permutations
+
+
+def run(x, y, ids=None, permutations=99, seed=0):
+    names = (None, None) if ids is None else ids
+    sides = [Samples(features=rows, ids=own) for rows, own in zip((x, y), names, strict=True)]
+    units = find_units(*sides)
+    return run_identity_test(find_space([x, y], units, seed), units, 1, permutations=permutations, seed=seed)
+
+
+def share_rejected(draw, trials, level=0.2):
+    return np.mean([run(*draw(np.random.default_rng([7, seed])), seed=seed).p_value <= level for seed in range(trials)])
+
+
+def groups(rng, shared):
+    centre = rng.normal(size=(2, 30, 1, 4))
+    centre[1] = centre[0] if shared else centre[1]
+    x, y = (centre + 0.3 * rng.normal(size=(2, 30, 4, 4))).reshape(2, 120, 4)
+    ids = [f"{prompt}" for prompt in range(30) for _ in range(4)]
+    return x, y, (ids, ids if shared else [f"other {name}" for name in ids])
+
+
+NULLS = {
+    "iid": lambda rng: (rng.normal(size=(60, 3)), rng.normal(size=(40, 3))),
+    "pairs": lambda rng: tuple(rng.normal(size=(60, 3)) + 0.3 * rng.normal(size=(2, 60, 3))),
+    "other prompts, 4 each": lambda rng: groups(rng, shared=False),
+    "same prompts, 4 each": lambda rng: groups(rng, shared=True),
+    "each sample twice": lambda rng: tuple(np.tile(rng.normal(size=(2, 40, 3)), (1, 2, 1))),
+}
+
+
+@pytest.mark.parametrize("name", NULLS)
+def test_true_nulls_are_rejected_as_often_as_meant(name):
+    assert share_rejected(NULLS[name], 60) == approx(0.2, abs=0.17)  # three standard errors
+
+
+def test_one_reference_text_against_four_generations():
+    def draw(rng):
+        centre = rng.normal(size=(40, 1, 4))
+        x = (centre + 0.5 * rng.normal(size=(40, 1, 4))).reshape(-1, 4)
+        y = (centre + 0.5 * rng.normal(size=(40, 4, 4))).reshape(-1, 4)
+        return x, y, ([str(i) for i in range(40)], [str(i) for i in range(40) for _ in range(4)])
+
+    assert share_rejected(draw, 60) == approx(0.2, abs=0.17)
+
+
+def test_groups_against_single_rows_are_said_to_be_approximate():
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(80, 3)), np.repeat(rng.normal(size=(20, 3)), 4, axis=0)
+    names = [f"one {i}" for i in range(80)], [str(i) for i in range(20) for _ in range(4)]
+    assert not run(x, y, names).exact
+    assert run(x, x + 0.01).exact
+
+
+def test_paired_shifts_are_seen_through_what_pairs_share():
+    rng = np.random.default_rng(1)
+    topic = 5.0 * rng.normal(size=(200, 5))
+    x, y = topic + 0.3 * rng.normal(size=(200, 5)), topic + 0.3 * rng.normal(size=(200, 5)) + 0.15
+    assert run(x, y).p_value < 0.01
+    unpaired = [f"x{i}" for i in range(200)], [f"y{i}" for i in range(200)]
+    assert run(x, y, unpaired).p_value > 0.05
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("means", lambda y, rng: y + 0.25),
+        ("total variance", lambda y, rng: 0.8 * y),
+        ("bins", lambda y, rng: np.where(rng.random((400, 1)) < 0.5, y, -y) + 3 * np.sign(y[:, :1]) * 0),
+    ],
+)
+def test_what_shows_a_gap_is_named(name, change):
+    rng = np.random.default_rng(2)
+    x, y = rng.normal(size=(2, 400, 6))
+    if name == "bins":  # the same means and variances, other clusters
+        x = np.sign(rng.normal(size=(400, 1))) * 2.0 + 0.3 * x
+        y = np.sqrt(4.0) * np.sign(rng.normal(size=(400, 1))) * np.array([1, 1, 1, -1, -1, -1]) + 0.3 * y
+    else:
+        y = change(y, rng)
+    test = run(x, y)
+    assert test.p_value < 0.05
+    assert min(p for key, p in test.statistics.items() if name in key) == approx(0.01)
+
+
+def test_the_p_value_of_a_tiny_example_is_that_of_all_swaps():
+    x, y = np.array([[0.0], [1.0], [2.0], [4.0]]), np.array([[1.0], [2.5], [3.0], [7.0]])
+    differences = (x - y)[:, 0]
+    sums = [abs(np.dot(signs, differences)) for signs in itertools.product([1, -1], repeat=4)]
+    exact = np.mean(np.array(sums) >= abs(differences.sum()) - 1e-9)  # 2 of 16: all signs as they are, or all turned
+    assert exact == 0.125
+    test = run(x, y, permutations=4000)
+    alone = [p for key, p in test.statistics.items() if key.startswith("means")]
+    assert alone == approx([exact] * len(alone), abs=0.02)  # ties count: without them it would be 0
+
+
+def test_a_sample_against_itself_has_no_gap():
+    x = np.random.default_rng(3).normal(size=(100, 4)).astype(np.float32)
+    assert run(x, x.copy()).p_value == 1.0
+    assert run(x, x.copy(), ([str(i) for i in range(100)],) * 2).p_value == 1.0
+    assert run(np.ones((20, 3)), np.ones((20, 3))).p_value == 1.0
+
+
+def test_tails_beyond_the_permutations_are_approximate_and_say_so():
+    rng = np.random.default_rng(4)
+    x, y = rng.normal(size=(2, 300, 3))
+    near, far = run(x, y), run(x, y + 1.0)
+    assert not near.tail
+    assert near.p_value >= 0.01
+    assert far.tail
+    assert 0.0 < far.p_value < 1e-6
+
+
+def test_few_units_never_give_a_p_value_below_what_their_exchanges_allow():
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=(4, 2))
+    assert run(x, x + 100.0).p_value >= 1 / 16
+
+
+def test_the_order_of_rows_does_not_matter():
+    rng = np.random.default_rng(6)
+    x, y = rng.normal(size=(80, 4)), rng.normal(0.1, 1.0, size=(80, 4))
+    order = rng.permutation(80)
+    assert run(x[order], y[order]).p_value == run(x, y).p_value
+
+
+def test_the_public_test_is_the_one_of_a_score():
+    rng = np.random.default_rng(7)
+    x, y = rng.normal(size=(100, 3)), rng.normal(0.3, 1.0, size=(100, 3))
+    assert permutation_test(x, y, permutations=99) == run(x, y).p_value
+    assert run_permutations(x, y, permutations=99).permutations == 99

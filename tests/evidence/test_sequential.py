@@ -1,0 +1,452 @@
+"""A test that may be looked at as often as one likes: its tails, its clock, its sums."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pytest import approx
+from scipy import special
+
+from mallow.engine import single_threaded_blas
+from mallow.estimate import Quantize
+from mallow.evidence import fit_sequential_test
+from mallow.evidence._feature_views import GRID, VIEWS, fit_views
+from mallow.evidence._sequential import START, MeanTest, crossing_probability, fit_mean_test
+
+WIDTH = 6
+SPECTRUM = np.exp(-np.arange(WIDTH))
+
+
+def draw(n: int, seed: int, width: int = WIDTH) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=(n, width)) * np.exp(-np.arange(width) * 6 / width)
+
+
+# The clock: how often a process of χ² values exceeds a level
+
+
+def highest_quadratic_forms(weights: np.ndarray, length: float, *, paths: int = 3000, steps: int = 300) -> np.ndarray:
+    """The largest Σ w z² of Ornstein–Uhlenbeck processes z over a length of the clock log u, by simulation."""
+    rng = np.random.default_rng(0)
+    z = rng.standard_normal((paths, len(weights)), dtype=np.float32)
+    kept = math.exp(-length / steps / 2)  # correlation √(u₁/u₂)
+    highest = z**2 @ weights
+    for _ in range(steps):
+        z = kept * z + math.sqrt(1 - kept**2) * rng.standard_normal(z.shape, dtype=np.float32)
+        highest = np.maximum(highest, z**2 @ weights)
+    return highest
+
+
+@pytest.mark.parametrize("weights", [np.ones(1), np.ones(4), np.ones(16), 1 / np.arange(1, 20)])
+@pytest.mark.parametrize("length", [1.0, 5.0])
+def test_a_level_is_exceeded_as_often_as_in_simulations(weights, length):
+    # Unequal weights are like as many equal ones as give the same three cumulants.
+    highest = highest_quadratic_forms(weights, length)
+    second, third = 2 * (weights**2).sum(), 8 * (weights**3).sum()
+    freedom = 8 * second**3 / third**2
+    for tail in (0.02, 0.004):
+        level = special.chdtri(freedom, tail)
+        seen = (highest > weights.sum() + (level - freedom) * math.sqrt(second / (2 * freedom))).mean()
+        expected = crossing_probability(level, freedom, length)
+        error = 3 * math.sqrt(expected / len(highest))
+        # Between steps the process may exceed the level unseen: the formula is for every moment.
+        assert 0.95 * seen - error < expected < 1.25 * seen + error
+        assert expected > 3 * tail
+
+
+def test_a_short_look_is_twice_the_tail():
+    for level, freedom in ((9.0, 1.0), (30.0, 4.0), (40.0, 16.5), (1300.0, 1000.0), (15.0, 0.6)):
+        tail = special.chdtrc(freedom, level)
+        assert crossing_probability(level, freedom, 0.0) == approx(2 * tail - tail**2, rel=1e-9)
+
+
+@given(freedom=st.floats(0.5, 500), sigmas=st.floats(-0.9, 12), more=st.floats(0.01, 5), length=st.floats(0, 12))
+def test_a_longer_look_is_likelier_to_exceed_a_level_and_a_higher_level_less_likely(freedom, sigmas, more, length):
+    level = max(freedom + sigmas * math.sqrt(2 * freedom), 1e-3)
+    p = crossing_probability(level, freedom, length)
+    assert 0 <= special.chdtrc(freedom, level) * (1 - 1e-9) <= p <= 1
+    assert crossing_probability(level, freedom, length + more) >= p
+    assert crossing_probability(level + more, freedom, length) <= p * (1 + 1e-3)
+
+
+def test_nothing_overflows_far_out():
+    assert crossing_probability(1e5, 3.0, 6.0) == 0.0
+    assert crossing_probability(-1.0, 3.0, 6.0) == crossing_probability(0.0, 3.0, 6.0) == 1.0
+    assert 0 < crossing_probability(600.0, 3.0, 6.0) < 1e-100
+
+
+# One look
+
+
+def brute_moments(centred: np.ndarray) -> tuple[float, ...]:
+    """The moments of `MeanTest` by their definitions, over all ordered pairs and triples of different rows."""
+    rows, count = [list(row) for row in centred], len(centred)
+    h = [[sum(a * b for a, b in zip(x, y, strict=True)) for y in rows] for x in rows]
+    different = [(i, j) for i in range(count) for j in range(count) if i != j]
+    triples = [(i, j, k) for i, j in different for k in range(count) if k not in (i, j)]
+    return (
+        sum(h[i][j] ** 2 for i, j in different) / len(different),
+        sum(h[i][j] * h[j][k] * h[k][i] for i, j, k in triples) / len(triples),
+        float(np.var([h[i][i] for i in range(count)])),
+        sum(h[i][i] * h[i][j] ** 2 for i, j in different) / len(different),
+        sum(h[i][j] ** 3 for i, j in different) / len(different),
+    )
+
+
+def test_moments_are_those_of_the_definition():
+    features = np.random.default_rng(0).exponential(size=(12, 3)) * [1.0, 0.6, 0.3]
+    mean, length = features.mean(axis=0), float((features**2).sum(axis=1).mean())
+    test = fit_mean_test(features, mean, length, 12.0)
+    square, cube, of_norms, norm_pairs, of_pairs = brute_moments(features - mean)
+    total = float(np.trace(np.cov(features.T)))
+    assert test.total == approx(total)
+    assert test.square == approx(square)
+    assert test.cube == approx(np.clip(cube, square**2 / total, square**1.5))
+    assert test.of_norms == approx(of_norms)
+    assert test.of_norm_pairs == approx(norm_pairs - total * square)
+    assert test.of_pairs == approx(of_pairs)
+
+
+def test_cumulants_hold_for_few_samples_of_a_skewed_distribution():
+    # By simulation: a rare large value, so that at t = 8 the limits for many samples are far off.
+    rng = np.random.default_rng(1)
+    p, values = np.array([0.7, 0.2, 0.1]), np.array([[0.0, 0.0], [1.0, 0.0], [0.5, 2.0]])
+    mean = p @ values
+    centred = values - mean
+    h = centred @ centred.T
+    norms = np.diag(h)
+    covariance = centred.T @ (p[:, None] * centred)
+    total = float(np.trace(covariance))
+    t, n = 8, 40
+    test = MeanTest(
+        mean,
+        float(n),
+        total,
+        float(np.trace(covariance @ covariance)),
+        float(np.trace(covariance @ covariance @ covariance)),
+        float(p @ norms**2 - total**2),
+        float(p @ ((norms - total)[:, None] * h**2) @ p),
+        float(p @ h**3 @ p),
+    )
+    runs = 200_000
+    model, reference = rng.multinomial(t, p, runs) @ values / t, rng.multinomial(n, p, runs) @ values / n
+    statistic = ((model - reference) ** 2).sum(axis=1) / (1 / t + 1 / n)
+    off = statistic - statistic.mean()
+    second, third = test.cumulants(t)
+    assert statistic.mean() == approx(total, rel=0.01)
+    assert second == approx((off**2).mean(), rel=0.03)
+    assert third == approx((off**3).mean(), rel=0.12)  # up to terms of order 1/t²
+    limit_second, limit_third = test.cumulants(math.inf)
+    assert limit_second < 0.95 * second
+    assert limit_third < 0.7 * third
+
+
+def counted_tails(features, reference_size: int, t: int, runs: int, references: int) -> np.ndarray:
+    tails = []
+    for seed in range(references):
+        rng = np.random.default_rng([t, seed])
+        x, y = features(reference_size, rng), features(runs * t, rng)
+        test = fit_mean_test(x, x.mean(axis=0), float((x**2).sum(axis=1).mean()), float(reference_size))
+        means = y.reshape(runs, t, -1).mean(axis=1)
+        lengths = (y**2).sum(axis=1).reshape(runs, t).mean(axis=1)
+        tails += [test.tail(mean, float(length), float(t)) for mean, length in zip(means, lengths, strict=True)]
+    return np.array(tails)
+
+
+@pytest.mark.parametrize("t", [10, 100])
+def test_tails_of_one_look_are_p_values(t):
+    def bounded(size, rng):  # lengths of at most 1, heavy tails before
+        rows = rng.standard_t(2, size=(size, 5))
+        return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 4.0)
+
+    def one_hot(size, rng):
+        return np.eye(30)[rng.integers(30, size=size)]
+
+    for features in (bounded, one_hot):
+        tails = counted_tails(features, 200, t, runs=20, references=150)
+        assert 0.035 < (tails < 0.05).mean() < 0.065
+        assert (tails < 0.01).mean() < 0.016
+        assert (tails < 0.5).mean() == approx(0.5, abs=0.05)
+
+
+def test_a_small_reference_without_large_values_is_no_reason_for_an_alarm():
+    # In 15 samples a low mean and a low variance go together; the variance of the model corrects that.
+    def rare(size, rng):
+        return (rng.random((size, 1)) < 0.1) * 1.0
+
+    tails = counted_tails(rare, 15, 400, runs=2, references=300)
+    assert (tails < 0.01).mean() < 0.02
+    x = np.zeros((15, 1))
+    x[0] = 1.0
+    test = fit_mean_test(x, x.mean(axis=0), 1 / 15, 15.0)
+    mean = np.array([0.4])
+    assert test.tail(mean, 0.4, 1000.0) > 10 * test.tail(mean, 0.16, 1000.0)  # the same mean, no variance
+
+
+def test_features_that_do_not_vary_say_nothing():
+    test = fit_mean_test(np.ones((50, 3)), np.ones(3), 3.0, 50.0)
+    assert test.silent
+    assert test.tail(np.zeros(3), 0.0, 1000.0) == 1.0
+    assert test.p_value(0.0) == 1.0
+
+
+def test_all_looks_need_more_than_one():
+    x = draw(500, 0)
+    test = fit_mean_test(x, x.mean(axis=0), float((x**2).sum(axis=1).mean()), 500.0)
+    for tail in (0.5, 0.01, 1e-3, 1e-6, 1e-200, 0.0):
+        assert test.p_value(tail) > tail
+    assert test.p_value(1.0) == 1.0
+    # A larger reference has a longer clock: more can be found, and more looks are different ones.
+    assert replace(test, units=5000.0).p_value(1e-3) > test.p_value(1e-3)
+    assert 5 < test.p_value(1e-3) / 1e-3 < 50
+
+
+# Views of the features
+
+
+@pytest.fixture(scope="module")
+def views():
+    return fit_views(draw(200, 0))
+
+
+def test_no_sample_weighs_much(views):
+    rows = draw(300, 1) * np.logspace(-3, 8, 300)[:, None]
+    for values in views.values(rows):
+        assert np.linalg.norm(values, axis=1).max() <= 1 + 1e-5
+    assert np.allclose(views.values(draw(1, 1) * 1e307)[0], views.values(draw(1, 1) * 1e200)[0])
+
+
+@settings(max_examples=20)
+@given(cuts=st.lists(st.integers(1, 299), max_size=6), seed=st.integers(0, 5))
+def test_totals_of_parts_add_up_exactly_in_any_order(views, cuts, seed):
+    rows = draw(300, 2)
+    sums, squares = views.totals(rows)
+    shuffled = rows[np.random.default_rng(seed).permutation(300)]
+    parts = [views.totals(part) for part in np.split(shuffled, sorted(set(cuts)))]
+    for place in range(len(VIEWS)):
+        assert np.array_equal(sum(part[0][place] for part in parts), sums[place])
+        assert sum(part[1][place] for part in parts) == squares[place]
+
+
+def test_totals_are_those_of_the_values(views):
+    rows = draw(300, 2)
+    for values, total, square in zip(views.values(rows), *views.totals(rows), strict=True):
+        assert np.allclose(values.sum(axis=0), total / GRID)
+        assert (values**2).sum() == approx(square / GRID**2)
+
+
+def test_means_are_whitened_in_full_width():
+    # The second strength gives all directions about the same weight, the first mostly those of large variance.
+    fitting, rows = draw(2000, 0, 20), draw(4000, 1, 20)
+    mean, fine, _ = (np.var(one, axis=0) for one in fit_views(fitting).values(rows))
+    assert mean.shape == fine.shape == (20,)
+    assert fine[-5] > 0.1 * fine[0]
+    assert mean[-5] < 0.05 * mean[0]
+
+
+def test_more_features_than_rows_lose_no_direction():
+    fitting = draw(30, 0, 80)
+    views = fit_views(fitting)
+    row = draw(1, 1, 80)
+    outside = row - (row - fitting.mean(axis=0)) @ views.axes.T @ views.axes  # orthogonal to all that was seen
+    moved = views.values(np.concatenate([fitting.mean(axis=0)[None], outside]))
+    assert np.linalg.norm(moved[0][1] - moved[0][0]) > 0.1
+    assert np.linalg.norm(moved[1][1] - moved[1][0]) > 0.1
+
+
+@pytest.mark.parametrize(("count", "kept"), [(60, 6), (19, 1), (5, 1)])
+def test_distances_are_taken_along_a_tenth_as_many_axes_as_there_are_rows(count, kept):
+    """Along the last of many axes, the rows that fitted them are much nearer to the centre than any others."""
+    views = fit_views(draw(count, 0, 8))
+    assert views.spread.shape == (2, kept)
+    assert views.values(draw(3, 1, 8))[2].shape == (3, kept)
+
+
+@pytest.mark.parametrize("factor", [2.0**-600, 0.5, 2.0**600])
+def test_units_of_measurement_do_not_matter(factor):
+    fitting, rows = draw(100, 0), draw(50, 1)
+    for one, other in zip(
+        fit_views(fitting).values(rows), fit_views(fitting * factor).values(rows * factor), strict=True
+    ):
+        assert np.array_equal(one, other)
+
+
+@pytest.mark.parametrize(
+    "fitting",
+    [
+        np.zeros((20, 3)),
+        np.ones((20, 3)),
+        np.ones((3, 20)),
+        np.column_stack([np.arange(20.0), np.ones(20)]),
+        np.repeat(np.eye(4), 5, axis=0),
+        np.arange(20.0)[:, None],
+    ],
+    ids=["zeros", "equal", "equal and wide", "a constant column", "one-hot", "one column"],
+)
+def test_degenerate_rows_have_views(fitting):
+    views = fit_views(fitting)
+    for values in views.values(np.concatenate([fitting, fitting + 1.0])):
+        assert np.isfinite(values).all()
+        assert np.linalg.norm(values, axis=1).max() <= 1 + 1e-5
+
+
+def test_float32_rows_are_taken_as_they_are():
+    rows = draw(100, 0).astype(np.float32)
+    views = fit_views(rows)
+    for one, other in zip(views.values(rows), views.values(rows.astype(np.float64)), strict=True):
+        assert np.array_equal(one, other)
+
+
+# All together
+
+
+def fit(seed: int, size: int = 400, names: bool = False):
+    reference = draw(size, seed)
+    codebook = Quantize(bins=12).fit(reference[: size // 4], rng=seed)
+    fitted = [f"fitted {place}" for place in range(size // 4)] if names else ()
+    return fit_sequential_test(
+        codebook, reference[: size // 4], reference[size // 4 :], np.arange(size - size // 4), fitted
+    )
+
+
+def look(test, looks, rows, names=None) -> None:
+    test.update(looks, rows, test.codebook.count(rows), names)
+
+
+def test_looking_at_every_batch_raises_no_more_alarms_than_promised():
+    alarms, naive = [], []
+    with single_threaded_blas():
+        for seed in range(40):
+            test, rows = fit(seed), draw(500, 1000 + seed)
+            looks = test.start()
+            for part in np.split(rows, 25):
+                look(test, looks, part)
+            alarms.append(min(test.p_values(looks).values()) < 0.05)
+            naive.append(4 * min(looks.tails) < 0.05)  # the same test for a single look
+    assert (
+        sum(alarms) <= 5
+    )  # more would happen in 1 % of tests if 5 % of runs raised an alarm; experiments/honesty/monitor.md
+    assert sum(naive) >= 8
+
+
+@pytest.mark.parametrize(
+    ("change", "view"),
+    [
+        (lambda rows: rows + 0.8 * SPECTRUM * (np.arange(WIDTH) == 0), "mean"),
+        (lambda rows: rows + 0.8 * SPECTRUM * (np.arange(WIDTH) == 4), "fine mean"),
+        (lambda rows: rows * 0.7, "spread"),
+        (lambda rows: np.abs(rows) * np.where(np.arange(len(rows)) % 2, 1, -1)[:, None], "bins"),
+    ],
+    ids=["shift", "shift along a small direction", "narrow", "signs that go together"],
+)
+def test_every_view_finds_its_gap(change, view):
+    test = fit(3)
+    looks = test.start()
+    for part in np.split(change(draw(500, 77)), 50):
+        look(test, looks, part)
+    assert test.p_values(looks)[view] < 0.01
+
+
+def test_the_first_look_is_at_ten_units():
+    test, rows = fit(0), draw(10, 5) + 100.0
+    looks = test.start()
+    assert looks.units == 0
+    for count in range(START - 1):
+        look(test, looks, rows[count : count + 1])
+        assert looks.tails == [1.0] * 4
+    look(test, looks, rows[-1:])
+    assert min(looks.tails) < 1e-3
+    assert min(test.p_values(looks).values()) >= 1e-4
+
+
+def test_p_values_never_rise():
+    test, looks, before = fit(1), fit(1).start(), 1.0
+    for part in np.split(np.concatenate([draw(50, 3) + 1.0, draw(2000, 4)]), 41):
+        look(test, looks, part)
+        now = min(test.p_values(looks).values())
+        assert now <= before
+        before = now
+    assert before < 0.05  # what was seen stays seen, though the later samples have no gap
+
+
+@settings(max_examples=25)
+@given(data=st.data())
+def test_samples_of_a_unit_count_as_if_they_were_equal(data):
+    names = data.draw(st.lists(st.sampled_from("abcdefg"), min_size=1, max_size=30))
+    cuts = sorted(set(data.draw(st.lists(st.integers(1, 30), max_size=3))))
+    test, rows = _FITTED, draw(len(names), 1)
+    looks = test.start()
+    for part in np.split(np.arange(len(names)), [cut for cut in cuts if cut < len(names)]):
+        look(test, looks, rows[part], [names[place] for place in part])
+    sizes = np.array([names.count(name) for name in set(names)])
+    assert looks.units == approx(len(names) ** 2 / (sizes**2).sum())
+    assert looks.rows == len(names)
+
+
+_FITTED = fit(0)
+
+
+def test_samples_without_names_are_units_of_their_own():
+    looks = _FITTED.start()
+    look(_FITTED, looks, draw(7, 0))
+    look(_FITTED, looks, draw(3, 0), ["a", "a", "a"])
+    assert looks.units == approx(100 / (7 + 9))
+
+
+def test_copies_of_samples_do_not_add_certainty():
+    # As many units, each four times: the same means, so the same tails.
+    rows, test = draw(60, 8) + 0.2, _FITTED
+    once, fourfold = test.start(), test.start()
+    look(test, once, rows, [str(place) for place in range(60)])
+    look(test, fourfold, np.repeat(rows, 4, axis=0), [str(place // 4) for place in range(240)])
+    assert fourfold.units == once.units == 60
+    assert fourfold.tails == approx(once.tails, rel=1e-6)
+
+
+def test_units_that_fitted_the_views_are_left_out():
+    test, rows = fit(0, names=True), draw(40, 9)
+    whole, part = test.start(), test.start()
+    names = [f"fitted {place}" if place % 2 else f"new {place}" for place in range(40)]
+    look(test, whole, rows, names)
+    look(test, part, rows[::2])
+    assert (whole.left_out, whole.rows) == (20, 20)
+    assert whole.tails == part.tails
+    look(test, whole, rows[1::2], names[1::2])
+    assert (whole.left_out, whole.rows) == (40, 20)
+
+
+def test_merging_adds_samples_and_the_next_question_looks_at_them():
+    test, rows = _FITTED, draw(300, 10)
+    names = [str(place % 50) for place in range(300)]
+    whole, one, other = test.start(), test.start(), test.start()
+    look(test, whole, rows, names)
+    look(test, one, rows[:100], names[:100])
+    look(test, other, rows[100:], names[100:])
+    kept = list(one.tails)
+    test.merge(one, other)
+    assert one.tails == kept
+    test.p_values(one)
+    assert all(np.array_equal(a, b) for a, b in zip(one.sums, whole.sums, strict=True))
+    assert (one.squares, one.rows, one.size_squares, one.sizes) == (
+        whole.squares,
+        whole.rows,
+        whole.size_squares,
+        whole.sizes,
+    )
+    # The looks of `one` and the look at all samples: not what `other` found.
+    assert one.tails == [min(pair) for pair in zip(kept, whole.tails, strict=True)]
+    fresh = test.start()
+    test.merge(fresh, other)
+    assert test.p_values(fresh) == test.p_values(other)
+    assert fresh.tails == other.tails
+
+
+def test_repeated_units_of_the_reference_count_once():
+    rows = np.repeat(draw(200, 0), 2, axis=0)
+    codebook = Quantize(bins=10).fit(rows[:100], rng=0)
+    once = fit_sequential_test(codebook, rows[:100], rows[100:], np.arange(300))
+    units = fit_sequential_test(codebook, rows[:100], rows[100:], np.arange(300) // 2)
+    assert [test.units for test in once.tests] == [300.0] * 4
+    assert [test.units for test in units.tests] == [150.0] * 4
