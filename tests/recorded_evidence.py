@@ -27,9 +27,8 @@ from mallow.evidence import (
     gather_evidence,
     published_interval,
 )
-from mallow.evidence._feature_views import fit_views
 from mallow.evidence._many import ManyLearner
-from mallow.evidence._sequential import fit_sequential_test
+from mallow.evidence._sequential import fit_sequential_test, fit_views
 from mallow.theory import compute_frontier
 
 PATH = Path(__file__).resolve().parent / "evidence" / "recorded.json"

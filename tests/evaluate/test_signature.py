@@ -7,7 +7,7 @@ import pytest
 
 from mallow import MAUVE_STAR, Samples
 from mallow.evidence import Signature, make_signature
-from mallow.evidence._signature import _libraries
+from mallow.evidence._measure import _libraries
 from mallow.theory import Masses, Partition
 
 PLAIN = Signature("0.1.0", "M", "minilm", 384, 500, 400, 40, 5, 0)

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pytest import approx
 
+from mallow.evidence._blocks import ArrayRows
 from mallow.evidence._coarse import _BITS, _REACH, _TAIL, LEVELS, find_coarse_grid
-from mallow.evidence._rows import ArrayRows
 
 
 def grid_of(*sets, sample=None):

@@ -28,13 +28,12 @@ from mallow.evidence import (
     run_identity_test,
     subtract_certificates,
 )
-from mallow.evidence._certificate import cost_terms, standard_errors
+from mallow.evidence._certificate import cost_terms, standard_errors, summary_slopes
 from mallow.evidence._evidence import NORMAL as _NORMAL
 from mallow.evidence._evidence import _in_doubt
 from mallow.evidence._exchange import draw_exchanges, exchangeable_rows
 from mallow.evidence._folds import deal_folds, scatter
 from mallow.evidence._identity import _inverse, _tail_probability, share_as_large
-from mallow.evidence._leave_out import LeaveUnitOut
 from mallow.evidence._many import ManyLearner
 from mallow.evidence._sequential import (
     MeanTest,
@@ -43,7 +42,7 @@ from mallow.evidence._sequential import (
     fit_mean_test,
     fit_sequential_test,
 )
-from mallow.evidence._slopes import summary_slopes
+from mallow.evidence._space import LeaveUnitOut
 from mallow.evidence._stack import _half_on_each_side, stack_views
 from mallow.evidence._witness import Learner
 from mallow.results import Estimate

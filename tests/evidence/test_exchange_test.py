@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from pytest import approx
 
-from mallow.evidence import Units, _exchange_test, compare_means
+from mallow.evidence import Units, compare_means
+from mallow.evidence import _exchange as _exchange_test
 
 
 def compare(first, second, units, permutations=40, seed=0):

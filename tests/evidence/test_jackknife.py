@@ -10,15 +10,17 @@ from pytest import approx
 
 from mallow import CHI2, HELLINGER2, KL, LE_CAM, TV, Divergence, Masses, smoothing
 from mallow.estimate import Quantize
-from mallow.evidence._jackknife import _find_kind_pairs, find_bin_errors, has_corner
-from mallow.evidence._slopes import summary_slopes
-from mallow.evidence._unit_bins import (
+from mallow.evidence._certificate import summary_slopes
+from mallow.evidence._jackknife import (
     CountMasses,
     UnitBins,
+    _find_kind_pairs,
     add_to_counts,
     bin_terms,
     exact_nodes,
+    find_bin_errors,
     find_unit_bins,
+    has_corner,
     masses_by_count,
     order_units,
 )

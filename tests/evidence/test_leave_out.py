@@ -6,10 +6,16 @@ from pytest import approx
 
 from held_out import learn
 from mallow.evidence import Witness
-from mallow.evidence._fold_views import score_by_folds
 from mallow.evidence._folds import deal_folds
-from mallow.evidence._leave_out import LeaveUnitOut
-from mallow.evidence._unit_views import ClosedForms, discriminant, score_by_units, shrink_variances, whole_units
+from mallow.evidence._space import LeaveUnitOut
+from mallow.evidence._views import (
+    ClosedForms,
+    discriminant,
+    score_by_folds,
+    score_by_units,
+    shrink_variances,
+    whole_units,
+)
 
 STRENGTHS = (0.01, 1.0)
 FORMS = ClosedForms(STRENGTHS, True, True)

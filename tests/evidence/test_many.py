@@ -9,12 +9,11 @@ from held_out import paired, samples, shifted
 from mallow.evidence import Witness, certify, difference_between, find_units, gather_evidence, make_learner
 from mallow.evidence import _many as many
 from mallow.evidence import _many_test as many_test
-from mallow.evidence._coarse import CoarseGrid, find_coarse_grid
+from mallow.evidence._blocks import ArrayRows
+from mallow.evidence._coarse import CoarseGrid, Metrics, find_coarse_grid, sum_cells
 from mallow.evidence._exchange import draw_exchanges
 from mallow.evidence._many import ManyLearner
 from mallow.evidence._many_rules import Rules
-from mallow.evidence._many_sums import Metrics, sum_cells
-from mallow.evidence._rows import ArrayRows
 from mallow.evidence._witness import Learner
 from mallow.theory import KL
 
@@ -260,13 +259,13 @@ def test_sums_too_large_for_short_integers_are_exact(monkeypatch):
     grid = find_coarse_grid([rows], [np.arange(40)])
     found = {}
     for largest in (7327, 7328):  # 40 · 7327² < 2³¹
-        monkeypatch.setattr("mallow.evidence._many_sums.LEVELS", largest)
+        monkeypatch.setattr("mallow.evidence._coarse.LEVELS", largest)
         found[largest] = sum_cells([rows], cells, units, 1, grid).products
     assert [own.dtype for own in found.values()] == [np.int32, np.float64]
     assert np.array_equal(found[7327], found[7328])
     uneven = [np.append(np.zeros(39, int), 1)]  # the largest cell counts
     assert sum_cells([rows], uneven, units, 2, grid).products.dtype == np.int32  # 39 · 7328² < 2³¹
-    monkeypatch.setattr("mallow.evidence._many_sums.LEVELS", 7500)
+    monkeypatch.setattr("mallow.evidence._coarse.LEVELS", 7500)
     assert sum_cells([rows], uneven, units, 2, grid).products.dtype == np.float64
 
 
@@ -380,7 +379,7 @@ def test_points_of_bins_are_integers_short_enough_for_exact_products():
 
 
 def test_bins_have_small_numbers_however_many_samples_there_are():
-    from mallow.evidence._partitions import find_centres
+    from mallow.evidence._space import find_centres
 
     points = np.random.default_rng(9).normal(size=(3000, 4))
     for pair in (10_000, 10_000_000):

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pytest import approx
 
-from mallow.evidence._many_sums import _conjugate_gradients
+from mallow.evidence._coarse import _conjugate_gradients
 
 
 @given(seed=st.integers(0, 10_000), d=st.integers(1, 12), columns=st.integers(1, 4))

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from pytest import approx
 
-from mallow.evidence import _blocks, _partitions
+from mallow.evidence import _blocks
+from mallow.evidence import _space as _partitions
 from mallow.evidence._blocks import add_up, at_once, each_block, multiply, sum_blocks
-from mallow.evidence._partitions import find_centres, find_partitions, label_points, leading_axes, membership
+from mallow.evidence._space import find_centres, find_partitions, label_points, leading_axes, membership
 
 
 @pytest.mark.parametrize("pair", [2, 3, 16, 49, 100, 400, 3000, 50_000, 10**7])

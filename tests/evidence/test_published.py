@@ -11,10 +11,9 @@ from pytest import approx
 from mallow import CHI2, HELLINGER2, KL, TV, Masses, area, conjugate, integral, midpoint, smoothing
 from mallow.estimate import Quantize
 from mallow.evidence import Units, debiased_estimate, published_interval
-from mallow.evidence._jackknife import find_bin_errors
+from mallow.evidence._certificate import summary_slopes
+from mallow.evidence._jackknife import add_to_counts, find_bin_errors, find_unit_bins, order_units
 from mallow.evidence._published import _build_family, _ratio, exact_nodes
-from mallow.evidence._slopes import summary_slopes
-from mallow.evidence._unit_bins import add_to_counts, find_unit_bins, order_units
 from mallow.theory import Frontier, Partition, compute_frontier, extrapolated
 
 NAMES = ("mauve", "frontier_integral", "midpoint")

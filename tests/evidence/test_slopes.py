@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from pytest import approx
 
 from mallow import KL, Frontier, Masses, area, integral, midpoint
-from mallow.evidence._slopes import NAMES, summary_slopes
+from mallow.evidence._certificate import NAMES, summary_slopes
 from mallow.theory import compute_frontier
 from strategies import SMOOTH, scales, simplex_pairs
 

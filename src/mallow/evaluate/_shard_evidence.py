@@ -41,7 +41,7 @@ class ShardRows:
         return fetch_rows(self.passes, [self.shards], places, self.shards.dtype)
 
     def scan(self, function: Callable[..., Result], *along: NDArray[Any]) -> Iterator[tuple[slice, Result]]:
-        """See `mallow.evidence._rows.Rows.scan`."""
+        """See `mallow.evidence._blocks.Rows.scan`."""
         chunks = list(self.shards.chunks(max(1024, _NUMBERS // self.width)))
         places = [slice(chunk.start, chunk.start + len(chunk)) for chunk in chunks]
         tasks = ((chunk, [own[..., at] for own in along]) for chunk, at in zip(chunks, places, strict=True))

@@ -1,5 +1,6 @@
 """How sure a result is: units, held-out evidence, tests, differences, intervals, correction for multiple tests."""
 
+from mallow.evidence._blocks import Rows as RowSource
 from mallow.evidence._certificate import ONE_SIDED, Certificate, certify
 from mallow.evidence._evidence import (
     NORMAL,
@@ -7,23 +8,29 @@ from mallow.evidence._evidence import (
     EvidenceDifference,
     difference_between,
     gather_evidence,
+    holm,
     is_undecided,
     subtract_certificates,
 )
-from mallow.evidence._exchange_test import compare_means
-from mallow.evidence._fold_views import View
+from mallow.evidence._exchange import compare_means
 from mallow.evidence._held_out import HeldOut, Pairs, evidence_caveats, hold_out, hold_out_sources
-from mallow.evidence._identity import IdentityTest, run_identity_test
-from mallow.evidence._measure import MAUVE_2021, MAUVE_KERNEL, MAUVE_STAR, SUMMARIES, Measure, measure_for
-from mallow.evidence._multiplicity import holm
-from mallow.evidence._permutation_test import permutation_test, run_permutations
+from mallow.evidence._identity import IdentityTest, permutation_test, run_identity_test, run_permutations
+from mallow.evidence._measure import (
+    MAUVE_2021,
+    MAUVE_KERNEL,
+    MAUVE_STAR,
+    SUMMARIES,
+    Measure,
+    Signature,
+    make_signature,
+    measure_for,
+)
 from mallow.evidence._published import debiased_estimate, published_interval
-from mallow.evidence._rows import Rows as RowSource
 from mallow.evidence._sequential import Looks, SequentialTest, fit_sequential_test
-from mallow.evidence._signature import Signature, make_signature
 from mallow.evidence._space import find_space
 from mallow.evidence._systems import Outcome, fits_several, generator_for, pair_points, run_alone, run_systems
 from mallow.evidence._units import Units, find_units
+from mallow.evidence._views import View
 from mallow.evidence._witness import AnyLearner, Witness, are_many, make_learner, pooled_masses
 
 __all__ = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from mallow.engine import run_now, settle, single_threaded_blas, start
 from mallow.errors import InputError
 from mallow.evidence._certificate import (
+    NAMES,
     Certificate,
     certify,
     cost_terms,
@@ -20,10 +22,28 @@ from mallow.evidence._certificate import (
     unit_influence,
 )
 from mallow.evidence._identity import IdentityTest
-from mallow.evidence._slopes import NAMES
 from mallow.evidence._units import Units
 from mallow.evidence._witness import AnyLearner
 from mallow.theory import Array, Divergence, Frontier
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Holm's adjusted p-values, in the order of the input: they keep the chance of any false alarm below the level.
+
+    Examples
+    --------
+    >>> holm([0.01, 0.04, 0.03])
+    [0.03, 0.06, 0.06]
+    """
+    if any(not 0 <= p <= 1 for p in p_values):
+        raise InputError(f"`p_values` must lie between 0 and 1; got {list(p_values)}.")
+    adjusted = [0.0] * len(p_values)
+    largest = 0.0
+    for rank, place in enumerate(sorted(range(len(p_values)), key=lambda i: p_values[i])):
+        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[place]))
+        adjusted[place] = largest
+    return adjusted
+
 
 NORMAL = 1.959963984540054  # standard errors of a two-sided 95 % interval
 _DIGITS = 6  # of p-values: far in the tail they are less exact than other numbers

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from mallow.errors import Caveat
 from mallow.estimate import Features
+from mallow.evidence._blocks import Rows as RowSource
 from mallow.evidence._certificate import Certificate
 from mallow.evidence._evidence import (
     Evidence,
@@ -21,7 +22,6 @@ from mallow.evidence._evidence import (
     subtract_certificates,
 )
 from mallow.evidence._measure import Measure
-from mallow.evidence._rows import Rows as RowSource
 from mallow.evidence._systems import pair_points, run_systems
 from mallow.evidence._units import Units, find_units
 from mallow.evidence._witness import make_learner

@@ -10,20 +10,64 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import log_ndtr
 
-from mallow._checks import whole
+from mallow._checks import seed_from, whole
+from mallow.embed import AnyEmbedder, embed_all
 from mallow.engine import cores, ordered_map, settle, single_threaded_blas
 from mallow.evidence._blocks import ROWS, Values, add_up, each_block
 from mallow.evidence._exchange import Exchange, draw_exchanges, exchangeable_rows
-from mallow.evidence._partitions import membership
-from mallow.evidence._space import Space
-from mallow.evidence._units import Indices, Units
+from mallow.evidence._space import Space, find_space, membership
+from mallow.evidence._systems import pair_points
+from mallow.evidence._units import Indices, Units, find_units
 from mallow.theory import Array
+
+
+def permutation_test(
+    reference: Any,
+    model: Any,
+    *,
+    embedder: AnyEmbedder | str | None = None,
+    permutations: int = 999,
+    rng: int | np.random.Generator | None = 0,
+) -> float:
+    """The p-value of the hypothesis that model and reference are one distribution, by exchanging units between them.
+
+    Small means that the gap is real, however close to 1 the score is. It is the test behind `Score.p_value`: several
+    statistics of the features at once, exact where units are exchangeable. Samples that share an id, and row i of equally
+    long arrays, are one unit, so that shared prompts and several samples per prompt are no problem. Below
+    1/(permutations + 1) the p-value is that of a normal tail, an approximation.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> permutation_test(rng.normal(size=(200, 3)), rng.normal(0.5, 1.0, size=(200, 3))) < 0.001
+    True
+    """
+    return run_permutations(reference, model, embedder=embedder, permutations=permutations, rng=rng).p_value
+
+
+def run_permutations(
+    reference: Any,
+    model: Any,
+    *,
+    embedder: AnyEmbedder | str | None = None,
+    permutations: int = 999,
+    rng: int | np.random.Generator | None = 0,
+) -> IdentityTest:
+    """The whole test: its p-value, whether it is exact, and what each statistic says."""
+    seed = seed_from(rng)
+    whole("permutations", permutations, least=1)
+    sides = embed_all({"reference": reference, "model": model}, embedder)
+    points = pair_points(sides["reference"], sides["model"])
+    units = find_units(sides["reference"], sides["model"])
+    return run_identity_test(find_space(points, units, seed), units, 1, permutations=permutations, seed=seed)
+
 
 STRENGTHS = (0.001, 0.01, 0.1, 1.0)  # of the regularisation of means, in units of the mean variance
 _FLOOR = 0.01  # the same for squares; chosen

@@ -20,15 +20,13 @@ from numpy.typing import NDArray
 
 from mallow.engine import round_to
 from mallow.estimate import Features
-from mallow.evidence._blocks import Values
-from mallow.evidence._coarse import ROWS, CoarseGrid, find_coarse_grid
+from mallow.evidence._blocks import ArrayRows, Values
+from mallow.evidence._blocks import Rows as RowSource
+from mallow.evidence._coarse import ROWS, CellSums, CoarseGrid, Metrics, find_coarse_grid, sum_cells
 from mallow.evidence._folds import Folds, deal_folds, scatter
 from mallow.evidence._many_rules import Rules, learn_rules
-from mallow.evidence._many_sums import CellSums, Metrics, sum_cells
 from mallow.evidence._many_test import run_test_of_many
-from mallow.evidence._partitions import AXES, PARTITIONS_OF_MANY, find_centres, label_points, leading_axes
-from mallow.evidence._rows import ArrayRows
-from mallow.evidence._rows import Rows as RowSource
+from mallow.evidence._space import AXES, PARTITIONS_OF_MANY, find_centres, label_points, leading_axes
 from mallow.evidence._stack import round_scores, stack_weights
 from mallow.evidence._units import Indices, Units
 from mallow.theory import Array

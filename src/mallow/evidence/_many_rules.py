@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from mallow.engine import cores, ordered_map, single_threaded_blas
 from mallow.evidence._blocks import at_once
-from mallow.evidence._many_sums import CellSums, Metrics
-from mallow.evidence._unit_views import PRIOR_SHARE, discriminant, shrink_variances
+from mallow.evidence._coarse import CellSums, Metrics
 from mallow.evidence._units import Indices
+from mallow.evidence._views import PRIOR_SHARE, discriminant, shrink_variances
 from mallow.theory import Array
 
 _ROOTS = 2**22  # chosen: numbers of the factors that are held at once, 32 MB

@@ -8,13 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mallow.engine import cores, ordered_map, single_threaded_blas, solve_lower
-from mallow.evidence._blocks import Values, at_once
-from mallow.evidence._coarse import CoarseGrid
+from mallow.evidence._blocks import Rows, Values, at_once
+from mallow.evidence._coarse import CoarseGrid, Metrics
 from mallow.evidence._exchange import Exchange, draw_exchanges, exchangeable_rows
 from mallow.evidence._identity import STRENGTHS, IdentityTest, bin_form, judge_statistics
-from mallow.evidence._many_sums import Metrics
-from mallow.evidence._partitions import PARTITIONS_OF_MANY
-from mallow.evidence._rows import Rows
+from mallow.evidence._space import PARTITIONS_OF_MANY
 from mallow.evidence._units import Indices
 from mallow.theory import Array
 

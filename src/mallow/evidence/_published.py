@@ -13,16 +13,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from mallow.engine import single_threaded_blas
+from mallow.evidence._certificate import NAMES, summary_slopes
 from mallow.evidence._evidence import NORMAL
-from mallow.evidence._jackknife import find_bin_errors, has_corner
-from mallow.evidence._slopes import NAMES, summary_slopes
-from mallow.evidence._unit_bins import (
+from mallow.evidence._jackknife import (
     CountMasses,
     UnitBins,
     add_to_counts,
     bin_terms,
     exact_nodes,
+    find_bin_errors,
     find_unit_bins,
+    has_corner,
     masses_by_count,
     order_units,
 )

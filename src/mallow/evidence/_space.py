@@ -1,17 +1,23 @@
-"""The samples in coordinates that know nothing of their sides: what the witness and the test of identity work in."""
+"""The samples in coordinates that know nothing of their sides: what the witness and the test of identity work in.
+
+Products with a metric that was made without the samples of a row's own unit.
+
+Bins: partitions of the samples by a few rounds of k-means, whichever side they are of.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import sparse
 
-from mallow.engine import eigenvectors, single_threaded_blas, start
+from mallow.engine import cores, eigenvectors, ordered_map, single_threaded_blas, start
 from mallow.estimate import Features
-from mallow.evidence._blocks import ROWS, Values, add_up, each_block, sum_blocks
-from mallow.evidence._partitions import find_partitions
+from mallow.evidence._blocks import ROWS, Values, add_up, at_once, each_block, sum_blocks
 from mallow.evidence._units import Indices, Keys, Units, content_keys
 from mallow.theory import Array
 
@@ -184,3 +190,189 @@ def _principal_axes(columns: Values) -> tuple[Values, Array]:
         each_block(project, size, _LARGE)
     variances = add_up(points, np.full((1, size), 1.0 / size), squares=True)[0]
     return points, variances
+
+
+_NUMBERS = 2**20  # chosen: numbers of the points at once, some megabytes
+_SMALL = 4  # chosen: rows of a unit up to which units are multiplied all at once
+
+
+class LeaveUnitOut:
+    """Turns products z·Mw into those of a metric M that was made without the samples of z's own unit.
+
+    M = (C + ridge)⁻¹ holds the covariance C of all samples. With the rows Z of a unit taken out of C, their products
+    become (I − L)⁻¹ Z M w with L = Z M Zᵀ/N (Woodbury), so that no rule is judged on samples that shaped its metric:
+    with it, two samples of a pair that resemble each other would look easier to tell from others than they are.
+
+    A unit with more rows than there are axes has a smaller form: (I − L)⁻¹ = I + Z K Zᵀ, K = (M⁻¹ − ZᵀZ/N)⁻¹/N.
+    """
+
+    def __init__(self, space: Space, strengths: Sequence[float]) -> None:
+        self._points = space.points
+        size, width = space.points.shape
+        self._metrics = np.stack([space.metric(strength) / size for strength in strengths])  # (strengths, width)
+        counts = np.bincount(space.unit)
+        starts = np.cumsum(counts) - counts
+        self._small: list[
+            tuple[Indices, Array, Array]
+        ] = []  # rows (units, s); L and (I − L)⁻¹, (strengths, units, s, s)
+        self._large: list[tuple[slice, Array]] = []  # rows, and K (strengths, width, width)
+        with single_threaded_blas():
+            for count in np.unique(counts[counts <= width]):
+                rows = starts[counts == count][:, None] + np.arange(count)
+                step = at_once(_NUMBERS, int(count) * width)
+                blocks = [rows[low : low + step] for low in range(0, len(rows), step)]
+                products = ordered_map(lambda some: _own_products(space.points[some], self._metrics), blocks, cores())
+                own = np.concatenate(list(products), axis=1)
+                self._small.append((rows, own, np.linalg.inv((1.0 + 1e-9) * np.eye(int(count)) - own)))
+            for unit in np.flatnonzero(counts > width):
+                rows_of_unit = slice(int(starts[unit]), int(starts[unit] + counts[unit]))
+                self._large.append((rows_of_unit, _inner_inverses(space.points[rows_of_unit], self._metrics)))
+
+    def own(self, values: Values, place: int) -> Values:
+        """L @ values within each unit, (columns, rows), for the strength at `place`."""
+        result = np.empty_like(values)
+        for rows, own, _ in self._small:
+            _apply(own[place].astype(values.dtype), values, rows, result)
+        for unit, _ in self._large:
+            points = self._points[unit].astype(np.float64)
+            result[:, unit] = ((values[:, unit] @ points) * self._metrics[place]) @ points.T
+        return result
+
+    def correct(self, products: Values, place: int) -> Values:
+        """The corrected products, (columns, rows), for the strength at `place`."""
+        corrected = np.empty_like(products)
+        for rows, _, inverses in self._small:
+            _apply(inverses[place].astype(products.dtype), products, rows, corrected)
+        for unit, inner in self._large:
+            points, own = self._points[unit].astype(np.float64), products[:, unit]
+            corrected[:, unit] = own + ((own @ points) @ inner[place]) @ points.T
+        return corrected
+
+    def radius(self, place: int) -> Array:
+        """The squared distance z·Mz of each row from the centre, in the metric made without its own unit, over N."""
+        lengths = np.empty(len(self._points))
+        for rows, _, inverses in self._small:
+            # (I − L)⁻¹L = (I − L)⁻¹ − I
+            lengths[rows] = np.diagonal(inverses[place], axis1=1, axis2=2) - 1.0
+        for unit, inner in self._large:
+            points = self._points[unit].astype(np.float64)
+            lengths[unit] = np.einsum("ij,ij->i", points @ inner[place], points)
+        return lengths
+
+
+def _apply(inverses: Values, products: Values, rows: Indices, out: Values) -> None:
+    """Products of small matrices (units, s, s) with the columns of each unit's rows (units, s)."""
+    count = rows.shape[1]
+    if count > _SMALL:
+        out[:, rows] = np.moveaxis(inverses @ np.moveaxis(products[:, rows], 0, -1), -1, 0)
+        return
+    # One pass over all units is much faster than one product for each; slices are faster than indices.
+    whole = rows.size == products.shape[1]
+    columns = [slice(place, None, count) if whole else rows[:, place] for place in range(count)]
+    for row in range(count):
+        total = inverses[:, row, 0] * products[:, columns[0]]
+        for place in range(1, count):
+            total += inverses[:, row, place] * products[:, columns[place]]
+        out[:, columns[row]] = total
+
+
+def _own_products(points: Values, metrics: Array) -> Array:
+    """L, (strengths, units, s, s), of units whose rows are `points` (units, s, width)."""
+    count = points.shape[1]
+    factors = metrics.astype(points.dtype)
+    if count <= _SMALL:  # fewer passes over the points
+        products = np.stack([(points[:, [place]] * points) @ factors.T for place in range(count)], axis=1)
+        return np.moveaxis(products, -1, 0).astype(np.float64)
+    other = points.swapaxes(1, 2)
+    return np.stack([(points * metric) @ other for metric in factors]).astype(np.float64)
+
+
+def _inner_inverses(points: Values, metrics: Array) -> Array:
+    """K, (strengths, width, width), of one unit whose rows are `points` (s, width)."""
+    scatter = (points.T @ points).astype(np.float64)
+    inverse = (1.0 + 1e-9) / np.maximum(metrics, np.finfo(float).tiny)
+    return np.stack([np.linalg.inv(np.diag(own) - scatter) for own in inverse])
+
+
+PARTITIONS_OF_MANY = 4  # the same with many samples, which depend less on luck
+_VARIANCE = 0.9  # share of the variance in which bins are made, as published,
+AXES = 32  # on so many axes at most; chosen: more take time and change little
+_MOST_BINS = 200  # chosen: more take time
+_FITTING_UNITS = 1000  # that move the centres; chosen: all samples get a bin
+_ROUNDS = 3  # of k-means; chosen: bins need not be the best ones
+PARTITIONS = 8  # of each number of bins; chosen: several poor ones see more than one good one, and depend less on luck
+
+
+def find_partitions(points: Values, variances: Array, unit: Indices, pair: int, seed: int) -> tuple[Indices, ...]:
+    """The bin of each sample, (partitions, rows), in several partitions with few bins and several with many.
+
+    Parameters
+    ----------
+    points : array (rows, width)
+        On their principal axes, units one after the other.
+    variances : array (width,)
+    unit : int64 array (rows,)
+        The unit of each row, rising.
+    pair : int
+        How many distinct samples two sides have together. The bins follow it, not the number of systems.
+    """
+    leading = np.ascontiguousarray(points[:, : leading_axes(variances, float(variances.sum()))])
+    every = find_centres(leading, unit, pair, seed)
+    labels = list(ordered_map(lambda own: label_points(leading, own), every, cores()))
+    return tuple(np.stack(labels[low : low + PARTITIONS]) for low in range(0, len(labels), PARTITIONS))
+
+
+def leading_axes(variances: Array, total: float) -> int:
+    """How many axes bins are made on, from the largest variances along axes and the sum of all."""
+    share = np.cumsum(variances) / max(total, np.finfo(float).tiny)
+    return min(int(np.searchsorted(share, _VARIANCE)) + 1, AXES)
+
+
+def find_centres(points: Values, unit: Indices, pair: int, seed: int, *, partitions: int = PARTITIONS) -> list[Values]:
+    """The centres of all partitions, those with few bins first, so many `partitions` with each number of bins."""
+    # A few dozen samples per bin see broad shifts, twenty see narrow ones.
+    sizes = min(round(math.sqrt(pair) / 2), _MOST_BINS // 2), min(pair // 20, _MOST_BINS)
+    counts = sorted({max(2, count) for count in sizes})
+    tasks = [(place, count, times) for place, count in enumerate(counts) for times in range(partitions)]
+
+    def task(one: tuple[int, int, int]) -> Values:
+        place, count, times = one
+        return _cluster(points, unit, count, np.random.default_rng([seed, 1, place, times]))
+
+    return list(ordered_map(task, tasks, cores()))
+
+
+def _cluster(points: Values, unit: Indices, count: int, rng: np.random.Generator) -> Values:
+    """Centres of bins. They start at samples of random units, so that copies of a sample change nothing."""
+    starts = np.flatnonzero(np.diff(unit, prepend=-1))
+    sizes = np.diff(starts, append=len(unit))
+    order = rng.permutation(len(starts))
+    drawn = order[np.arange(count) % len(starts)]
+    centres = points[starts[drawn] + (rng.random(count) * sizes[drawn]).astype(np.int64)]
+    chosen = np.zeros(len(starts), np.bool_)
+    chosen[order[:_FITTING_UNITS]] = True
+    some = points if chosen.all() else points[chosen[unit]]
+    for _ in range(_ROUNDS):
+        labels = label_points(some, centres)
+        members = np.bincount(labels, minlength=count)[:, None]
+        sums = membership(labels[None], count).T @ some
+        centres = np.where(members > 0, sums / np.maximum(members, 1), centres).astype(points.dtype)
+    return centres
+
+
+def label_points(points: Values, centres: Values) -> Indices:
+    """The nearest centre of each point."""
+    table, half = np.ascontiguousarray(centres.T), np.einsum("ij,ij->i", centres, centres) / 2.0
+    labels = np.empty(len(points), np.int64)
+    for low in range(0, len(points), ROWS):
+        labels[low : low + ROWS] = (points[low : low + ROWS] @ table - half).argmax(axis=1)
+    return labels
+
+
+def membership(partitions: Indices, bins: int) -> sparse.csr_array:
+    """Ones where a row is in a bin, (rows, partitions × bins), from the bins of rows (partitions, rows)."""
+    count, rows = partitions.shape
+    places = (partitions + bins * np.arange(count)[:, None]).T.ravel()
+    return sparse.csr_array(
+        (np.ones(rows * count), places, np.arange(0, rows * count + 1, count)), shape=(rows, count * bins)
+    )

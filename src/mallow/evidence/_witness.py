@@ -26,18 +26,14 @@ from mallow._checks import positive, seed_from, whole
 from mallow.engine import cores, ordered_map, single_threaded_blas, start
 from mallow.errors import InputError
 from mallow.estimate import Features, checked_pair
-from mallow.evidence._blocks import at_once
-from mallow.evidence._fold_views import View, score_by_folds
-from mallow.evidence._folds import deal_folds
+from mallow.evidence._blocks import Rows, at_once
+from mallow.evidence._folds import Pooled, deal_folds
 from mallow.evidence._identity import IdentityTest, run_identity_test
-from mallow.evidence._leave_out import LeaveUnitOut
 from mallow.evidence._many import ManyLearner
-from mallow.evidence._pooled import Pooled
-from mallow.evidence._rows import Rows
-from mallow.evidence._space import Space, find_space
+from mallow.evidence._space import LeaveUnitOut, Space, find_space
 from mallow.evidence._stack import STEP, round_scores, stack_views
-from mallow.evidence._unit_views import RADIUS, ClosedForms, score_by_units
 from mallow.evidence._units import Units, find_units
+from mallow.evidence._views import RADIUS, ClosedForms, View, score_by_folds, score_by_units
 from mallow.samples import Samples
 from mallow.theory import Array, Masses
 
