@@ -1,12 +1,12 @@
 """From held-out scores to a certificate: costs that are at least so large, hence an area that is at most so large.
 
-A divergence is a supremum over functions, so any function gives a lower bound, and one that was learned on other samples
-an honest one. With t = p/r and s = q/r by the witness, for the mixtures R_λ = λP + (1−λ)Q,
+A divergence is a supremum over functions, so any function gives a lower bound, and one that was learned on other
+samples an honest one. With t = p/r and s = q/r by the witness, for the mixtures R_λ = λP + (1−λ)Q,
 
     D_f(P‖R_λ) ≥ E_P[f′(t)] − E_R[t f′(t) − f(t)]          D_f(Q‖R_λ) ≥ E_Q[f′(s)] − E_R[s f′(s) − f(s)]
 
-with equality where the witness is the true log-ratio. Each side is a mean over samples; its error is that of a mean over
-units, whatever they share.
+with equality where the witness is the true log-ratio. Each side is a mean over samples; its error is that of a mean
+over units, whatever they share.
 """
 
 from __future__ import annotations
@@ -149,8 +149,8 @@ def _one_sided(at_p: Array, at_q: Array, units: Units) -> float | None:
 def cost_terms(at_p: Array, at_q: Array, divergence: Divergence, lam: Array, rest: Array) -> tuple[Array, Array]:
     """What each sample of P and of Q adds to the bounds of the costs, (n, 2·points) and (m, 2·points).
 
-    The bounds of D_f(P‖R_λ) come first, then those of D_f(Q‖R_λ); each is the mean over P plus the mean over Q. `rest` is
-    1 − λ.
+    The bounds of D_f(P‖R_λ) come first, then those of D_f(Q‖R_λ); each is the mean over P plus the mean over Q.
+    `rest` is 1 − λ.
     """
     sides = []
     for h, of_model in ((at_p, False), (at_q, True)):

@@ -1,7 +1,8 @@
 """Features as small integers, so small that sums of their products are exact in float32, whatever the order.
 
-What is learned from many samples needs few bits of each: with steps of a twentieth of a standard deviation, rounding adds two
-ten-thousandths to the variance of a column. Sums are then the same on every machine, in any order and any division of the rows.
+What is learned from many samples needs few bits of each: with steps of a twentieth of a standard deviation, rounding
+adds two ten-thousandths to the variance of a column. Sums are then the same on every machine, in any order and any
+division of the rows.
 """
 
 from __future__ import annotations
@@ -132,8 +133,8 @@ class CellSums:
 class Metrics:
     """(C + ridge)⁻¹ for several ridges, with the covariance C of all rows or of those of some cells.
 
-    With many rows, covariances of most cells differ little from that of all: one factor of the latter, as a preconditioner,
-    solves for all of them in a few steps.
+    With many rows, covariances of most cells differ little from that of all: one factor of the latter, as a
+    preconditioner, solves for all of them in a few steps.
     """
 
     def __init__(self, sums: CellSums) -> None:
@@ -154,15 +155,20 @@ class Metrics:
         return self._table
 
     def root(self, strength: float) -> Array:
-        """L with L Lᵀ = C + strength · mean variance, C of all rows: the lower triangle of a table that the next call changes."""
+        """L with L Lᵀ = C + strength · mean variance, C of all rows.
+
+        The lower triangle of a table that the next call changes.
+        """
         table = self.covariance
         table[np.diag_indices(len(table))] += strength * self._floor
         return cholesky(table)
 
     def solve(self, targets: Array, kept: Array, strengths: Sequence[float]) -> Array:
-        """(C + strength · mean variance)⁻¹ of each column of `targets` (d, columns), C of its cells ``kept`` (columns, cells).
+        """(C + strength · mean variance)⁻¹ of each column of `targets` (d, columns), C of its cells ``kept``
+        (columns, cells).
 
-        For all strengths at once, (strengths, d, columns): the products of the cells are large, and each step reads them.
+        For all strengths at once, (strengths, d, columns): the products of the cells are large, and each step reads
+        them.
         """
         width, columns = targets.shape
         sizes = kept @ self._sums.counts.sum(axis=1)  # (columns,)
@@ -260,7 +266,10 @@ def sum_cells(
 
 
 def sum_rows(integers: Values) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[np.int32]]:
-    """Products, sums and squares of the columns of 1,024 rows at most, exact in float32; and the squared length of each row."""
+    """Products, sums and squares of the columns of 1,024 rows at most, exact in float32.
+
+    And the squared length of each row.
+    """
     square = np.square(integers)
     lengths = square.sum(axis=1, dtype=np.float64).astype(np.int32)
     return integers.T @ integers, integers.sum(axis=0), square.sum(axis=0), lengths

@@ -68,8 +68,8 @@ class Evidence:
         What identifies each unit in other runs.
     test : IdentityTest
     tolerance : float
-        By how much a score may differ on another processor: 0, or one step of their grid where there are so many samples
-        that they were learned in float32.
+        By how much a score may differ on another processor: 0, or one step of their grid where there are so many
+        samples that they were learned in float32.
     """
 
     reference_scores: Array
@@ -113,7 +113,10 @@ def gather_evidence(learner: AnyLearner, system: int, *, permutations: int, seed
 
 @dataclass(frozen=True)
 class EvidenceDifference:
-    """The certified summaries of one system minus those of another: value, 95 % interval and two-sided p-value of each."""
+    """The certified summaries of one system minus those of another.
+
+    Value, 95 % interval and two-sided p-value of each.
+    """
 
     value: dict[str, float]
     interval: dict[str, tuple[float, float]]
@@ -153,7 +156,8 @@ def _summary_terms_of_model(scores: Array, curve: Frontier, divergence: Divergen
 def is_undecided(first: Certificate, second: Certificate) -> bool:
     """Whether a common witness has to decide if the difference of two certificates is real.
 
-    Not where their errors cover it, and not where it would be clear even if witnesses doubled the variance by their luck.
+    Not where their errors cover it, and not where it would be clear even if witnesses doubled the variance by their
+    luck.
     """
     return any(_in_doubt(z) for _, _, z in _apart(first, second))
 
@@ -161,9 +165,9 @@ def is_undecided(first: Certificate, second: Certificate) -> bool:
 def subtract_certificates(first: Certificate, second: Certificate, common: Array | None = None) -> EvidenceDifference:
     """The difference of two certificates whose units have the same numbers.
 
-    `common` is how many standard errors a common witness sees between the systems, (3,). Without one, p-values allow for
-    errors that are larger by √2: two witnesses were learned, each with luck of its own, which near identity doubles the
-    variance. So do intervals where the difference is undecided.
+    `common` is how many standard errors a common witness sees between the systems, (3,). Without one, p-values allow
+    for errors that are larger by √2: two witnesses were learned, each with luck of its own, which near identity
+    doubles the variance. So do intervals where the difference is undecided.
     """
     value, interval, p_value = {}, {}, {}
     for place, (name, (difference, error, z)) in enumerate(zip(NAMES, _apart(first, second), strict=True)):

@@ -1,12 +1,13 @@
 """Which samples can change sides if model and reference are one distribution, and random exchanges of them.
 
-Sides can be exchanged within a unit that has as many samples of both, between whole units of equal size, and between single
-samples within a unit that has different numbers of both. Each of these is an atom with a sign: the mean of the reference
-minus that of the model is then a constant plus a sum of signs times atoms, so that a permutation is a row of signs.
+Sides can be exchanged within a unit that has as many samples of both, between whole units of equal size, and between
+single samples within a unit that has different numbers of both. Each of these is an atom with a sign: the mean of the
+reference minus that of the model is then a constant plus a sum of signs times atoms, so that a permutation is a row
+of signs.
 
 Units that have no counterpart of their size cannot be exchanged. A few of them are left out; where they are many (400
-texts against 100 prompts with 4 texts each), the deviations of units from the common mean change sign instead, which keeps
-what their samples share.
+texts against 100 prompts with 4 texts each), the deviations of units from the common mean change sign instead, which
+keeps what their samples share.
 """
 
 from __future__ import annotations
@@ -155,7 +156,10 @@ def _draw_signs(
 
 
 def _flip(signs: NDArray[np.int8], columns: Indices, rng: np.random.Generator) -> None:
-    """Multiply the signs in some columns by those of fair coins; a few rows at a time, since there may be many columns."""
+    """Multiply the signs in some columns by those of fair coins.
+
+    A few rows at a time, since there may be many columns.
+    """
     count = signs.shape[0] * len(columns)
     bits = np.unpackbits(np.frombuffer(rng.bytes(-(-count // 8)), np.uint8), count=count).reshape(len(signs), -1)
     for low in range(0, len(signs), _AT_ONCE):
@@ -174,9 +178,9 @@ def compare_means(
 ) -> tuple[float, bool]:
     """The p-value of "the means of the first side are not larger", and whether it is exact.
 
-    Each column of `first` (n, statistics) and `second` (m, statistics) is one statistic, the difference of the means. It is
-    standardised by its own permutations, and the largest is taken, so that the p-value needs no further correction. Exact
-    where units of the two sides can be exchanged.
+    Each column of `first` (n, statistics) and `second` (m, statistics) is one statistic, the difference of the means.
+    It is standardised by its own permutations, and the largest is taken, so that the p-value needs no further
+    correction. Exact where units of the two sides can be exchanged.
     """
     values = np.concatenate([first, second])
     rank = np.empty(units.count, np.int64)

@@ -137,7 +137,10 @@ def _by_name(
 
 
 def _with_keys_of(units: Units, alone: Units) -> Units:
-    """The units of a pair with the keys that they have without other systems: a joint embedder gave it its own features."""
+    """The units of a pair with the keys that they have without other systems.
+
+    A joint embedder gave it its own features.
+    """
     keys = units.keys.copy()
     for numbers, own in zip(units.sets, alone.sets, strict=True):
         keys[numbers] = alone.keys[own]
@@ -150,7 +153,8 @@ def evidence_caveats(evidence: Evidence) -> Sequence[Caveat]:
     count = len(set(evidence.reference_units.tolist()) | set(evidence.model_units.tolist()))
     if count < _FEW_UNITS:
         text = (
-            f"only {count} independent units (samples that share an id or a prompt count as one): little can be certified. "
+            f"only {count} independent units (samples that share an id or a prompt count as one): little can be "
+            f"certified. "
             "Use more prompts."
         )
         caveats.append(Caveat("few units", text, values={"units": count}))

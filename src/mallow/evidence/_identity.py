@@ -1,9 +1,9 @@
 """A test of identity: is there any gap? Permutations of units, with several statistics at once.
 
-All statistics are quadratic in Δ, the mean of the reference minus that of the model, of some features of the samples, so
-that a permutation costs one row of a matrix product. Each statistic is standardised by its own permutations and the largest
-is taken; its p-value comes from the same permutations. Whatever the data, this is exact where units are exchangeable.
-Where some can only change sign, the test is approximate, and looks at means alone.
+All statistics are quadratic in Δ, the mean of the reference minus that of the model, of some features of the samples,
+so that a permutation costs one row of a matrix product. Each statistic is standardised by its own permutations and
+the largest is taken; its p-value comes from the same permutations. Whatever the data, this is exact where units are
+exchangeable. Where some can only change sign, the test is approximate, and looks at means alone.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ def permutation_test(
     """The p-value of the hypothesis that model and reference are one distribution, by exchanging units between them.
 
     Small means that the gap is real, however close to 1 the score is. It is the test behind `Score.p_value`: several
-    statistics of the features at once, exact where units are exchangeable. Samples that share an id, and row i of equally
-    long arrays, are one unit, so that shared prompts and several samples per prompt are no problem. Below
+    statistics of the features at once, exact where units are exchangeable. Samples that share an id, and row i of
+    equally long arrays, are one unit, so that shared prompts and several samples per prompt are no problem. Below
     1/(permutations + 1) the p-value is that of a normal tail, an approximation.
 
     Examples
@@ -176,7 +176,7 @@ def _quadratic_forms(space: Space, rows: Indices, exchange: Exchange) -> dict[st
 
 
 def _differences(source: Values, rows: Indices, exchange: Exchange, *, squares: bool = False) -> tuple[Array, Array]:
-    """Δ of every permutation, (1 + permutations, columns), and a variance for it that no permutation changes, (columns,)."""
+    """Δ of every permutation, (1 + permutations, columns), and its variance, (columns,), which no permutation changes."""
     values = source if len(rows) == len(source) else source[rows]
     each = _sum_atoms(exchange.atoms.astype(source.dtype), values, squares=squares)
     means = np.empty((len(exchange.signs), source.shape[1]))

@@ -1,25 +1,28 @@
 """Errors of summaries of bins, unit by unit, in closed form: their variance, and a jackknife for their bias.
 
-**Variance.** A summary is T = Σ_bins t(p, q), up to slopes. What one unit adds to it, ψ_u, comes from differences of terms,
-averaged over all partitions, and Σ ψ_u² estimates the variance V of T from whatever shares a unit: pairs, groups, duplicates.
-Near identity T is a quadratic form of the noise, T = Σ z² with z ~ N(μ, 1) for each bin. Its variance is 4Σμ² + 2·bins, and
-4Σz² = Σ ψ² is too large by twice the second part. That part is known: it is ½ Σ_uv K(u, v)² for the kernel K of the
-quadratic form, in which two units meet where they share a bin. So V = max(V₁ − V₂, V₂) with V₁ = Σ ψ² and V₂ = ½ Σ K².
+**Variance.** A summary is T = Σ_bins t(p, q), up to slopes. What one unit adds to it, ψ_u, comes from differences of
+terms, averaged over all partitions, and Σ ψ_u² estimates the variance V of T from whatever shares a unit: pairs,
+groups, duplicates. Near identity T is a quadratic form of the noise, T = Σ z² with z ~ N(μ, 1) for each bin. Its
+variance is 4Σμ² + 2·bins, and 4Σz² = Σ ψ² is too large by twice the second part. That part is known: it is ½ Σ_uv
+K(u, v)² for the kernel K of the quadratic form, in which two units meet where they share a bin. So V = max(V₁ − V₂,
+V₂) with V₁ = Σ ψ² and V₂ = ½ Σ K².
 
-**Bias.** Let f(x) be the expected summary when each unit is kept with probability 1/x (counts divided by what they lost). The
-value behind the samples is f(0), and the derivatives at 1 are differences: with D the change of T by leaving out one unit,
-summed over units, and D₂ the same for two units, f(0) = f(1) − f′(1) + ½f″(1) − … = D + ½D₂ + … (the terms are homogeneous, so
-f(1) cancels). The first is the jackknife; both agree with ten samples in a bin, and with two the truth lies
-between them. Terms for the change of totals (n and m are known) are taken off: one degree of freedom.
+**Bias.** Let f(x) be the expected summary when each unit is kept with probability 1/x (counts divided by what they
+lost). The value behind the samples is f(0), and the derivatives at 1 are differences: with D the change of T by
+leaving out one unit, summed over units, and D₂ the same for two units, f(0) = f(1) − f′(1) + ½f″(1) − … = D + ½D₂ + …
+(the terms are homogeneous, so f(1) cancels). The first is the jackknife; both agree with ten samples in a bin, and
+with two the truth lies between them. Terms for the change of totals (n and m are known) are taken off: one degree of
+freedom.
 
-Neither a quadratic form nor the expansion of f exists where the divergence has a corner at equal masses (total variation):
-there V = V₁, and there is no jackknife.
+Neither a quadratic form nor the expansion of f exists where the divergence has a corner at equal masses (total
+variation): there V = V₁, and there is no jackknife.
 
 The units in the bins of a partition, and what the costs would be with a unit less or one more like it.
 
-A cost is a sum over bins of terms t(p, q) that depend on nothing but the two counts of the bin, so that leaving a unit out
-changes the bins that it has samples in and no others. Units are few kinds in a bin (one sample of the reference, one of the
-model, one of each), and bins with equal counts are equal: the terms of a few hundred pairs of counts are all that is needed.
+A cost is a sum over bins of terms t(p, q) that depend on nothing but the two counts of the bin, so that leaving a
+unit out changes the bins that it has samples in and no others. Units are few kinds in a bin (one sample of the
+reference, one of the model, one of each), and bins with equal counts are equal: the terms of a few hundred pairs of
+counts are all that is needed.
 """
 
 from __future__ import annotations
@@ -68,9 +71,11 @@ class UnitBins:
 
 
 def order_units(partitions: Sequence[Partition], units: Units) -> Units:
-    """The units in an order that depends on the bins of their samples alone, so that sums over units have the same bits.
+    """The units in an order that depends on the bins of their samples alone, so that sums over units have the same
+    bits.
 
-    Units that have equally many samples of each side in all bins are interchangeable. Those without samples are left out.
+    Units that have equally many samples of each side in all bins are interchangeable. Those without samples are left
+    out.
     """
     signature = np.zeros(units.count, np.uint64)
     factors = np.random.default_rng(0x756E697473).integers(
@@ -304,7 +309,10 @@ def _list_pairs(bins: UnitBins, one: Counts, other: Counts) -> list[Pairs]:
 
 
 def _find_influence(bins: UnitBins, terms: _Terms) -> tuple[Array, Array]:
-    """What each unit adds to the summaries, centred, (units, summaries); and the bias of each bin, (bins, summaries)."""
+    """What each unit adds to the summaries, centred, (units, summaries).
+
+    And the bias of each bin, (bins, summaries).
+    """
     change = (terms.more - terms.less) / 2.0
     of_p = bins.p[bins.p > 0] @ (terms.p_more - terms.p_less) / (2.0 * bins.p.sum())  # of one sample more, on average
     of_q = bins.q[bins.q > 0] @ (terms.q_more - terms.q_less) / (2.0 * bins.q.sum())

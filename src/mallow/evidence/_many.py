@@ -1,10 +1,10 @@
-"""The witness for many samples: the same views, learned from sums over cells, in memory that does not grow with the samples.
+"""The witness for many samples: the same views, learned from sums over cells, in memory of constant size.
 
-Units are dealt into up to 20 cells. With tens of thousands of units, rules that were learned without a sample's cell are as
-good as those learned without its unit alone, and everything they need is sums. Features become small integers (`_coarse.py`),
-so that these sums are exact: the same bits on every machine, for any order and division of the rows. The weights of the views
-come from folds of whole cells, in several groupings. Rows are read in three passes: sums of each cell (`_many_sums.py`), bins,
-scores; and a part of them for the weights and the test.
+Units are dealt into up to 20 cells. With tens of thousands of units, rules that were learned without a sample's cell
+are as good as those learned without its unit alone, and everything they need is sums. Features become small integers
+(`_coarse.py`), so that these sums are exact: the same bits on every machine, for any order and division of the rows.
+The weights of the views come from folds of whole cells, in several groupings. Rows are read in three passes: sums of
+each cell (`CellSums`), bins, scores; and a part of them for the weights and the test.
 """
 
 from __future__ import annotations
@@ -69,7 +69,10 @@ class Options(Protocol):
 
 
 class ManyLearner:
-    """The reference and its systems, ready for a witness of any of them; see `Learner` for the meaning of its scores."""
+    """The reference and its systems, ready for a witness of any of them.
+
+    See `Learner` for the meaning of its scores.
+    """
 
     tolerance = 0.0
     together = False  # its test and its scores take memory
@@ -229,7 +232,10 @@ class ManyLearner:
     def _stack(
         self, grouping: Indices, part: _Part, systems: Sequence[int], counted: tuple[list[Array], Array, Array]
     ) -> Array:
-        """The weights of the views for the rows of each fold, (folds, views); ``grouping`` has the fold of each cell."""
+        """The weights of the views for the rows of each fold, (folds, views).
+
+        ``grouping`` has the fold of each cell.
+        """
         folds = Folds(np.empty((0, 0), np.int64), self.witness.folds)
         rules = self._learn_rules(folds.kept[:, grouping], systems, counted)
         views = np.empty((*rules.constant.shape, len(part.unit)), np.float32)
@@ -337,7 +343,10 @@ def _squares(points: Values) -> Array:
 
 
 def _points(integers: Values, axes: Array, exponent: int) -> Values:
-    """Rows on the axes of the bins, as integers of length 2048 at most: products of two of them are exact in float32."""
+    """Rows on the axes of the bins, as integers of length 2048 at most.
+
+    Products of two of them are exact in float32.
+    """
     points = np.rint(np.ldexp(integers.astype(np.float64) @ axes, -exponent))
     lengths = np.sqrt(_squares(points))
     far = np.flatnonzero(lengths > _LONGEST)

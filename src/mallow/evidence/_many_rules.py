@@ -21,7 +21,8 @@ _ROOTS = 2**22  # chosen: numbers of the factors that are held at once, 32 MB
 
 @dataclass(frozen=True, eq=False)
 class Rules:
-    """Every view is a sum: of the integers of a row, of their squares, of its squared length, of its bins, and a constant.
+    """Every view is a sum: of the integers of a row, of their squares, of its squared length, of its bins, and a
+    constant.
 
     Attributes
     ----------
@@ -143,7 +144,10 @@ class _Means:
 
 
 def _variance_rule(sums: CellSums, kept: Sequence[int], means: _Means) -> tuple[Array, Array, float]:
-    """Factors of squares and values, and a constant: the log-ratio of Gaussians with a common centre in every column."""
+    """Factors of squares and values, and a constant.
+
+    The log-ratio of Gaussians with a common centre in every column.
+    """
     size = float(sums.counts[kept].sum())
     centre = sums.sums[kept].sum(axis=(0, 1)) / size
     about = sums.squares - 2.0 * centre * sums.sums + centre**2 * sums.counts[..., None]

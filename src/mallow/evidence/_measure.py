@@ -1,4 +1,7 @@
-"""What is measured, and the signature: everything that a number depends on, so that results with equal signatures compare."""
+"""What is measured, and the signature.
+
+Everything that a number depends on, so that results with equal signatures compare.
+"""
 
 from __future__ import annotations
 
@@ -89,8 +92,9 @@ MAUVE_KERNEL = Measure(Neighbors(reduce=None, pooled=False))
 def measure_for(measure: Measure, reference: Samples) -> Measure:
     """The measure in use: for features of a string kernel, `MAUVE_KERNEL` instead of the default, `MAUVE_STAR`.
 
-    The features of a kernel have as many axes as there are texts, nearly all of the same length: k-means finds no clusters there
-    (greedy decoding scores 0.92, against 0.07 with neighbours). Any other measure stays: pass ``Measure(Quantize())`` for bins.
+    The features of a kernel have as many axes as there are texts, nearly all of the same length: k-means finds no
+    clusters there (greedy decoding scores 0.92, against 0.07 with neighbours). Any other measure stays: pass
+    ``Measure(Quantize())`` for bins.
     """
     of_kernel = bool((reference.provenance or {}).get("kernel"))
     return MAUVE_KERNEL if of_kernel and measure is MAUVE_STAR else measure
@@ -121,8 +125,8 @@ class Signature:
     codebook : str or None
         Identifies bins that were fixed beforehand.
     tolerance : float or None
-        By how much held-out scores may differ on another processor, or with another version of numpy. 0: nothing differs,
-        to the last bit; None: not known, as for estimators without bins.
+        By how much held-out scores may differ on another processor, or with another version of numpy. 0: nothing
+        differs, to the last bit; None: not known, as for estimators without bins.
     libraries : str
         Where something may differ, the versions of numpy and of its BLAS, with the kernel for this processor.
 
@@ -165,7 +169,10 @@ class Signature:
 def make_signature(
     measure: Measure, reference: Samples, m: int, masses: Sequence[Masses], seed: int, *, tolerance: float = 0.0
 ) -> Signature:
-    """The signature of a score against a reference, with m samples and one `Masses` per repeat; `tolerance` is that of its evidence."""
+    """The signature of a score against a reference, with m samples and one `Masses` per repeat.
+
+    `tolerance` is that of its evidence.
+    """
     partition = masses[0].partition
     known = tolerance if partition is not None else None
     return Signature(

@@ -1,7 +1,7 @@
 """The published score of bins: what another draw would give, and the value behind the samples.
 
-Both move along curves θ·C, the scaled frontier C of the samples: θ = 1 is what was seen, θ = 0 is identity. A summary of the
-bins is nearly linear in θ, whatever its own scale, and its range ends where θ does.
+Both move along curves θ·C, the scaled frontier C of the samples: θ = 1 is what was seen, θ = 0 is identity. A summary
+of the bins is nearly linear in θ, whatever its own scale, and its range ends where θ does.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from mallow.results import Estimate
 from mallow.theory import Array, Divergence, Frontier, Masses, Partition, area, integral, midpoint
 
 _FAINT = 1e-3  # chosen: the size of the curve that stands in where both histograms are equal; any small one will do
-# Tuned on family 1 of experiments/honesty/intervals.py and confirmed on family 2 (intervals.md there). "Sparsity" is bins
-# per unit of the smaller side, up to 2:
+# Tuned on family 1 of experiments/honesty/intervals.py and confirmed on family 2 (intervals.md there). "Sparsity" is
+# bins per unit of the smaller side, up to 2:
 _DRAW_WIDTH, _DRAW_SPARSE = 1.06, 0.2  # factor on the standard error of the score: the first + the second · sparsity
 _TRUTH_WIDTH, _TRUTH_SPARSE = 1.1, 0.8  # the same for the bias-corrected value, which is noisier
 _BELOW, _ABOVE = 1.3, 0.6  # what the next orders of the jackknife may change, in parts of what the second does
@@ -85,10 +85,10 @@ def published_interval(
 ) -> dict[str, tuple[float, float]]:
     """Where the summaries of another draw of so many units would be, in 95 % of draws: around the mean of `values`.
 
-    The other draw has noise of its own, so that the interval is √2 times as wide as a confidence interval of the expected
-    value. The noise is that of units, in all partitions, and of the clustering (unknown and left out with one partition).
-    Where masses jump with the counts, as in Good–Turing smoothing, the interval is too narrow near identity (70 to 90 % of
-    other draws).
+    The other draw has noise of its own, so that the interval is √2 times as wide as a confidence interval of the
+    expected value. The noise is that of units, in all partitions, and of the clustering (unknown and left out with
+    one partition). Where masses jump with the counts, as in Good–Turing smoothing, the interval is too narrow near
+    identity (70 to 90 % of other draws).
 
     Parameters
     ----------
@@ -141,11 +141,12 @@ def published_interval(
 def debiased_estimate(
     partitions: Sequence[Partition], units: Units, *, divergence: Divergence, scale: float
 ) -> dict[str, Estimate]:
-    """The summaries of the distributions behind the samples, in the bins of these partitions, with 95 % confidence intervals.
+    """The summaries of the distributions behind the samples, in the bins of these partitions, with 95 % confidence
+    intervals.
 
-    Bias-corrected by a jackknife that leaves out units, so that it knows about shared prompts and several generations; the
-    smoothing of the measure plays no part. Where identity cannot be excluded, an interval reaches the end of the range:
-    area 1, costs 0.
+    Bias-corrected by a jackknife that leaves out units, so that it knows about shared prompts and several
+    generations; the smoothing of the measure plays no part. Where identity cannot be excluded, an interval reaches
+    the end of the range: area 1, costs 0.
 
     Parameters
     ----------
@@ -175,7 +176,8 @@ def debiased_estimate(
     low = np.minimum(theta - NORMAL * np.sqrt(variance + below**2), blended)
     if has_corner(divergence):  # its bias is unknown, but never negative
         theta, low = np.full(3, family.seen), np.zeros(3)
-    # Above: the θ from which the samples are 1.96 of its own standard errors away; the variance grows with θ by `growth`.
+    # Above: the θ from which the samples are 1.96 of its own standard errors away; the variance grows with θ by
+    # `growth`.
     growth = factor**2 * _ratio(errors.linear, family.per_theta**2)
     variance = variance + (_ABOVE * rest) ** 2
     high = theta + NORMAL**2 * growth / 2.0 + NORMAL * np.sqrt(variance + NORMAL**2 * growth**2 / 4.0)
@@ -220,7 +222,9 @@ def _mean_curve(pairs: Sequence[tuple[Array, Array]], divergence: Divergence) ->
 
 
 def _blend(pairs: Sequence[tuple[Array, Array]], units: Units) -> list[tuple[Array, Array]]:
-    """Both sides with as much of the other as may be there though none was seen, with 97.5 % confidence: 3.7 of n units.
+    """Both sides with as much of the other as may be there though none was seen, with 97.5 % confidence.
+
+    3.7 of n units.
 
     Where the two do not overlap in the samples, nothing else tells how much they may overlap.
     """

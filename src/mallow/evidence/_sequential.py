@@ -1,42 +1,44 @@
 """A test that may be looked at after every batch: do the model's samples have the reference's means?
 
-Let x̄ be the mean of some features over n units of the reference, and ȳ that over the first t units of a model. If both come
-from one distribution with covariance Σ, ȳ − x̄ is for large samples a Brownian motion with covariance uΣ at the time
-u = 1/t + 1/n, which runs backwards and never passes 1/n: what all looks share, the noise of the reference, is the end of the
-clock. So T = |ȳ − x̄|²/u is a stationary process of log u, and looking from t₀ on, as often as one likes and for ever, is to
-watch it over the length log(1 + n/t₀). Two steps make this a p-value:
+Let x̄ be the mean of some features over n units of the reference, and ȳ that over the first t units of a model. If
+both come from one distribution with covariance Σ, ȳ − x̄ is for large samples a Brownian motion with covariance uΣ at
+the time u = 1/t + 1/n, which runs backwards and never passes 1/n: what all looks share, the noise of the reference,
+is the end of the clock. So T = |ȳ − x̄|²/u is a stationary process of log u, and looking from t₀ on, as often as one
+likes and for ever, is to watch it over the length log(1 + n/t₀). Two steps make this a p-value:
 
-1. At one look, T is a quadratic form: its distribution is approximated by a gamma distribution (shifted χ²) with the same
-   first three cumulants. Features are bounded, but at small t the limits tr Σ, 2 tr Σ², 8 tr Σ³ are too small; with centred
-   features ψ, h = ψ₁·ψ₂ for independent samples, and q = (1/t³ + 1/n³)/u² (about 1/t),
+1. At one look, T is a quadratic form: its distribution is approximated by a gamma distribution (shifted χ²) with the
+   same first three cumulants. Features are bounded, but at small t the limits tr Σ, 2 tr Σ², 8 tr Σ³ are too small;
+   with centred features ψ, h = ψ₁·ψ₂ for independent samples, and q = (1/t³ + 1/n³)/u² (about 1/t),
        second cumulant  2 tr Σ² + (Var|ψ|² − 2 tr Σ²) q
        third cumulant   8 tr Σ³ + 12 E[(|ψ₁|² − tr Σ) h²] q + 4 E[h³] (1/t − 1/n)²/u
    up to terms of order 1/t² (negative corrections are left out). All moments are estimated on the reference alone.
 2. The largest T over all looks. A quadratic form of an Ornstein–Uhlenbeck process is approximated by the
-   Cox–Ingersoll–Ross process with the same χ² distribution with r degrees of freedom, dX = (r − X) ds + 2√X dW on the clock
-   s = log u. It exceeds c within the length L with probability 1 − F(c)² exp(−L/m), where F is the χ² distribution function,
-   f its density, and m = ∫₀ᶜ F(y)²/(2 y f(y)) dy is the mean time until c from the stationary distribution, the time being
-   nearly exponential for large c. The square instead of F(c) is for starts close below c: by simulation (1, 4 and 16 degrees
-   of freedom, L = 0.3, 1 and 5, tails of 2 % to 0.05 %) F(c) gives as little as 0.7 times the true probability, its square
-   0.97 to 1.13 times, up to the error of the simulation.
+   Cox–Ingersoll–Ross process with the same χ² distribution with r degrees of freedom, dX = (r − X) ds + 2√X dW on the
+   clock s = log u. It exceeds c within the length L with probability 1 − F(c)² exp(−L/m), where F is the χ²
+   distribution function, f its density, and m = ∫₀ᶜ F(y)²/(2 y f(y)) dy is the mean time until c from the stationary
+   distribution, the time being nearly exponential for large c. The square instead of F(c) is for starts close below
+   c: by simulation (1, 4 and 16 degrees of freedom, L = 0.3, 1 and 5, tails of 2 % to 0.05 %) F(c) gives as little as
+   0.7 times the true probability, its square 0.97 to 1.13 times, up to the error of the simulation.
 
-How it was tested: experiments/honesty/monitor.md. A tail of one look is 0.8 to 1.1 times what it says at 5 %, 0.6 to 1.4 times
-at 1 % and at most 2.5 times at 0.1 % (four distributions, 10, 30 and 100 samples against 750).
+How it was tested: experiments/honesty/monitor.md. A tail of one look is 0.8 to 1.1 times what it says at 5 %, 0.6 to
+1.4 times at 1 % and at most 2.5 times at 0.1 % (four distributions, 10, 30 and 100 samples against 750).
 
-What is averaged while samples pass by: a few bounded functions of a row of features, fixed once on part of the reference.
+What is averaged while samples pass by: a few bounded functions of a row of features, fixed once on part of the
+reference.
 
-A monitor forgets samples; only sums stay. To see a gap in any direction, also in one of small variance, rows are put into
-coordinates in which the reference has about the same variance everywhere, in the full width of the features:
+A monitor forgets samples; only sums stay. To see a gap in any direction, also in one of small variance, rows are put
+into coordinates in which the reference has about the same variance everywhere, in the full width of the features:
 
 - "mean" and "fine mean": the row in units of (S + l·tr(S)/d)^½, with S the covariance of the fitting rows. With l = 1
-  directions of large variance count most, with l = 0.01 directions of small variance count as much. On decoders of GPT-2
-  (WebText, 384 wide) l = 0.3 to 1 detects with the fewest samples; in Gaussians with a shift along the 100th of 384
-  directions l = 0.01 to 0.1 does.
-- "spread": how far the row lies from the centre along each principal axis. A model that is too narrow or too wide changes
-  these values and hardly the means.
+  directions of large variance count most, with l = 0.01 directions of small variance count as much. On decoders of
+  GPT-2 (WebText, 384 wide) l = 0.3 to 1 detects with the fewest samples; in Gaussians with a shift along the 100th of
+  384 directions l = 0.01 to 0.1 does.
+- "spread": how far the row lies from the centre along each principal axis. A model that is too narrow or too wide
+  changes these values and hardly the means.
 
-A row longer than nine tenths of the fitting rows is shortened to their length. So no single sample weighs much, and sums
-approach a normal distribution after few samples, heavy tails or not. Sums are sums of integers: exact in any order.
+A row longer than nine tenths of the fitting rows is shortened to their length. So no single sample weighs much, and
+sums approach a normal distribution after few samples, heavy tails or not. Sums are sums of integers: exact in any
+order.
 """
 
 from __future__ import annotations
@@ -100,7 +102,8 @@ class FeatureViews:
         return [np.concatenate(blocks) / GRID for blocks in zip(*self._blocks(rows), strict=True)]
 
     def totals(self, rows: Features) -> tuple[list[Sums], list[int]]:
-        """The sums of the views over the rows, in units of 1/GRID, and those of their squared lengths, in units of 1/GRID².
+        """The sums of the views over the rows, in units of 1/GRID, and those of their squared lengths, in units of
+        1/GRID².
 
         The totals of parts add up to those of the whole, exactly.
         """
@@ -250,7 +253,8 @@ class MeanTest:
 
 
 def crossing_probability(level: float, freedom: float, length: float) -> float:
-    """The probability that a stationary process of χ² values, dX = (r − X) ds + 2√X dW, exceeds `level` within `length`.
+    """The probability that a stationary process of χ² values, dX = (r − X) ds + 2√X dW, exceeds `level` within
+    `length`.
 
     For lengths from 0.3 on; towards 0 it approaches twice the probability at a single moment.
 
@@ -358,11 +362,12 @@ class Looks:
 class SequentialTest:
     """Whether a model's samples come from the distribution of the reference, valid at every look together.
 
-    Four views are tested, the three of `FeatureViews` and the bins of a codebook; their p-values are multiplied by four.
+    Four views are tested, the three of `FeatureViews` and the bins of a codebook; their p-values are multiplied by
+    four.
 
-    Samples of the same unit count as one: with sizes g of the units, t samples are worth t²/Σg², as if all samples of a
-    unit were equal, which no correlation can exceed. A unit may come back in later batches. Units that the reference has,
-    too, make the test conservative; those that fitted the views are left out.
+    Samples of the same unit count as one: with sizes g of the units, t samples are worth t²/Σg², as if all samples of
+    a unit were equal, which no correlation can exceed. A unit may come back in later batches. Units that the
+    reference has, too, make the test conservative; those that fitted the views are left out.
     """
 
     views: FeatureViews
@@ -427,7 +432,8 @@ class SequentialTest:
 def fit_sequential_test(
     codebook: Codebook, fitting: Features, counted: Features, units: Indices, fitted: Iterable[str] = ()
 ) -> SequentialTest:
-    """The test whose views are fixed by `fitting` rows of the reference, and whose means are those of the `counted` rows.
+    """The test whose views are fixed by `fitting` rows of the reference, and whose means are those of the `counted`
+    rows.
 
     Parameters
     ----------

@@ -79,7 +79,10 @@ class Space:
 
     @property
     def bins(self) -> tuple[Indices, ...]:
-        """The bin of each sample in partitions by k-means, (partitions, rows): several with few bins, several with many."""
+        """The bin of each sample in partitions by k-means, (partitions, rows).
+
+        Several with few bins, several with many.
+        """
         return self.axes.result().bins
 
     def metric(self, strength: float) -> Array:
@@ -124,7 +127,10 @@ def _order_rows(
 
 
 def _scale_columns(sets: Sequence[Features], places: Sequence[Indices]) -> Values:
-    """All samples in the order of the space, each column with mean 0 and standard deviation 1; 0 where it is constant."""
+    """All samples in the order of the space, each column with mean 0 and standard deviation 1.
+
+    0 where it is constant.
+    """
     size, width = sum(len(rows) for rows in sets), sets[0].shape[1]
     dtypes = [np.result_type(np.float32, rows.dtype) for rows in sets]
     pair = len(sets[0]) + max(len(rows) for rows in sets[1:])  # a difference of two systems is as exact as their scores

@@ -30,8 +30,8 @@ def stack_views(
 ) -> Array:
     """h of every row in one assignment, (rows,); 0 in folds for which nothing was learned.
 
-    For the rows of each fold, views get weights that were fitted on the rows of the other folds: on scores by rules that
-    were learned without both the fold and the row's own.
+    For the rows of each fold, views get weights that were fitted on the rows of the other folds: on scores by rules
+    that were learned without both the fold and the row's own.
 
     Parameters
     ----------
@@ -66,7 +66,9 @@ def stack_weights(
     weight: Array,
     unit: Indices,
 ) -> Array:
-    """The weights of the views for fold k, (views,), fitted on the rows of the other folds; 0 where nothing was learned.
+    """The weights of the views for fold k, (views,), fitted on the rows of the other folds.
+
+    0 where nothing was learned.
 
     Parameters are those of `stack_views`.
     """

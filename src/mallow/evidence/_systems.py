@@ -53,9 +53,9 @@ def run_systems(
 ) -> list[Outcome]:
     """The results of one task per system, several at once: one task does not keep all processors busy all the time.
 
-    They run one by one where there would not be memory for several, or with `alone`, for functions that a user brought and
-    that need not be safe on threads. With `uneven`, few of the tasks take long: each may be shared by all processors, not only
-    the last ones. `progress` is a verb, and the name of each task, for a bar.
+    They run one by one where there would not be memory for several, or with `alone`, for functions that a user
+    brought and that need not be safe on threads. With `uneven`, few of the tasks take long: each may be shared by all
+    processors, not only the last ones. `progress` is a verb, and the name of each task, for a bar.
     """
     verb, names = progress or ("", [])
     outcomes: list[Outcome] = []

@@ -1,8 +1,8 @@
 """Units: which samples belong together. What is independent is a unit, not a sample.
 
-Samples that share an id anywhere, in the reference or in any system, are one unit: the text of a person and the texts of
-models for the same prompt, several generations for one prompt, duplicates. Learning never looks at a part of a unit whose
-other part it is judged on, and the error of a mean is that of a mean over units.
+Samples that share an id anywhere, in the reference or in any system, are one unit: the text of a person and the texts
+of models for the same prompt, several generations for one prompt, duplicates. Learning never looks at a part of a
+unit whose other part it is judged on, and the error of a mean is that of a mean over units.
 """
 
 from __future__ import annotations
@@ -68,10 +68,11 @@ class Units:
 def find_units(reference: Samples, *systems: Samples) -> Units:
     """The units of the reference and of systems that have features.
 
-    Samples with the same id are one unit; without ids, those with the same prompt, unless all samples of the set have it
-    (`Samples.unit_names`). A set that has neither is matched by row numbers with a set of the same size: row i of equally
-    long arrays is one unit. Pairing rows that are in fact independent costs nothing. Where every sample of a set without ids occurs twice or more, equally often, its copies are
-    one unit. All other samples are units of their own.
+    Samples with the same id are one unit; without ids, those with the same prompt, unless all samples of the set have
+    it (`Samples.unit_names`). A set that has neither is matched by row numbers with a set of the same size: row i of
+    equally long arrays is one unit. Pairing rows that are in fact independent costs nothing. Where every sample of a
+    set without ids occurs twice or more, equally often, its copies are one unit. All other samples are units of their
+    own.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """Scores of samples by rules that were learned without their own unit alone: what they are judged by.
 
-They are what folds would give in the mean over all ways to deal them out, in closed form: nothing is left to chance, and
-the rules see all other samples.
+They are what folds would give in the mean over all ways to deal them out, in closed form: nothing is left to chance,
+and the rules see all other samples.
 
 Scores of samples by rules that were learned without their own fold and one other: what the stack is fitted on.
 
@@ -186,12 +186,14 @@ def _unit_bins(others: _Others, labels: Indices) -> Values:
 
 
 View = Callable[[Features, Features, Features], Any]
-"""(reference samples, model samples, other samples) → one number for each of the others, larger for those that look more
-like the reference; learned from the first two alone."""
+"""(reference samples, model samples, other samples) → one number for each of the others, larger for those that look
+more like the reference; learned from the first two alone."""
 
 
 def score_by_folds(pooled: Pooled, folds: Folds, forms: ClosedForms, views: Sequence[View]) -> Values:
-    """The scores of all views, (views, assignments, pairs, rows): by rules that were learned without both folds of a pair.
+    """The scores of all views, (views, assignments, pairs, rows).
+
+    By rules that were learned without both folds of a pair.
 
     Only those of a row's own fold are of use: the others have seen it.
     """
@@ -292,7 +294,7 @@ def _fold_radius(sums: _Sums, place: int) -> Array:
 
 
 def _fold_bins(sums: _Sums, partitions: Indices) -> Array:
-    """The log-ratio of the shares of a sample's bin, the mean over partitions (partitions, rows) with equally many bins."""
+    """The log-ratio of the shares of a sample's bin: the mean over `partitions` (partitions, rows) of equal bin counts."""
     pooled, folds = sums.pooled, sums.folds
     scores = np.zeros((len(folds.of_row), len(folds.pairs), len(pooled.rows)))
     here = np.empty_like(scores)

@@ -1,14 +1,14 @@
 """The witness: a function that tells model from reference, learned on other samples than those it is judged on.
 
-h(x) estimates log p(x)/q(x). It is a weighted sum of cheap views of the samples: linear discriminants in the full width at
-several strengths of regularisation, differences of variances, bins, and whatever a user adds. Nothing is judged by what it
-was learned from:
+h(x) estimates log p(x)/q(x). It is a weighted sum of cheap views of the samples: linear discriminants in the full
+width at several strengths of regularisation, differences of variances, bins, and whatever a user adds. Nothing is
+judged by what it was learned from:
 
 - The rules of the views are learned without the unit that they judge; in closed form, so that all other units count
   (`_unit_views.py`). Only a user's own views go by folds.
-- Their weights, which also calibrate them, come from folds that never cut a unit (`_stack.py`): fitted outside the fold of
-  the unit, on scores by rules that were learned without both this fold and that of the sample scored (`_fold_views.py`).
-  A few assignments to folds are averaged.
+- Their weights, which also calibrate them, come from folds that never cut a unit (`_stack.py`): fitted outside the
+  fold of the unit, on scores by rules that were learned without both this fold and that of the sample scored
+  (`_fold_views.py`). A few assignments to folds are averaged.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ class Witness:
     folds : int
         At least 3. Where a side has fewer units, nothing is learned.
     assignments : int or None
-        Assignments of units to folds that are averaged. None: 16, or 8 with more than 8,000 samples. The z of the mid-point
-        then varies by 0.05 to 0.3 from seed to seed (decoders of GPT-2 and Gaussians).
+        Assignments of units to folds that are averaged. None: 16, or 8 with more than 8,000 samples. The z of the
+        mid-point then varies by 0.05 to 0.3 from seed to seed (decoders of GPT-2 and Gaussians).
 
     Examples
     --------
