@@ -8,7 +8,7 @@ LOCK   := $(VENV)-lock
 LIGHT  := $(VENV)/.light
 STAMP  := $(VENV)/.stamp
 
-.PHONY: help demo test lint types unit format docs site lock hashes sbom notice audit matrix mutate clean
+.PHONY: help demo test lint types unit format docs site lock hashes sbom notice audit matrix records mutate clean
 
 help:
 	@echo "make demo     n-gram models against real text, sampled digits against real ones: table and report"
@@ -17,6 +17,7 @@ help:
 	@echo "make site     the documentation as a site, into site/: search, light and dark, no network needed"
 	@echo "make lock     newest allowed versions into constraints.txt;  make hashes  hashes for lines without them"
 	@echo "make sbom | notice | audit    what mallow is made of, under which licences, with which known vulnerabilities"
+	@echo "make records  writes all recorded results again, after a change of numbers or words that is meant"
 	@echo "make mutate   small changes of the code that the tests must notice: an hour"
 	@echo "make matrix   every Python from 3.11 on, with the oldest and the newest dependencies;  make clean  starts afresh"
 
@@ -95,6 +96,10 @@ audit:
 
 matrix:
 	@$(PYTHON) tools/matrix.py $(MATRIX)
+
+records: $(STAMP)
+	$(BIN)/python tests/records.py
+	@git diff --stat -- tests
 
 mutate: $(STAMP)
 	@$(BIN)/python tests/mutate.py all --jobs 2 --record tests/mutations.json

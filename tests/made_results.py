@@ -1,11 +1,12 @@
 """Results with numbers made by hand, and all that they say in print: nothing is estimated.
 
-python tests/made_results.py        writes evaluate/shown.txt again; do that only when a change of words or numbers is meant
+python tests/made_results.py        writes evaluate/shown again; do that only when a change of words or numbers is meant
 """
 
 import json
 import re
 import sys
+import textwrap
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -40,7 +41,7 @@ from mallow.explain import Reason
 from mallow.results import Estimate
 from mallow.theory import Masses, frontier
 
-SHOWN = Path(__file__).resolve().parent / "evaluate" / "shown.txt"
+SHOWN = Path(__file__).resolve().parent / "evaluate" / "shown"
 
 MASSES = Masses.from_histograms([0.5, 0.5], [0.25, 0.75])
 FEW = Caveat("few samples", "only 200 samples.", values={"n": 300, "m": 200})
@@ -409,10 +410,18 @@ def describe(result: Any) -> str:
     }
     besides = {name: value for name, value in numbers(also).items() if brief.get(name, ...) != value}
     parts = [repr(result), text, *tables, *(json.dumps(numbers(record)) for record in result._records())]
-    parts += [json.dumps(each, ensure_ascii=False) for each in (brief, besides)]
+    parts += [f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in (brief | besides).items()]
     headline = result._headline()
     parts += [] if headline == text.splitlines()[0] else [headline]
-    return re.sub(r"\b[0-9a-f]{12,}\b", "…", "\n".join(parts))  # digests
+    return wrapped(re.sub(r"\b[0-9a-f]{12,}\b", "…", "\n".join(parts)))  # digests
+
+
+def wrapped(text: str) -> str:
+    """The text with long lines broken, so that a change can be read."""
+    lines = (
+        textwrap.wrap(line, 118, subsequent_indent="    ") if len(line) > 118 else [line] for line in text.split("\n")
+    )
+    return "\n".join(part for parts in lines for part in parts)
 
 
 def describe_plot(result: Any) -> str:
@@ -431,18 +440,20 @@ def describe_axes(ax: Any) -> str:
     bars = [[float(patch.get_y()), float(patch.get_width())] for patch in ax.patches if hasattr(patch, "get_width")]
     frame = [name for name, spine in ax.spines.items() if spine.get_visible()]
     head = f"{frame} | {ax.get_title()} | {ax.get_xlabel()} | {ax.get_ylabel()} | {numbers(ax.get_ylim())}"
-    return "\n".join([head, *lines, str(names), str(legend), str(numbers(bars)), str(len(ax.collections))])
+    return wrapped("\n".join([head, *lines, str(names), str(legend), str(numbers(bars)), str(len(ax.collections))]))
 
 
 def recorded() -> dict[str, str]:
-    """The content of shown.txt, by case."""
-    parts = SHOWN.read_text(encoding="utf-8").split("\n=== ")[1:]
-    return dict(part.split("\n", 1) for part in parts)  # type: ignore[misc]
+    """What is recorded of every case: the files of the folder `shown`, one per result or picture."""
+    return {path.stem: path.read_text(encoding="utf-8").removesuffix("\n") for path in sorted(SHOWN.glob("*.txt"))}
 
 
 if __name__ == "__main__":
     shown = {name: describe(make()) for name, make in CASES.items()}
-    shown |= {f"picture of {name}": describe_plot(CASES[name]()) for name in DRAWN}
-    text = "".join(f"\n=== {name}\n{own}" for name, own in shown.items())
-    SHOWN.write_text(text, encoding="utf-8")
+    shown |= {f"picture_of_{name}": describe_plot(CASES[name]()) for name in DRAWN}
+    SHOWN.mkdir(exist_ok=True)
+    for path in SHOWN.glob("*.txt"):
+        path.unlink()
+    for name, text in shown.items():
+        (SHOWN / f"{name}.txt").write_text(text + "\n", encoding="utf-8")
     sys.stdout.write(f"{len(shown)} results\n")

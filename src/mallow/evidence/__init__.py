@@ -12,9 +12,8 @@ from mallow.evidence._evidence import (
     is_undecided,
     subtract_certificates,
 )
-from mallow.evidence._exchange import compare_means
 from mallow.evidence._held_out import HeldOut, Pairs, evidence_caveats, hold_out, hold_out_sources
-from mallow.evidence._identity import IdentityTest, permutation_test, run_identity_test, run_permutations
+from mallow.evidence._identity import IdentityTest, compare_means, permutation_test, run_identity_test, run_permutations
 from mallow.evidence._measure import (
     MAUVE_2021,
     MAUVE_KERNEL,
