@@ -12,7 +12,8 @@ import mallow
 from made_results import made_passport
 from mallow import MAUVE_STAR, EstimateWarning, Samples
 from mallow.engine import Threads
-from mallow.evidence import IdentityTest, Units, _held_out, hold_out, score_embedded
+from mallow.evaluate import score_embedded
+from mallow.evidence import IdentityTest, Units, _held_out, hold_out
 from mallow.evidence._held_out import _with_keys_of, evidence_caveats
 
 pytestmark = pytest.mark.filterwarnings("ignore::mallow.EstimateWarning")

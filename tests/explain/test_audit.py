@@ -6,7 +6,7 @@ import pytest
 from mallow import EstimateWarning, InputError, audit_embedder
 from mallow.embed import NGramKernel, glove
 from mallow.errors import Caveat
-from mallow.explain import EDITS, Audit, Effect
+from mallow.evaluate import EDITS, Audit, Effect
 
 AUDIT = Audit(
     embedder="letters",

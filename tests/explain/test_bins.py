@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pytest import approx
-from reasons.made import evidence_of
 
+from explain.made import evidence_of
 from explain.planted import TWELVE_BINS, X, Y
 from mallow import KL, MAUVE_STAR, Divergence, InputError, Masses, Partition, Samples, midpoint
 from mallow.evidence import Evidence

@@ -2,8 +2,8 @@
 
 import numpy as np
 from pytest import approx
-from reasons.made import evidence_of
 
+from explain.made import evidence_of
 from mallow.evidence import holm
 from mallow.explain import UnitTests, two_sided
 from mallow.explain._candidate import Candidate, clip_tails, judge_traits

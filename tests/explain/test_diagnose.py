@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pytest import approx
-from reasons.made import evidence_of
 
+from explain.made import evidence_of
 from explain.planted import TEXTS, TWELVE_BINS, TWO_BINS, X, Y, lengths_as_features, with_loops
 from mallow import MAUVE_STAR, EstimateWarning, InputError, Measure, Neighbors, Quantize, Samples, extrapolated, score
 from mallow.embed import NGramKernel

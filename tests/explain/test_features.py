@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 from pytest import approx
-from reasons.made import evidence_of
 
+from explain.made import evidence_of
 from mallow.explain import UnitTests
 from mallow.explain._features import column_candidates, distance_candidate, standardise
 
