@@ -18,7 +18,7 @@ from mallow.evidence import (
     Certificate,
     Units,
     Witness,
-    _leave_out,
+    _space,
     certify,
     difference_between,
     find_space,
@@ -417,7 +417,7 @@ def test_units_are_left_out_alike_in_one_block_and_in_many(monkeypatch):
     space = learn((rng.normal(size=(26, 7)), ids), (rng.normal(size=(12, 7)), range(12))).space
     values = rng.normal(size=(2, len(space.points)))
     whole = LeaveUnitOut(space, (0.1, 1.0))
-    monkeypatch.setattr(_leave_out, "_NUMBERS", 1)  # each unit is a block
+    monkeypatch.setattr(_space, "_NUMBERS", 1)  # each unit is a block
     blocks = LeaveUnitOut(space, (0.1, 1.0))
     for place in (0, 1):
         assert blocks.correct(values, place) == approx(whole.correct(values, place), rel=1e-9)

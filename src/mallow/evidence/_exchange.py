@@ -166,6 +166,3 @@ def _flip(signs: NDArray[np.int8], columns: Indices, rng: np.random.Generator) -
 
 def _log_ways(total: int, chosen: int) -> float:
     return float(gammaln(total + 1) - gammaln(chosen + 1) - gammaln(total - chosen + 1))
-
-
-_ENTRIES = 1 << 24  # chosen: signs that are drawn at once

@@ -21,11 +21,13 @@ from mallow._checks import seed_from, whole
 from mallow.embed import AnyEmbedder, embed_all
 from mallow.engine import cores, ordered_map, settle, single_threaded_blas
 from mallow.evidence._blocks import ROWS, Values, add_up, at_once, each_block
-from mallow.evidence._exchange import _ENTRIES, Exchange, draw_exchanges, exchangeable_rows
+from mallow.evidence._exchange import Exchange, draw_exchanges, exchangeable_rows
 from mallow.evidence._space import Space, find_space, membership
 from mallow.evidence._systems import pair_points
 from mallow.evidence._units import Indices, Units, find_units
 from mallow.theory import Array
+
+_ENTRIES = 1 << 24  # chosen: signs that are drawn at once
 
 
 def permutation_test(
