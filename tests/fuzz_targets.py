@@ -32,11 +32,11 @@ from mallow.cli import cli
 from mallow.cli._config import _defaults, _read
 from mallow.embed import Cache
 from mallow.embed._cache import sample_key
-from mallow.embed._vector_files import read_vectors
+from mallow.embed._word_vectors import read_vectors
 from mallow.errors import EstimateWarning, InputError
 from mallow.evidence import Signature
 from mallow.generate import decoder
-from mallow.models._gguf import gguf_adds_bos, gguf_architecture
+from mallow.models._source import gguf_adds_bos, gguf_architecture
 from mallow.results import from_plain
 from mallow.samples import Limits, read_parts
 

@@ -16,7 +16,7 @@ from mallow._files import atomic_file, files_below, make_folder, read_text, writ
 from mallow.embed import WordVectors
 from mallow.errors import InputError
 from mallow.generate import NGram, generate_file, prompts_of
-from mallow.models._gguf import gguf_architecture
+from mallow.models._source import gguf_architecture
 from mallow.samples import Samples, write
 
 

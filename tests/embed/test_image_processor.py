@@ -2,8 +2,7 @@
 
 import pytest
 
-from mallow.embed._image_processor import preprocess_from_settings
-from mallow.embed._preprocess import Preprocess
+from mallow.embed._preprocess import Preprocess, preprocess_from_settings
 from mallow.errors import InputError
 
 SETTINGS = {

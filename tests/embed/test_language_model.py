@@ -13,10 +13,9 @@ from numpy.testing import assert_allclose
 
 from mallow._files import digest
 from mallow.compat import compute_mauve
-from mallow.embed import _hidden_states as hidden_states
+from mallow.embed import _language_model as hidden_states
 from mallow.embed import _language_model as language
-from mallow.embed._hidden_states import find_last_mlp, only_at_places, pooled_states
-from mallow.embed._language_model import LanguageModel
+from mallow.embed._language_model import LanguageModel, find_last_mlp, only_at_places, pooled_states
 from mallow.embed._protocol import StreamingEmbedder
 from mallow.errors import InputError
 from tiny_models import save_tiny_model, tiny_config, tiny_tokenizer, torch, transformers

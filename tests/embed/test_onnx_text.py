@@ -12,9 +12,8 @@ from pytest import approx
 
 from mallow._files import digest
 from mallow.embed import _onnx_text as module
-from mallow.embed._onnx_text import OnnxText, minilm
+from mallow.embed._onnx_text import OnnxText, leading_part, load_tokenizer, minilm
 from mallow.embed._protocol import StreamingEmbedder
-from mallow.embed._tokenizer_file import leading_part, load_tokenizer
 from mallow.errors import InputError
 from onnx_files import FLOAT, INT8, INT32, INT64, graph_input, graph_output, integer, integers, node, tensor, write_onnx
 
@@ -403,7 +402,7 @@ def test_the_last_words_before_a_cut_are_not_trusted():
 
 
 def test_a_vocabulary_does_not_expand_without_end(folder, monkeypatch):
-    monkeypatch.setattr("mallow.embed._tokenizer_file._LARGEST", 10_000)
+    monkeypatch.setattr("mallow.embed._onnx_text._LARGEST", 10_000)
     (folder / "vocab.txt.gz").write_bytes(gzip.compress(bytes(10_001)))
     with pytest.raises(InputError, match=r"vocab\.txt\.gz must have at most 0\.01 MB; vocabularies have less"):
         load_tokenizer(folder / "vocab.txt.gz", 10)

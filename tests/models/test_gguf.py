@@ -8,7 +8,7 @@ import pytest
 from mallow.embed import LanguageModel, VisionModel
 from mallow.errors import InputError
 from mallow.models import Source
-from mallow.models._gguf import gguf_architecture
+from mallow.models._source import gguf_architecture
 
 pytest.importorskip("torch", reason="needs torch: pip install 'mallow[text]'")
 pytest.importorskip("transformers", reason="needs transformers: pip install 'mallow[text]'")

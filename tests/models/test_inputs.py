@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from mallow.errors import InputError
-from mallow.models._inputs import attention_of, tokenise
+from mallow.models._tokens import attention_of, tokenise
 
 transformers = pytest.importorskip("transformers", reason="needs transformers: pip install 'mallow[text]'")
 

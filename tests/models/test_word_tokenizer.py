@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mallow.models import _word_tokenizer, words
+from mallow.models import _tokens, words
 
 
 @pytest.mark.parametrize(
@@ -48,10 +48,10 @@ PLAIN = [chr(code) for code in (*range(0x300), *range(0x2000, 0x20C0))]
 @given(text=st.text(alphabet=st.one_of(st.sampled_from(PLAIN), st.sampled_from("aZ9_ '’-.\u0301é"))))
 def test_plain_texts_have_the_same_words_by_the_short_pattern(text):
     """The full pattern is right for all texts; the short one, which is faster, must agree wherever it is used."""
-    assert words(text) == _word_tokenizer._pattern().findall(unicodedata.normalize("NFC", text.lower()))
+    assert words(text) == _tokens._pattern().findall(unicodedata.normalize("NFC", text.lower()))
 
 
 def test_all_plain_characters_are_treated_alike_by_both_patterns():
     for character in PLAIN:
         for text in (character, f"a{character}b", f"a'{character}", f"{character}’a"):
-            assert words(text) == _word_tokenizer._pattern().findall(unicodedata.normalize("NFC", text.lower()))
+            assert words(text) == _tokens._pattern().findall(unicodedata.normalize("NFC", text.lower()))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mallow import read
-from mallow.samples import _finite
+from mallow.samples import _value_checks as _finite
 
 
 def test_a_mapped_file_stays_on_disk(tmp_path):

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
 from mallow import InputError, Samples, read, write
-from mallow.samples import _features, _finite
+from mallow.samples import _feature_arrays as _features
+from mallow.samples import _value_checks as _finite
 
 
 @pytest.fixture

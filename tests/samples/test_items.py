@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from mallow import InputError, Samples
-from mallow.samples._items import is_missing
+from mallow.samples._value_checks import is_missing
 
 
 @pytest.mark.parametrize(

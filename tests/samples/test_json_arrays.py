@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import mallow.samples._json_arrays as arrays
+import mallow.samples._text_files as arrays
 from mallow import InputError, Limits, read, write
 from mallow.samples._entries import Options
-from mallow.samples._fields import split_field
+from mallow.samples._read import split_field
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20),

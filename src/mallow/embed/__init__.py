@@ -12,19 +12,16 @@ function from a list of samples to such an array is an embedder too. The string 
 from mallow.embed._cache import Cache, default_cache
 from mallow.embed._efficientnet import EfficientNet, efficientnet
 from mallow.embed._embed import embed_all, embed_samples, embedder_name, read_all, resolve_embedder
-from mallow.embed._fid_preprocess import FidPreprocess
 from mallow.embed._language_model import LanguageModel
 from mallow.embed._mel import MelStatistics
 from mallow.embed._names import find_embedder, import_object, is_import
-from mallow.embed._ngram_kernel import NGramKernel
-from mallow.embed._onnx_images import OnnxImages
 from mallow.embed._onnx_text import OnnxText, minilm
-from mallow.embed._preprocess import Preprocess
+from mallow.embed._preprocess import FidPreprocess, Preprocess
 from mallow.embed._protocol import AnyEmbedder, Embedder, JointEmbedder, Points
+from mallow.embed._saved_networks import OnnxImages, TorchScript, inception
 from mallow.embed._sentence_model import SentenceModel
 from mallow.embed._shards import embed_shards, shard_kind
-from mallow.embed._subsequence_kernel import SubsequenceKernel
-from mallow.embed._torchscript import TorchScript, inception
+from mallow.embed._string_kernels import NGramKernel, SubsequenceKernel
 from mallow.embed._vision_model import VisionModel
 from mallow.embed._word_vectors import WordVectors, glove
 

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from mallow._checks import whole
 from mallow._optional import optional
-from mallow.embed._fid_preprocess import FidPreprocess
-from mallow.embed._preprocess import Image, Preprocess
+from mallow.embed._preprocess import FidPreprocess, Image, Preprocess
 from mallow.embed._protocol import Points, Rows, collected
 from mallow.engine import cores, ordered_map
 from mallow.errors import InputError

@@ -23,11 +23,11 @@ DEFAULT = {"text": "minilm", "image": "efficientnet", "audio": "mel"}
 _NAMES = {
     "minilm": ("text", "mallow.embed._onnx_text:minilm"),
     "glove": ("text", "mallow.embed._word_vectors:glove"),
-    "ngram": ("text", "mallow.embed._ngram_kernel:NGramKernel"),
-    "subsequence": ("text", "mallow.embed._subsequence_kernel:SubsequenceKernel"),
+    "ngram": ("text", "mallow.embed._string_kernels:NGramKernel"),
+    "subsequence": ("text", "mallow.embed._string_kernels:SubsequenceKernel"),
     "efficientnet": ("image", "mallow.embed._efficientnet:efficientnet"),
     "mel": ("audio", "mallow.embed._mel:MelStatistics"),
-    "inception": ("image", "mallow.embed._torchscript:inception"),
+    "inception": ("image", "mallow.embed._saved_networks:inception"),
 }
 _TRANSFORMERS = {
     "text": "mallow.embed._language_model:LanguageModel",
@@ -43,9 +43,9 @@ _SUFFIXES = {
         ".bin": "mallow.embed._word_vectors:WordVectors",
     },
     "image": {
-        ".onnx": "mallow.embed._onnx_images:OnnxImages",
-        ".pt": "mallow.embed._torchscript:TorchScript",
-        ".ts": "mallow.embed._torchscript:TorchScript",
+        ".onnx": "mallow.embed._saved_networks:OnnxImages",
+        ".pt": "mallow.embed._saved_networks:TorchScript",
+        ".ts": "mallow.embed._saved_networks:TorchScript",
     },
 }
 _LIKENESS = 0.75  # chosen: from here on a word is a misspelt name rather than a model on the hub

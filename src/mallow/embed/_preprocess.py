@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
@@ -10,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mallow._checks import whole
+from mallow._files import read_text
 from mallow._optional import optional
 from mallow.errors import InputError
-from mallow.models import one_of
+from mallow.models import Source, one_of
 from mallow.samples import decode_image
 
 Image = NDArray[np.float32]
@@ -191,3 +193,180 @@ def _checked_numbers(name: str, values: Any, length: int) -> tuple[float, ...] |
     if len(numbers) != length or not np.isfinite(numbers).all():
         raise InputError(f"`{name}` must hold {length} finite numbers; got {values!r}.")
     return numbers
+
+
+FidTool = Literal["torch-fidelity", "pytorch-fid", "clean-fid"]
+
+_SIZE = 299
+
+
+@dataclass(frozen=True)
+class FidPreprocess:
+    """The preprocessing of a published FID tool; its repr is part of the name of the embedder.
+
+    All of them convert files to RGB as Pillow does: transparency and the orientation in EXIF are ignored. Then
+
+    - "torch-fidelity" (0.2 to 0.4): bilinear to 299×299 as in TensorFlow 1, without antialiasing, each pixel at its upper
+      left corner; (value − 128) / 128;
+    - "pytorch-fid" (0.3): bilinear without antialiasing, each pixel at its centre; value / 127.5 − 1;
+    - "clean-fid" (0.1, mode "clean"): bicubic with antialiasing, in floating point; (value − 128) / 128.
+
+    Parameters
+    ----------
+    tool : "torch-fidelity", "pytorch-fid" or "clean-fid"
+
+    Examples
+    --------
+    >>> FidPreprocess("torch-fidelity")(np.full((2, 2, 3), 255, np.uint8))[:, 0, 0].tolist()
+    [0.9921875, 0.9921875, 0.9921875]
+    """
+
+    tool: FidTool
+
+    def __post_init__(self) -> None:
+        one_of("match", self.tool, get_args(FidTool))
+
+    def __call__(self, image: object, *, label: str = "the image") -> Image:
+        """The image as a float32 array (3, 299, 299): a path, a Pillow image, or an array (height, width, 3) of uint8."""
+        if isinstance(image, str | os.PathLike):
+            label = str(image)
+        pixels = np.asarray(decode_image(image, label=label, plain=True)[0], np.float32).transpose(2, 0, 1)
+        if self.tool == "clean-fid":
+            resized = np.stack([_resize_clean(channel) for channel in pixels])
+        elif self.tool == "pytorch-fid":
+            return np.float32(2) * _resize_bilinear(pixels / np.float32(255), centred=True) - np.float32(1)
+        else:
+            resized = _resize_bilinear(pixels, centred=False)
+        return (resized - np.float32(128)) / np.float32(128)
+
+
+def _resize_clean(channel: NDArray[np.float32]) -> NDArray[np.float32]:
+    """One channel, by Pillow in floating point; what the filter pushes beyond black or white is clipped."""
+    pillow = optional("PIL.Image", extra="images")
+    resized = pillow.fromarray(np.ascontiguousarray(channel)).resize((_SIZE, _SIZE), pillow.Resampling.BICUBIC)
+    return np.asarray(resized, np.float32).clip(0, 255)
+
+
+def _resize_bilinear(pixels: NDArray[np.float32], *, centred: bool) -> NDArray[np.float32]:
+    """Channels (3, height, width) to 299×299 without antialiasing, in float32 and in the order of the published code."""
+    (top, bottom, down), (left, right, across) = (_neighbours(length, centred=centred) for length in pixels.shape[1:])
+    down = down[:, None]
+    upper, lower = pixels[:, top], pixels[:, bottom]
+    upper = upper[:, :, left] + (upper[:, :, right] - upper[:, :, left]) * across
+    lower = lower[:, :, left] + (lower[:, :, right] - lower[:, :, left]) * across
+    return upper + (lower - upper) * down
+
+
+def _neighbours(length: int, *, centred: bool) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]:
+    """For each of 299 places, the pixels before and after it, and how far it is from the one before."""
+    half = np.float32(0.5) if centred else np.float32(0)
+    place = (np.arange(_SIZE, dtype=np.float32) + half) * np.float32(length / _SIZE) - half
+    place = np.maximum(place, np.float32(0))
+    before = place.astype(np.int64)
+    return before, np.minimum(before + 1, length - 1), place - before.astype(np.float32)
+
+
+_RESAMPLE: dict[int, Resample] = {1: "lanczos", 2: "bilinear", 3: "bicubic"}  # Pillow's numbers
+# Image processors for which a single number is a square; for the others that crop, it is the shorter side.
+_SQUARE = ("deit", "beit", "flava", "perceiver", "data2vec")
+_WAY_OUT = "Pass preprocess=Preprocess(size=…, mean=…, std=…)."
+
+
+def processor_settings(source: Source) -> dict[str, Any]:
+    """The settings of the image processor, from the files of the model."""
+    unreached: InputError | None = None
+    # Since transformers 5, a processor of images and texts keeps the settings of both in one file.
+    for name, part in (("preprocessor_config.json", None), ("processor_config.json", "image_processor")):
+        try:
+            path = source.file(name)
+        except InputError as error:  # without a network connection, the cache may hold the other file
+            unreached = error
+            continue
+        try:
+            content = {} if path is None else json.loads(read_text(path))
+        except (ValueError, RecursionError) as error:  # an InputError too
+            raise InputError(f"{source.model!r} has a damaged {name}: {error} Download it again.") from error
+        if not isinstance(content, dict):
+            raise InputError(f"{source.model!r} has a damaged {name}: it must hold a JSON object. Download it again.")
+        settings = content if part is None else content.get(part)
+        if settings and isinstance(settings, dict):
+            return settings
+    if unreached is not None:
+        raise unreached
+    raise InputError(f"{source.model!r} has no preprocessor_config.json, so its preprocessing is not known. {_WAY_OUT}")
+
+
+def preprocess_from_settings(model: str, settings: dict[str, Any]) -> Preprocess:
+    """The `Preprocess` that does what these settings say; an error where there is none."""
+    try:
+        return _preprocess(model, settings)
+    except InputError:
+        raise
+    except (TypeError, ValueError, ArithmeticError) as error:  # a list where a number belongs, a size of NaN
+        raise _refusal(model, f"its settings are damaged ({error})") from error
+
+
+def _preprocess(model: str, settings: dict[str, Any]) -> Preprocess:
+    if settings.get("do_pad"):
+        raise _refusal(model, "it pads images (do_pad)")
+    number = settings.get("resample", 2)
+    if number not in _RESAMPLE:
+        raise _refusal(model, f"its filter, resample = {number!r}, is not bicubic, bilinear or lanczos")
+    size, crop = _size_and_crop(model, settings)
+    factor = float(settings.get("rescale_factor", 1 / 255)) if settings.get("do_rescale", True) else 1.0
+    offset = -1.0 if settings.get("rescale_offset") or settings.get("offset") else 0.0
+    normalised = settings.get("do_normalize", True)
+    return Preprocess(
+        size=size,
+        crop=crop,
+        resample=_RESAMPLE[number],
+        scale=(offset, round(255 * factor, 12) + offset),
+        mean=settings.get("image_mean") if normalised else None,
+        std=settings.get("image_std") if normalised else None,
+        channels="bgr" if settings.get("do_flip_channel_order") else "rgb",
+    )
+
+
+def _refusal(model: str, reason: str) -> InputError:
+    return InputError(f"The preprocessing of {model!r} cannot be reproduced: {reason}. {_WAY_OUT}")
+
+
+def _size_and_crop(
+    model: str, settings: dict[str, Any]
+) -> tuple[int | tuple[int, int] | None, int | tuple[int, int] | None]:
+    cropped = bool(settings.get("do_center_crop", False))
+    crop = _parsed_size(settings.get("crop_size")) if cropped else None
+    if not settings.get("do_resize", True):
+        return None, crop
+    kind = str(settings.get("image_processor_type") or settings.get("feature_extractor_type") or "").lower()
+    setting = settings.get("size")
+    size = _parsed_size(setting)
+    if size is None:
+        raise _refusal(model, f"its size is {setting!r}")
+    if isinstance(setting, int) and (not cropped or kind.startswith(_SQUARE)):
+        size = (setting, setting)
+    if settings.get("crop_pct") is not None:
+        if not kind.startswith("convnext"):
+            raise _refusal(model, "it has its own rule for crop_pct")
+        return _convnext_size(size, float(settings["crop_pct"]))
+    if isinstance(size, int) and not cropped:
+        raise _refusal(model, "it keeps the proportions of images without a crop, so that they differ in size")
+    return size, crop
+
+
+def _parsed_size(setting: Any) -> int | tuple[int, int] | None:
+    if isinstance(setting, int):
+        return setting
+    if isinstance(setting, dict) and setting.get("height") and setting.get("width"):
+        return int(setting["height"]), int(setting["width"])
+    if isinstance(setting, dict) and setting.get("shortest_edge") and not setting.get("longest_edge"):
+        return int(setting["shortest_edge"])
+    return None
+
+
+def _convnext_size(
+    size: int | tuple[int, int], share: float
+) -> tuple[int | tuple[int, int], int | tuple[int, int] | None]:
+    """ConvNext enlarges small images before it crops them, and stretches large ones."""
+    edge = size if isinstance(size, int) else size[0]
+    return (int(edge / share), edge) if edge < 384 else ((edge, edge), None)

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from mallow._checks import whole
 from mallow._optional import optional
+from mallow.embed._onnx_text import leading_part
 from mallow.embed._protocol import Points, Rows, checked_texts, collected
-from mallow.embed._tokenizer_file import leading_part
 from mallow.errors import InputError
 from mallow.models import Source, kept_model, move_network, ran_out_of_memory, refuse_foreign_modules, within_memory
 

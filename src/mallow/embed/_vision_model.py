@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from mallow._optional import optional
 from mallow.embed._image_batches import LoadedNetwork, StreamedImages, batch_limit
-from mallow.embed._image_processor import preprocess_from_settings, processor_settings
-from mallow.embed._preprocess import Preprocess
+from mallow.embed._preprocess import Preprocess, preprocess_from_settings, processor_settings
 from mallow.embed._protocol import Points
 from mallow.errors import InputError
 from mallow.models import Precision, Source, move_network, one_of

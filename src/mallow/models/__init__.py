@@ -1,16 +1,10 @@
 """Pretrained models: finding and loading them, tokenizers, batches that fit into memory. Shared by `embed` and `generate`."""
 
-from mallow.models._batches import within_memory
-from mallow.models._inputs import Attention, Tokens, context_length, tokenise
-from mallow.models._kept import keep_model, kept_model
-from mallow.models._load_errors import first_line
-from mallow.models._memory import halve_on_memory_error, ran_out_of_memory
-from mallow.models._options import Precision, choose_device, move_network, one_of
-from mallow.models._own_code import refuse_foreign_modules
+from mallow.models._batches import halve_on_memory_error, ran_out_of_memory, within_memory
+from mallow.models._load_errors import first_line, refuse_foreign_modules
+from mallow.models._options import Precision, choose_device, keep_model, kept_model, move_network, one_of
 from mallow.models._source import Source
-from mallow.models._token_file import TokenFile, load_token_file
-from mallow.models._torch_weights import read_torch_weights
-from mallow.models._word_tokenizer import words
+from mallow.models._tokens import Attention, TokenFile, Tokens, context_length, load_token_file, tokenise, words
 
 __all__ = [
     "Attention",
@@ -28,7 +22,6 @@ __all__ = [
     "move_network",
     "one_of",
     "ran_out_of_memory",
-    "read_torch_weights",
     "refuse_foreign_modules",
     "tokenise",
     "within_memory",

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mallow._files import parse_json, read_text
+from mallow._optional import optional
+from mallow.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -57,3 +64,74 @@ def class_names(error: BaseException) -> set[str]:
         chain.append(link)
         link = link.__cause__ or link.__context__
     return {kind.__name__ for link in chain for kind in type(link).__mro__}
+
+
+_WAY_OUT = "If you trust it, load it in a function of your own and pass that as package.module:object."
+
+
+def code_refusal(model: str, what: str = "the program code that it brings along") -> str:
+    """The sentence for a model that cannot be loaded without running code of its own."""
+    return f"`model` must be one that its library knows; {model} needs {what}, which mallow does not run. {_WAY_OUT}"
+
+
+def refuse_downloaded_kernels(model: str, config_file: Path | None) -> None:
+    """Refuse a config.json that names a compiled kernel on the hub, which would be downloaded and run."""
+    config = _read(config_file)
+    for name in ("attn_implementation", "_attn_implementation"):
+        value = config.get(name)
+        named = list(value.values()) if isinstance(value, dict) else [value]
+        if any(isinstance(each, str) and "/" in each for each in named):
+            raise InputError(code_refusal(model, f"the compiled code {value!r} from the hub"))
+
+
+def refuse_foreign_modules(model: str, folder: Path) -> None:
+    """Refuse a sentence-transformers model with modules or functions that are not part of sentence-transformers or torch.
+
+    Some versions of sentence-transformers import them without asking if the model is a local folder.
+    """
+    modules = _read(folder / "modules.json")
+    listed = modules if isinstance(modules, list) else []
+    for module in listed:
+        kind = str(module.get("type")) if isinstance(module, dict) else ""
+        if not kind.startswith("sentence_transformers."):
+            raise InputError(code_refusal(model, f"the module {kind!r}"))
+        function = _read(folder / str(module.get("path", "")) / "config.json").get("activation_function", "torch.")
+        if not str(function).startswith("torch."):
+            raise InputError(code_refusal(model, f"the function {function!r}"))
+
+
+def _read(file: Path | None) -> Any:
+    """The content of a JSON file; {} if there is none that can be read, which whoever loads the model will notice."""
+    try:
+        return {} if file is None else parse_json(read_text(file))
+    except ValueError:
+        return {}
+
+
+_PATIENCE = 4.0  # seconds; chosen: connections take less than one, and an answer is promised within ten
+_NO_CONNECTION = {"ConnectError", "ConnectionError", "ConnectTimeout", "TimeoutException", "Timeout", "NetworkError"}
+
+
+def hub_is_unreachable(*, extra: str) -> bool:
+    """Whether one request to the hub, through its own client, finds no connection within a few seconds.
+
+    Any answer, also an error of the server, counts as a connection. False where HF_HUB_OFFLINE is set: the client knows
+    then by itself that there is none.
+    """
+    hub, tools = optional("huggingface_hub", extra=extra), optional("huggingface_hub.utils", extra=extra)
+    if hub.constants.HF_HUB_OFFLINE:
+        return False
+    errors: list[BaseException | None] = []
+    # In a thread of its own: looking up a name has no time limit. It is not waited for when the process ends.
+    thread = threading.Thread(target=_ask, args=(tools.get_session(), hub.constants.ENDPOINT, errors), daemon=True)
+    thread.start()
+    thread.join(_PATIENCE)
+    return not errors or (errors[0] is not None and bool(class_names(errors[0]) & _NO_CONNECTION))
+
+
+def _ask(session: Any, address: str, errors: list[BaseException | None]) -> None:
+    try:
+        session.head(address, timeout=_PATIENCE)
+        errors.append(None)
+    except Exception as error:  # of whatever the client is built on
+        errors.append(error)

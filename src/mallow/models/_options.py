@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Literal, TypeVar, cast
 
 from mallow._optional import did_you_mean, optional
 from mallow.errors import InputError
@@ -49,3 +51,42 @@ def move_network(network: Any, device: str, model: str, dtype: Any = None) -> An
             f"`device` must be one that torch can use here, with room for {model}; got {device!r}: "
             f"{first_line(error)} Pass device='cpu'."
         ) from error
+
+
+Model = TypeVar("Model")
+
+_STORE: ContextVar[dict[str, Any] | None] = ContextVar("kept model", default=None)
+
+
+@contextmanager
+def keep_model(store: dict[str, Any]) -> Iterator[None]:
+    """Keep the model that is loaded inside this block in `store`, and use it instead of loading it again.
+
+    The store belongs to the caller, and holds one model at most.
+    """
+    token = _STORE.set(store)
+    try:
+        yield
+    finally:
+        _STORE.reset(token)
+
+
+def kept_model(key: str, load: Callable[[], Model]) -> Model:
+    """What `load` returns, or returned before for the same key, inside `keep_model`; elsewhere, what it returns now.
+
+    Examples
+    --------
+    >>> store = {}
+    >>> with keep_model(store):
+    ...     kept_model("a", lambda: [1]) is kept_model("a", lambda: [1])
+    True
+    >>> kept_model("a", lambda: 2)
+    2
+    """
+    store = _STORE.get()
+    if store is None:
+        return load()
+    if key not in store:
+        store.clear()  # before the next one needs the memory
+        store[key] = load()
+    return cast("Model", store[key])

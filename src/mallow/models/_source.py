@@ -9,23 +9,30 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import io
+import mmap
 import os
 import re
+import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from mallow._files import digest
+from mallow._files import digest, refuse_special
 from mallow._optional import optional
 from mallow.errors import InputError
-from mallow.models._gguf import gguf_adds_bos, gguf_architecture
-from mallow.models._hub import hub_is_unreachable
-from mallow.models._inputs import Attention, attention_of
-from mallow.models._load_errors import Request, asks_to_run_code, explain_hub_error, first_line
+from mallow.models._load_errors import (
+    Request,
+    asks_to_run_code,
+    code_refusal,
+    explain_hub_error,
+    first_line,
+    hub_is_unreachable,
+    refuse_downloaded_kernels,
+)
 from mallow.models._options import Precision, choose_device, choose_precision, one_of
-from mallow.models._own_code import code_refusal, refuse_downloaded_kernels
+from mallow.models._tokens import Attention, attention_of
 
 _OTHER_ARCHITECTURE = "Does its config.json name another architecture than that of the weights?"
 
@@ -240,3 +247,43 @@ def _check_model(model: str | os.PathLike[str], files: str) -> str:
     if name.endswith(".gguf") or not re.fullmatch(r"\w[\w.-]*(/[\w.-]+)?", name):
         raise InputError(f"{rule}; there is no {name}.")
     return name
+
+
+# Numbers of value types in the GGUF format.
+_BOOL = 7
+_STRING = 8
+
+
+def gguf_architecture(path: str) -> str:
+    """The key general.architecture of the header, such as "llama"; refuses a file that is not in GGUF format."""
+    refuse_special(path)
+    try:
+        with open(path, "rb") as file:
+            head = file.read(1 << 16)  # the architecture is among the first keys
+    except OSError as error:
+        raise InputError(
+            f"`model`: {path} cannot be read: {error.strerror or error}. Check its permissions."
+        ) from error
+    if head[:4] != b"GGUF":
+        raise InputError(f"`model` must be a GGUF file if its name ends in .gguf; {path} is not one.")
+    return _value(head, b"general.architecture", kind=_STRING).decode(errors="replace")
+
+
+def gguf_adds_bos(path: str) -> bool:
+    """Whether the file states that texts begin with <bos>."""
+    with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        return _value(content, b"tokenizer.ggml.add_bos_token", kind=_BOOL) == b"\1"
+
+
+def _value(content: Any, key: bytes, *, kind: int) -> bytes:
+    """Value of a key: a string or one byte for a truth value; empty if the key is missing or has another type."""
+    at = content.find(struct.pack("<Q", len(key)) + key, 0, 1 << 28)  # the metadata come before the weights
+    if at < 0:
+        return b""
+    at += 8 + len(key)
+    if bytes(content[at : at + 4]) != struct.pack("<I", kind):  # also where the file ends
+        return b""
+    if kind == _BOOL:
+        return bytes(content[at + 4 : at + 5])
+    size = int.from_bytes(content[at + 4 : at + 12], "little")
+    return bytes(content[at + 12 : at + 12 + size])

@@ -8,26 +8,24 @@ listed in `Samples.skipped`.
 """
 
 from mallow.samples._audio import AudioHeader, decode_audio, read_audio_header
-from mallow.samples._decode import decode_image
-from mallow.samples._features import check_members
-from mallow.samples._fields import split_field
+from mallow.samples._feature_arrays import check_members
+from mallow.samples._images import decode_image
 from mallow.samples._limits import Limits
 from mallow.samples._parts import read_parts
-from mallow.samples._read import read, read_column
+from mallow.samples._read import holds_shards, read, read_column, split_field
 from mallow.samples._samples import Samples
 from mallow.samples._shard_files import is_url, list_shards, open_shard, shard_suffix, stamp_of
-from mallow.samples._shard_output import (
+from mallow.samples._shards import Chunk, Shard, Shards, find_shards
+from mallow.samples._write import (
     join,
     make_shard_folder,
     read_provenance,
     read_record,
     shard_exists,
+    write,
     write_record,
     write_shard,
 )
-from mallow.samples._sharded import holds_shards
-from mallow.samples._shards import Chunk, Shard, Shards, find_shards
-from mallow.samples._write import write
 
 __all__ = [
     "AudioHeader",

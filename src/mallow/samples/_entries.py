@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from mallow.errors import InputError
-from mallow.samples._items import is_missing
 from mallow.samples._limits import DEFAULT_LIMITS, Limits
 from mallow.samples._samples import Samples
+from mallow.samples._value_checks import is_missing
 
 _WAY_OUT = "Fix it, or skip bad entries with skip_bad=True (--skip-bad)."
 

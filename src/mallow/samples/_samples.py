@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 
 from mallow._checks import whole
 from mallow.errors import Caveat, InputError
-from mallow.samples._finite import finite_features
-from mallow.samples._items import checked_labels, checked_paths, checked_texts
 from mallow.samples._shards import Shards
+from mallow.samples._value_checks import checked_labels, checked_paths, checked_texts, finite_features
 
 Kind = Literal["text", "image", "audio", "features"]
 

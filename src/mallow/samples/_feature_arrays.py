@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from mallow.errors import InputError
 from mallow.samples._entries import Options, Skips, list_names, message_of
-from mallow.samples._finite import feature_array, finite_rows
 from mallow.samples._limits import Limits, check_expansion
 from mallow.samples._samples import Samples, first_places
 from mallow.samples._streams import decompress, is_gzip
+from mallow.samples._value_checks import feature_array, finite_rows
 
 _COMPANIONS = ("ids", "prompts", "provenance")  # arrays of a .npz file that accompany the features
 
