@@ -10,7 +10,7 @@ import pytest
 
 from annotation_page import hidden, make_study, place_of
 from mallow import annotate
-from mallow.annotate._people import Finished
+from mallow.annotate._store import Finished
 from mallow.human import TEXT_FORM, QualityChecks, Question, read_votes
 
 

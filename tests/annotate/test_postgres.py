@@ -14,8 +14,7 @@ import pytest
 from annotation_page import make_study
 from mallow import annotate
 from mallow.annotate._database import StorageError
-from mallow.annotate._people import Finished
-from mallow.annotate._store import open_store
+from mallow.annotate._store import Finished, open_store
 
 BINARIES = [
     *sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True),

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from annotation_page import ATTACK, hidden
 from mallow import annotate
-from mallow.annotate._guard import Bucket
 from mallow.annotate._tokens import Signer, new_secret
+from mallow.annotate._visitors import Bucket
 from mallow.errors import InputError
 
 SIGNER = Signer("ab" * 32)

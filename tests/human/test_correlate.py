@@ -17,7 +17,7 @@ from human_votes import simulate
 from mallow import InputError
 from mallow.human import correlate, rank, rank_all
 from mallow.human._measured import _from_limits, read_measured
-from mallow.human._ranks import average_ranks, kendall, pearson, spearman
+from mallow.human._rank_correlations import average_ranks, kendall, pearson, spearman
 
 pytestmark = pytest.mark.filterwarnings("ignore::mallow.EstimateWarning")
 REFERENCE = Path(__file__).resolve().parent.parent / "reference"

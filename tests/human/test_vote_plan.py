@@ -9,7 +9,7 @@ from scipy import stats
 
 from mallow.errors import EstimateWarning, InputError
 from mallow.human import VoteCosts, VoteGoal, VotePlan, plan_votes
-from mallow.human._vote_simulation import _fit
+from mallow.human._vote_plan import _fit
 
 
 @pytest.mark.parametrize("difference", [30.0, 60.0, 120.0])

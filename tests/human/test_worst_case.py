@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pytest import approx
 from scipy.stats import spearmanr
 
-import mallow.human._worst_case as worst_case
+import mallow.human._rank_correlations as worst_case
 from mallow import InputError
 from mallow.human import worst_case_spearman
 

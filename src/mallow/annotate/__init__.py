@@ -6,8 +6,8 @@ The page needs starlette and uvicorn (`pip install 'mallow[human]'`), which are 
 """
 
 from mallow.annotate._export import annotator_table, export_votes, votes_text
-from mallow.annotate._serve import Address, Links, make_links, open_study, serve
-from mallow.annotate._settings import Limits, Settings
+from mallow.annotate._serve import Links, make_links, open_study, serve
+from mallow.annotate._settings import Address, Limits, Settings
 from mallow.annotate._store import Store
 
 __all__ = [

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import ipaddress
 import os
 import socket
 import time
@@ -12,67 +11,15 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from urllib.parse import urlsplit
 
-from mallow._checks import positive, whole
+from mallow._checks import positive
 from mallow._optional import optional
-from mallow.annotate._settings import Settings
+from mallow.annotate._settings import Address, Settings
 from mallow.annotate._store import Store, open_store
 from mallow.errors import InputError
 from mallow.human import picture_folder, read_study
 
 _LINK_DAYS = 60.0
-
-
-@dataclass(frozen=True)
-class Address:
-    """Where the page is.
-
-    Attributes
-    ----------
-    host : str
-        What the server listens on; 127.0.0.1 is this machine alone.
-    port : int
-        0: any that is free.
-    url : str or None
-        How people reach it, if that is another address: that of a proxy with https, as a rule.
-
-    Examples
-    --------
-    >>> Address(url="https://study.example.org/").is_secure
-    True
-    """
-
-    host: str = "127.0.0.1"
-    port: int = 8000
-    url: str | None = None
-
-    def __post_init__(self) -> None:
-        whole("port", self.port, least=0)
-        if self.url is not None:
-            parts = urlsplit(self.url)
-            if parts.scheme not in ("http", "https") or not parts.netloc or parts.path not in ("", "/"):
-                raise InputError(
-                    f"`url` must begin with http:// or https:// and end after the host, since the page has a host of its own; got {self.url!r}."
-                )
-
-    @property
-    def is_secure(self) -> bool:
-        """Whether people reach the page by https."""
-        return (self.url or "").startswith("https://")
-
-    @property
-    def is_local(self) -> bool:
-        """Whether the server can be reached from this machine only."""
-        try:
-            return ipaddress.ip_address(self.host).is_loopback
-        except ValueError:
-            return self.host == "localhost"
-
-    def base(self, port: int) -> str:
-        """The beginning of links."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return (self.url or f"http://{host}:{port}").rstrip("/")
 
 
 @dataclass(frozen=True)

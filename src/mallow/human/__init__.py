@@ -1,28 +1,29 @@
 """People: votes, rankings by Bradley–Terry, annotators, judges beside people, and how far metrics agree with them."""
 
-from mallow.human._agreement import krippendorff_alpha
-from mallow.human._annotator_table import Annotator, Annotators
-from mallow.human._annotators import check_annotators
+from mallow.human._annotators import Annotator, Annotators, check_annotators, krippendorff_alpha
 from mallow.human._bradley_terry import bradley_terry
-from mallow.human._correlate import correlate
-from mallow.human._correlations import Correlation, Correlations
-from mallow.human._judged_ranking import JudgedRanking
+from mallow.human._correlate import Correlation, Correlations, correlate
 from mallow.human._judges import rank_with_judges
 from mallow.human._rank import EFFECTS, TIES, rank, rank_all
-from mallow.human._ranking import PairCheck, PairDifference, Ranking
-from mallow.human._rankings import Rankings
+from mallow.human._rank_correlations import worst_case_spearman
+from mallow.human._rankings import JudgedRanking, PairCheck, PairDifference, Ranking, Rankings
 from mallow.human._read_votes import read_votes, write_votes
-from mallow.human._study import QualityChecks, Study, Task
+from mallow.human._study import (
+    QualityChecks,
+    Study,
+    Task,
+    picture_folder,
+    read_form,
+    read_gold,
+    read_study,
+    write_study,
+)
 from mallow.human._study_design import StudyDesign, design_study
-from mallow.human._study_files import picture_folder, read_form, read_gold, read_study, write_study
 from mallow.human._study_form import IMAGE_FORM, TEXT_FORM, Example, Form, Question
 from mallow.human._study_pairs import AllPairs, DOptimal, PairScheme, Star
-from mallow.human._study_prompts import PromptFilter
-from mallow.human._study_texts import TextWindow
-from mallow.human._vote_goal import VoteCosts, VoteGoal
-from mallow.human._vote_plan import VotePlan, plan_votes
+from mallow.human._study_pool import PromptFilter, TextWindow
+from mallow.human._vote_plan import VoteCosts, VoteGoal, VotePlan, plan_votes
 from mallow.human._votes import Vote, Votes
-from mallow.human._worst_case import worst_case_spearman
 
 __all__ = [
     "EFFECTS",

@@ -1,22 +1,254 @@
-"""The annotators: how far they agree, how reliable each one is, and who should be looked at."""
+"""The annotators: how far they agree (Krippendorff's α), how reliable each one is, and who should be looked at."""
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import bdtr, bdtrc
 
-from mallow.errors import InputError
+from mallow.errors import Caveat, InputError
 from mallow.evidence import holm
-from mallow.human._agreement import alpha_of_votes, oriented_answers
-from mallow.human._annotator_table import Annotator, Annotators
 from mallow.human._paired import Rows, fit_newton, make_design
 from mallow.human._read_votes import FASTEST
 from mallow.human._votes import Vote, Votes
+from mallow.results import Result, TableData, draw
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+Level = Literal["nominal", "ordinal"]
+Floats = NDArray[np.float64]
+
+
+def krippendorff_alpha(
+    units: Mapping[str, Sequence[float]] | Sequence[Sequence[float]], level: Level = "nominal"
+) -> float:
+    """Krippendorff's α: 1 for perfect agreement, 0 for what chance gives, below 0 for systematic disagreement.
+
+    α = 1 − Dₒ/Dₑ, the observed over the expected disagreement of two values of one unit (Krippendorff, Content Analysis, ch. 12).
+    "nominal": values agree or not. "ordinal": the distance of two values is the number of values given between them, where
+    each end counts half.
+
+    Parameters
+    ----------
+    units : sequences of numbers
+        The values that the annotators gave to each unit, in any order. A unit with fewer than two values plays no part.
+    level : str
+        "nominal" or "ordinal".
+
+    Examples
+    --------
+    >>> krippendorff_alpha([[1, 1], [2, 2], [1, 1]])
+    1.0
+    >>> round(krippendorff_alpha([[1, 2], [2, 2], [1, 1], [3, 3]]), 3)
+    0.667
+    """
+    if level not in ("nominal", "ordinal"):
+        raise InputError(f"`level` must be nominal or ordinal; got {level!r}.")
+    rows = [list(values) for values in (units.values() if isinstance(units, Mapping) else units)]
+    rows = [values for values in rows if len(values) > 1]
+    if not rows:
+        raise InputError("`units` must hold a unit with at least two values: nobody rated the same thing twice.")
+    categories = sorted({value for values in rows for value in values})
+    place = {value: i for i, value in enumerate(categories)}
+    counts = np.zeros((len(rows), len(categories)))
+    for row, values in enumerate(rows):
+        for value in values:
+            counts[row, place[value]] += 1
+    if len(categories) == 1:
+        return 1.0
+    sizes = counts.sum(axis=1)
+    # Coincidences: every pair of values of a unit, weighted so that each value counts once.
+    coincidence = (counts / (sizes - 1)[:, None]).T @ counts - np.diag((counts / (sizes - 1)[:, None]).sum(axis=0))
+    totals = coincidence.sum(axis=1)
+    n = totals.sum()
+    distance = _distances(totals, level)
+    observed = float((coincidence * distance).sum())
+    expected = float((np.outer(totals, totals) * distance).sum()) / (n - 1)
+    return float(1.0 - observed / expected)
+
+
+def _distances(totals: Floats, level: Level) -> Floats:
+    if level == "nominal":
+        return 1.0 - np.eye(len(totals))
+    middle = np.cumsum(totals) - totals / 2  # values below, and half of the own ones
+    squares: Floats = (middle[:, None] - middle[None, :]) ** 2
+    return squares
+
+
+def oriented_answers(votes: Sequence[Vote]) -> dict[tuple[str, str, tuple[str, str], str], list[tuple[str, int]]]:
+    """(question, prompt, pair, task) → who answered what, seen from the first system of the pair: 2 is definitely that one.
+
+    Votes without a prompt and a task are about unknown texts and are left out.
+    """
+    units: dict[tuple[str, str, tuple[str, str], str], list[tuple[str, int]]] = {}
+    for vote in votes:
+        if not (vote.prompt or vote.task):
+            continue
+        answer = -vote.answer if vote.left == vote.pair[0] else vote.answer
+        key = (vote.question, vote.prompt, vote.pair, vote.task if not vote.prompt else "")
+        units.setdefault(key, []).append((vote.annotator, answer))
+    return units
+
+
+def alpha_of_votes(votes: Sequence[Vote], level: Level) -> tuple[float | None, int]:
+    """α over pairs that several people judged, and how many these are; None where there are none.
+
+    "nominal" asks who won or whether it was a tie; "ordinal" uses all five options.
+    """
+    units = []
+    for answers in oriented_answers(votes).values():
+        last = dict(answers)  # one value per person
+        if len(last) > 1:
+            units.append([float(a) if level == "ordinal" else math.copysign(1.0, a) * (a != 0) for a in last.values()])
+    return (krippendorff_alpha(units, level), len(units)) if units else (None, 0)
+
+
+@dataclass(frozen=True)
+class Annotator:
+    """What is known about one person.
+
+    Attributes
+    ----------
+    name : str
+    votes : int
+        On tasks, without gold pairs and repeats.
+    seconds : float or None
+        The median.
+    fast : float
+        The share of answers faster than the limit.
+    left : float or None
+        The share of untied votes for the left side.
+    agreement, expected : float or None
+        How often the untied votes are for the system that the votes of all others put first, and how often that is expected
+        of a person who votes like the others.
+    reliability : float or None
+        (agreement − 1/2) / (expected − 1/2): 1 is a person like the others, 0 one who guesses. It is drawn towards 1 where there
+        are few votes.
+    gold, repeats : tuple (right, all)
+        Gold pairs answered correctly, and repeated pairs answered for the same side again.
+    flags : tuple of str
+        "fast", "one-sided", "contradictory".
+    """
+
+    name: str
+    votes: int
+    seconds: float | None
+    fast: float
+    left: float | None
+    agreement: float | None
+    expected: float | None
+    reliability: float | None
+    gold: tuple[int, int]
+    repeats: tuple[int, int]
+    flags: tuple[str, ...]
+
+
+@dataclass(frozen=True, repr=False)
+class Annotators(Result):
+    """All annotators of a study.
+
+    Attributes
+    ----------
+    annotators : tuple of Annotator
+        Flagged ones first, then by number of votes.
+    alpha : dict
+        "nominal" (who won) and "ordinal" (all five options) → Krippendorff's α; None where no pair was judged by two people.
+    shared : int
+        How many pairs were judged by several people.
+    caveats : tuple of Caveat
+    """
+
+    KIND: ClassVar[str] = "annotators"
+
+    annotators: tuple[Annotator, ...]
+    alpha: dict[str, float | None]
+    shared: int
+    caveats: tuple[Caveat, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"Annotators({len(self.annotators)} people, {len(self.flagged)} flagged)"
+
+    def __str__(self) -> str:
+        lines = [f"{len(self.annotators)} annotators, {len(self.flagged)} flagged. {self.agreement_sentence}"]
+        return "\n".join([*lines, "", self.table(), *(f"caveat: {line}" for line in self.caveat_lines())])
+
+    @property
+    def flagged(self) -> tuple[str, ...]:
+        """The names of those with a flag, for `rank(..., exclude=...)`."""
+        return tuple(one.name for one in self.annotators if one.flags)
+
+    @property
+    def agreement_sentence(self) -> str:
+        """Krippendorff's α in words."""
+        if self.alpha["nominal"] is None or self.alpha["ordinal"] is None:
+            return "No pair was judged by two people: their agreement is not known."
+        return (
+            f"Krippendorff's α on {self.shared} pairs that several people judged: {self.alpha['nominal']:.2f} for the winner, "
+            f"{self.alpha['ordinal']:.2f} for all five options (1 is perfect, 0 is chance)."
+        )
+
+    def _table(self) -> TableData:
+        def number(value: float | None, digits: int = 2) -> str:
+            return "–" if value is None else f"{value:.{digits}f}"
+
+        rows = [
+            [
+                one.name,
+                str(one.votes),
+                number(one.seconds, 0),
+                number(one.fast),
+                number(one.left),
+                number(one.agreement),
+                number(one.expected),
+                number(one.reliability),
+                f"{one.gold[0]}/{one.gold[1]}" if one.gold[1] else "–",
+                f"{one.repeats[0]}/{one.repeats[1]}" if one.repeats[1] else "–",
+                ", ".join(one.flags),
+            ]
+            for one in self.annotators
+        ]
+        head = ["", "votes", "median\nseconds", "share\nfast", "share\nleft", "agrees", "expected", "reliability"]
+        return TableData([*head, "gold", "repeats", "flags"], rows, left=(0, 10))
+
+    def _records(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "annotator": one.name,
+                "votes": one.votes,
+                "seconds": one.seconds,
+                "fast": one.fast,
+                "left": one.left,
+                "agreement": one.agreement,
+                "expected": one.expected,
+                "reliability": one.reliability,
+                "flags": ", ".join(one.flags),
+            }
+            for one in self.annotators
+        ]
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw each person's agreement with the others against the median time; returns the axes."""
+        ax = draw.axes(ax)
+        for flagged, marker in ((False, "o"), (True, "X")):
+            own = [one for one in self.annotators if bool(one.flags) == flagged and one.agreement is not None]
+            x = [one.seconds or 0.0 for one in own]
+            y = [one.agreement or 0.0 for one in own]
+            sizes = [10.0 + 4.0 * one.votes for one in own]
+            ax.scatter(x, y, s=sizes, marker=marker, alpha=0.6, label="flagged" if flagged else "not flagged")
+        ax.set_xlabel("median seconds per answer (larger marks: more votes)")
+        ax.set_ylabel("agreement with the votes of all others")
+        draw.legend(ax)
+        return ax
+
 
 _LEVEL = 0.05
 _MOSTLY = 0.5  # chosen: who is fast in more than half of the answers is flagged as fast

@@ -11,17 +11,17 @@ from scipy.special import ndtr, stdtr, stdtrit
 
 from mallow.errors import Caveat, InputError, warn_about
 from mallow.evidence import holm
-from mallow.human._fit_check import check_pairs
 from mallow.human._paired import (
     Floats,
     PairedFit,
     Rows,
+    check_pairs,
     components,
     fit_newton,
     fit_zermelo,
     make_design,
 )
-from mallow.human._ranking import PairDifference, Ranking
+from mallow.human._rankings import PairDifference, Ranking
 from mallow.results import Estimate, join_names
 
 Method = Literal["newton", "zermelo"]

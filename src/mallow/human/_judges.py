@@ -14,9 +14,9 @@ from scipy.special import expit
 from mallow._checks import seed_from
 from mallow.errors import Caveat, InputError, warn_about
 from mallow.human._bradley_terry import Details, build_ranking, connection_caveats
-from mallow.human._judged_ranking import JudgedRanking
 from mallow.human._paired import Floats, PairedFit, Rows, fit_newton, make_design
 from mallow.human._rank import as_votes
+from mallow.human._rankings import JudgedRanking
 from mallow.human._votes import Vote, Votes
 
 _MOST = 0.99  # of the weight of the judges: people always count

@@ -18,9 +18,7 @@ from mallow._files import parse_json, read_text
 from mallow.baselines import Table
 from mallow.errors import InputError
 from mallow.evaluate import Comparison
-from mallow.human._judged_ranking import JudgedRanking
-from mallow.human._ranking import Ranking
-from mallow.human._rankings import Rankings
+from mallow.human._rankings import JudgedRanking, Ranking, Rankings
 from mallow.results import Estimate
 
 Floats = NDArray[np.float64]

@@ -14,8 +14,7 @@ from mallow._checks import seed_from
 from mallow.errors import Caveat, InputError, warn_about
 from mallow.human._bradley_terry import Details, build_ranking, connection_caveats, fit_or_penalise
 from mallow.human._paired import Floats, PairedFit, Rows, make_design, row_scores
-from mallow.human._ranking import Ranking
-from mallow.human._rankings import Rankings
+from mallow.human._rankings import Ranking, Rankings
 from mallow.human._read_votes import read_votes
 from mallow.human._votes import Vote, Votes
 from mallow.results import join_names

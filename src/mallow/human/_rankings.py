@@ -1,20 +1,259 @@
-"""The result of rankings by several questions."""
+"""Rankings by people: by one question, by several, and by people and judges together."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mallow.errors import Caveat
-from mallow.human._ranking import Ranking
-from mallow.human._ranks import spearman
-from mallow.results import Result, TableData, draw
+from mallow.human._rank_correlations import spearman
+from mallow.results import Estimate, Result, TableData, draw, join_names, p_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+
+_LEVEL = 0.05  # the usual level of significance
+
+
+@dataclass(frozen=True)
+class PairDifference:
+    """How much higher one system is ranked than another.
+
+    Attributes
+    ----------
+    first, second : str
+    difference : float
+        Score of the first minus that of the second.
+    interval : tuple
+        95 %, of this difference alone.
+    p_value, adjusted : float
+        Two-sided, for equal scores; after Holm's correction over all pairs.
+    """
+
+    first: str
+    second: str
+    difference: float
+    interval: tuple[float, float]
+    p_value: float
+    adjusted: float
+
+    @property
+    def significant(self) -> bool:
+        """Whether the scores differ at the 5 % level, after correction."""
+        return self.adjusted < _LEVEL
+
+
+@dataclass(frozen=True)
+class PairCheck:
+    """What people said of one pair, beside what the scores predict.
+
+    Attributes
+    ----------
+    first, second : str
+    votes : float
+    share, expected : float
+        How often the first was preferred, ties as half, and how often the model expects it.
+    z : float
+        The deviation in its own standard errors.
+    adjusted : float
+        Its p-value after Holm's correction over all pairs that can be checked.
+    """
+
+    first: str
+    second: str
+    votes: float
+    share: float
+    expected: float
+    z: float
+    adjusted: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Ranking(Result):
+    """Systems in the order that people put them in, by Bradley–Terry.
+
+    Attributes
+    ----------
+    scores : dict
+        System → score, best first. P(i beats j) = 1 / (1 + exp(−(wᵢ − wⱼ) / 100)); the mean is 0 (paper: sec:a:human-eval:bt).
+    interval : dict
+        System → (low, high): contains the score relative to the mean of these systems with 95 % confidence. For a
+        comparison of two systems look at `differences`, which are more precise than two intervals suggest.
+    ranks : dict
+        System → (best, worst): the ranks that are compatible with the significant differences.
+    groups : tuple of tuples
+        Systems that cannot be told apart, best first; a system may be in several groups.
+    differences : tuple of PairDifference
+        Between all pairs.
+    effects : dict
+        What else moves votes, in points: "left" (of standing on the left), "length" (of being twice as long), each with its
+        95 % interval; "tie" (the share of ties between equals, under Davidson's model).
+    covariance : array (n, n)
+        Of the scores, in their order.
+    checks : tuple of PairCheck
+        How well the model predicts each pair; empty where there are no more pairs than scores.
+    misfit : float or None
+        The p-value of the whole fit; None where it cannot be checked.
+    votes, annotators : int
+        How many were used; 0 annotators: not known.
+    ties : str
+        How ties were counted, with their number, such as "half (12)".
+    question : str
+    dropped : dict
+        Reason → how many votes were left out.
+    method : str
+        How it was fitted.
+    caveats : tuple of Caveat
+    """
+
+    KIND: ClassVar[str] = "ranking"
+
+    scores: dict[str, float]
+    interval: dict[str, tuple[float, float]]
+    ranks: dict[str, tuple[int, int]]
+    groups: tuple[tuple[str, ...], ...]
+    differences: tuple[PairDifference, ...]
+    effects: dict[str, Estimate]
+    covariance: NDArray[np.float64]
+    checks: tuple[PairCheck, ...]
+    misfit: float | None
+    votes: float
+    annotators: int
+    ties: str
+    question: str
+    dropped: dict[str, int] = field(default_factory=dict)
+    method: str = "newton"
+    caveats: tuple[Caveat, ...] = ()
+
+    def __repr__(self) -> str:
+        scores = ", ".join(f"{name} {value:+.1f}" for name, value in self.scores.items())
+        return f"Ranking({scores}; {self.votes:g} votes)"
+
+    def __str__(self) -> str:
+        lines = [self._headline(), self.summary, "", self.table()]
+        lines += [*([""] if self.effects else []), *self.effect_lines(), "", self.fit_sentence]
+        return "\n".join([*lines, *(f"caveat: {line}" for line in self.caveat_lines())])
+
+    @property
+    def winner(self) -> str | None:
+        """The system that beats all others significantly; None where there is no such system."""
+        first = next(iter(self.scores))
+        return first if self.ranks[first] == (1, 1) else None
+
+    @property
+    def best(self) -> tuple[str, ...]:
+        """The system with the highest score, and those that do not differ from it significantly."""
+        first, *others = self.scores
+        apart = {frozenset((one.first, one.second)) for one in self.differences if one.significant}
+        return (first, *(other for other in others if frozenset((first, other)) not in apart))
+
+    @property
+    def verdict(self) -> str:
+        """What can be said about the order, in one sentence."""
+        significant = sum(one.significant for one in self.differences)
+        told = f"{significant} of {len(self.differences)} pairs of systems can be told apart."
+        if self.winner is not None:
+            return f"People prefer {self.winner} to every other system; {told}"
+        if len(self.best) == len(self.scores):
+            return f"No system is significantly better than all others; {told}"
+        if len(self.best) > 4:
+            return f"{len(self.best)} systems share the first place; {told}"
+        return f"{join_names(self.best)} share the first place; {told}"
+
+    @property
+    def summary(self) -> str:
+        """How many votes by how many people, what was dropped, and how ties were counted."""
+        by = f" by {self.annotators} annotators" if self.annotators else ""
+        text = f"{self.votes:,g} votes{by}; ties: {self.ties}."
+        if self.dropped:
+            text += " Dropped: " + "; ".join(f"{count:,} {reason}" for reason, count in self.dropped.items()) + "."
+        return text
+
+    @property
+    def fit_sentence(self) -> str:
+        """Whether the scores explain what people said of each pair."""
+        if self.misfit is None:
+            return "The fit cannot be checked: there are no more pairs of systems than scores."
+        worst = [one for one in self.checks if one.adjusted < _LEVEL]
+        if not worst and self.misfit < _LEVEL:
+            return f"The scores do not explain the votes as a whole ({p_text(self.misfit)}), but no single pair deviates significantly."
+        if not worst:
+            return (
+                f"The scores explain the pairs ({p_text(self.misfit)} for the whole; no pair deviates significantly)."
+            )
+        pairs = (f"{one.first} against {one.second}: {one.share:.2f}, expected {one.expected:.2f}" for one in worst[:5])
+        more = f"; and {len(worst) - 5} more" if len(worst) > 5 else ""
+        return f"The scores do not explain all pairs ({p_text(self.misfit)} for the whole): {'; '.join(pairs)}{more}."
+
+    def effect_lines(self) -> list[str]:
+        """What else moves votes, one line each."""
+        words = {
+            "left": "points for standing on the left",
+            "length": "points for being twice as long",
+            "tie": "is the share of ties between equal systems",
+        }
+        numbers = {
+            name: (f"{one.value:.3f}", f"{one.low:.3f} to {one.high:.3f}")
+            if name == "tie"
+            else (f"{one.value:+.1f}", f"{one.low:+.1f} to {one.high:+.1f}")
+            for name, one in self.effects.items()
+        }
+        return [f"{value} {words[name]} (95 % interval: {span})" for name, (value, span) in numbers.items()]
+
+    def probability(self, first: str, second: str) -> float:
+        """How often people would prefer the first to the second; ties do not count."""
+        return 1.0 / (1.0 + float(np.exp(-(self.scores[first] - self.scores[second]) / 100.0)))
+
+    def _also(self) -> dict[str, Any]:
+        return {"winner": self.winner, "verdict": self.verdict}
+
+    def _headline(self) -> str:
+        return f"{self.question}: {self.verdict}" if self.question else self.verdict
+
+    def _table(self) -> TableData:
+        letters = {
+            name: "".join(_letter(place) for place, group in enumerate(self.groups) if name in group)
+            for name in self.scores
+        }
+        rows = []
+        for name, score in self.scores.items():
+            low, high = self.interval[name]
+            best, worst = self.ranks[name]
+            span = str(best) if best == worst else f"{best}–{worst}"
+            rows.append([name, f"{score:.2f}", f"{low:.2f} to {high:.2f}", span, letters[name]])
+        return TableData(["", "score", "95 % interval of it", "rank", "group"], rows, left=(0, 4))
+
+    def _records(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "system": name,
+                "score": score,
+                "low": self.interval[name][0],
+                "high": self.interval[name][1],
+                "best_rank": self.ranks[name][0],
+                "worst_rank": self.ranks[name][1],
+            }
+            for name, score in self.scores.items()
+        ]
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the scores with their 95 % intervals; returns the axes."""
+        ax = draw.axes(ax)
+        rows = {name: (score, *self.interval[name]) for name, score in self.scores.items()}
+        draw.intervals(ax, rows, "Bradley–Terry score (100 points: odds of e to 1), with 95 % interval")
+        if self.question:
+            ax.set_title(self.question)
+        return ax
+
+
+def _letter(place: int) -> str:
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    return letters[place] if place < len(letters) else f"({place + 1})"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -88,3 +327,82 @@ class Rankings(Result):
         }
         draw.intervals(ax, rows, "Bradley–Terry score, with 95 % interval")
         return ax
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class JudgedRanking(Result):
+    """A ranking by people, made more precise by judges that are programs.
+
+    Attributes
+    ----------
+    ranking : Ranking
+        By people and judges together; its intervals are valid for what people would say, however wrong the judges are.
+    people : Ranking
+        By the same people alone.
+    weight : float
+        Of the judges, from 0 (of no help) to nearly 1; chosen so that the intervals are shortest.
+    effective : float
+        As many votes of people alone would give scores as precise.
+    labelled, unlabelled : int
+        Pairs that people and judges voted on, and pairs that judges alone voted on.
+    agreement : dict
+        Judge → how often it names the winner that people name, or a tie where they do.
+    first : dict
+        "people" and each judge → the share of untied votes for the left side: 1/2 without position bias.
+    caveats : tuple of Caveat
+    """
+
+    KIND: ClassVar[str] = "judged ranking"
+
+    ranking: Ranking
+    people: Ranking
+    weight: float
+    effective: float
+    labelled: int
+    unlabelled: int
+    agreement: dict[str, float]
+    first: dict[str, float]
+    caveats: tuple[Caveat, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"JudgedRanking({self.labelled} + {self.unlabelled} pairs, worth {self.effective:.0f} votes of people)"
+
+    def __str__(self) -> str:
+        lines = [
+            self.ranking.verdict,
+            f"{self.labelled:,} pairs with votes of people and judges, {self.unlabelled:,} with judges alone: as precise as "
+            f"{self.effective:,.0f} votes of people. Weight of the judges: {self.weight:.2f}.",
+            "",
+            self.table(),
+            "",
+        ]
+        for name, share in self.first.items():
+            agrees = (
+                f"; agrees with people on {self.agreement[name]:.2f} of the pairs" if name in self.agreement else ""
+            )
+            lines.append(f"{name}: the left side wins {share:.3f} of the untied votes{agrees}")
+        return "\n".join([*lines, *(f"caveat: {line}" for line in self.caveat_lines())])
+
+    def _headline(self) -> str:
+        return self.ranking.verdict
+
+    def _table(self) -> TableData:
+        rows = []
+        for name, score in self.ranking.scores.items():
+            best, worst = self.ranking.ranks[name]
+            own, alone = self.ranking.interval[name], self.people.interval[name]
+            cells = [f"{score:.2f}", f"{own[0]:.2f} to {own[1]:.2f}", str(best) if best == worst else f"{best}–{worst}"]
+            rows.append([name, *cells, f"{self.people.scores[name]:.2f}", f"{alone[0]:.2f} to {alone[1]:.2f}"])
+        head = ["", "score", "95 % interval of it", "rank", "people alone", "95 % interval of that"]
+        return TableData(head, rows)
+
+    def _records(self) -> list[dict[str, Any]]:
+        alone = {row["system"]: row for row in self.people._records()}
+        return [
+            {**row, **{f"people_{key}": alone[row["system"]][key] for key in ("score", "low", "high")}}
+            for row in self.ranking._records()
+        ]
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the scores with their 95 % intervals; returns the axes."""
+        return self.ranking.plot(ax)

@@ -1,20 +1,250 @@
-"""Reading and writing files of votes, whatever their format."""
+"""Files of votes: their formats, reading and writing."""
 
 from __future__ import annotations
 
+import ast
 import csv
+import html
 import io
 import json
 import os
+import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from mallow._files import parse_json, read_text, write_text
 from mallow.errors import InputError
-from mallow.human._vote_formats import DroppedRow, find_format
 from mallow.human._votes import Vote, Votes
+
+Row = Mapping[str, Any]
+
+_PUBLISHED = {"q1": "interesting", "q2": "sensible", "q3": "human-like"}
+_CODES = {"2a": -2, "1a": -1, "tie": 0, "0": 0, "1b": 1, "2b": 2}
+_WINNERS = {
+    **dict.fromkeys(("model_a", "a", "left", "first", "1"), -1),
+    **dict.fromkeys(("tie", "tie (bothbad)", "both bad", "bothbad", "both good", "equal", "draw"), 0),
+    **dict.fromkeys(("model_b", "b", "right", "second", "2"), 1),
+}
+_WORDS = {
+    f"{strength} {side}": sign * size
+    for strength, size in (("definitely", 2), ("slightly", 1))
+    for sides, sign in ((("left", "a"), -1), (("right", "b"), 1))
+    for side in sides
+}
+_TAG = re.compile(r"<[^>]*>")
+
+
+class DroppedRow(Exception):  # noqa: N818 - it is no error
+    """A row that holds no vote; the reason is counted."""
+
+
+@dataclass(frozen=True)
+class Format:
+    """How to read one kind of file.
+
+    Attributes
+    ----------
+    name : str
+        For messages.
+    needs : tuple of str
+        The columns that every such file has.
+    votes : function
+        The votes of one row.
+    """
+
+    name: str
+    needs: tuple[str, ...]
+    votes: Callable[[Row], Iterator[Vote]]
+
+
+def _own(row: Row) -> Iterator[Vote]:
+    """One vote per row, as `mallow annotate` exports it; in CSV all fields are strings."""
+    names = {one.name for one in fields(Vote)}
+    values = {name: value for name, value in row.items() if name in names and value not in (None, "")}
+    for name in ("answer", "expected"):
+        if name in values:
+            values[name] = _whole(name, values[name])
+    for name in ("seconds", "left_length", "right_length"):
+        values[name] = _number(name, values.get(name))
+    if "judge" in values:
+        values["judge"] = str(values["judge"]).lower() in ("true", "1", "yes")
+    texts = ("left", "right", "question", "annotator", "prompt", "task", "when", "kind")
+    values |= {name: str(values[name]) for name in texts if name in values}
+    yield Vote(**({"question": "", "annotator": "", "prompt": ""} | values))
+
+
+def _mturk(row: Row) -> Iterator[Vote]:
+    """A row of a Mechanical Turk batch of the published study: Input.model_a, Input.model_b, Answer.q1, …, Answer.te.
+
+    Codes: 2a definitely the first, 1a slightly, 1b slightly the second, 2b definitely. In the files of the study ties are
+    stored as 1a.
+    """
+    if str(row.get("AssignmentStatus", "")).lower() == "rejected":
+        raise DroppedRow("rejected assignment")
+    questions = [name for name in row if re.fullmatch(r"Answer\.\w+", name) and name != "Answer.te"]
+    published = {f"Answer.{name}" for name in _PUBLISHED} == set(questions)
+    seconds = _number("Answer.te", row.get("Answer.te", row.get("WorkTimeInSeconds")))
+    for name in questions:
+        code = str(row[name]).strip()
+        if not code:
+            continue
+        short = name.removeprefix("Answer.")
+        yield Vote(
+            _system(row["Input.model_a"]),
+            _system(row["Input.model_b"]),
+            _code(code, _CODES, name),
+            question=_PUBLISHED[short] if published else short,
+            annotator=str(row.get("WorkerId", "")),
+            prompt=str(row.get("Input.idx", row.get("Input.ctx", ""))),
+            seconds=seconds,
+            task=str(row.get("HITId", "")),
+            left_length=_words(row.get("Input.completiona")),
+            right_length=_words(row.get("Input.completionb")),
+        )
+
+
+def _arena(row: Row) -> Iterator[Vote]:
+    """model_a, model_b, winner: one battle per row."""
+    yield Vote(
+        str(row["model_a"]),
+        str(row["model_b"]),
+        _code(str(row["winner"]).strip(), _WINNERS, "winner"),
+        question="preference",
+        annotator=str(row.get("judge", row.get("annotator", ""))),
+        prompt=str(row.get("question_id", row.get("prompt", ""))),
+        seconds=None,
+        task=str(row.get("id", row.get("question_id", ""))),
+        when=str(row.get("tstamp", "")),
+    )
+
+
+def _arena_judges(row: Row) -> Iterator[Vote]:
+    """first, second, human, and one column per judge that is a program."""
+    for column, code in row.items():
+        if column in ("id", "first", "second") or not str(code).strip():
+            continue
+        person = column == "human"
+        yield Vote(
+            str(row["first"]),
+            str(row["second"]),
+            _code(str(code).strip(), _WINNERS, column),
+            question="preference",
+            annotator="" if person else column,
+            prompt="",
+            seconds=None,
+            task=str(row.get("id", "")),
+            judge=not person,
+        )
+
+
+def _label_studio(row: Row) -> Iterator[Vote]:
+    """One task of a Label Studio export; `Pairwise` controls, or `Choices` with the five published options."""
+    data = row["data"]
+    sides = next(
+        (
+            pair
+            for pair in (("model_a", "model_b"), ("left_model", "right_model"), ("left", "right"))
+            if set(pair) <= set(data)
+        ),
+        None,
+    )
+    if sides is None:
+        raise InputError(
+            f"each task's data must name the systems as model_a and model_b; it has {', '.join(map(str, data))}. Pass "
+            "columns={'model_a': …, 'model_b': …}."
+        )
+    for annotation in row["annotations"]:
+        who = annotation.get("completed_by", "")
+        who = who.get("email", who.get("id", "")) if isinstance(who, Mapping) else who
+        if annotation.get("was_cancelled"):
+            continue
+        for result in annotation.get("result", ()):
+            value = result.get("value", {})
+            answer = value.get("selected") if result.get("type") == "pairwise" else (value.get("choices") or [None])[0]
+            if answer is None:
+                continue
+            yield Vote(
+                str(data[sides[0]]),
+                str(data[sides[1]]),
+                _code(str(answer).strip(), _WINNERS | _WORDS, str(result.get("from_name"))),
+                question=str(result.get("from_name", "")),
+                annotator=str(who),
+                prompt=str(data.get("prompt", "")),
+                seconds=_number("lead_time", annotation.get("lead_time")),
+                task=str(row.get("id", "")),
+            )
+
+
+FORMATS = (
+    Format("mallow's own", ("left", "right", "answer"), _own),
+    Format("Mechanical Turk", ("Input.model_a", "Input.model_b"), _mturk),
+    Format("arena", ("model_a", "model_b", "winner"), _arena),
+    Format("arena with judges", ("first", "second", "human"), _arena_judges),
+    Format("Label Studio", ("data", "annotations"), _label_studio),
+)
+
+
+def find_format(columns: Iterator[str] | list[str]) -> Format:
+    """The format that has these columns."""
+    there = set(columns)
+    for one in FORMATS:
+        if set(one.needs) <= there:
+            return one
+    known = "; ".join(f"{', '.join(one.needs)} ({one.name})" for one in FORMATS)
+    raise InputError(
+        f"these columns are of no known format of votes: {', '.join(sorted(map(str, there)))}. Known: {known}. Name the columns "
+        "with columns={'model_a': …, 'model_b': …, 'winner': …} (--column model_a=NAME)."
+    )
+
+
+def _code(code: str, codes: Mapping[str, int], column: str) -> int:
+    answer = codes.get(code.lower())
+    if answer is None:
+        raise InputError(f"{column} must be one of {', '.join(codes)}; got {code!r}.")
+    return answer
+
+
+def _whole(name: str, value: Any) -> int:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = 0.5
+    if number != int(number):
+        raise InputError(f"`{name}` must be a whole number from −2 to 2; got {value!r}.")
+    return int(number)
+
+
+def _number(name: str, value: Any) -> float | None:
+    if value is None or value == "":
+        return None
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = -1.0
+    if not 0 <= number < float("inf"):
+        raise InputError(f"`{name}` must be a number of at least 0; got {value!r}.")
+    return number
+
+
+def _system(name: Any) -> str:
+    """("gpt2-xl", "p1.0"), as a tuple or as one in quotes, is gpt2-xl p1.0."""
+    text = str(name)
+    if text.startswith("("):
+        try:
+            parts = ast.literal_eval(text)
+        except (SyntaxError, ValueError):
+            return text
+        return " ".join(map(str, parts)) if isinstance(parts, tuple) else text
+    return text
+
+
+def _words(text: Any) -> float | None:
+    """The length in words, without markup."""
+    return float(len(html.unescape(_TAG.sub(" ", str(text))).split())) if text else None
+
 
 FASTEST = 25.0  # seconds; paper: answers faster than this were dropped in the published analysis
 

@@ -13,9 +13,7 @@ from mallow.errors import Caveat, InputError, warn_about
 from mallow.human._study import QualityChecks, Study, Task
 from mallow.human._study_form import IMAGE_FORM, TEXT_FORM, Form
 from mallow.human._study_pairs import AllPairs, PairScheme, orient
-from mallow.human._study_pool import Pool, collect_pool
-from mallow.human._study_prompts import PromptFilter
-from mallow.human._study_texts import TextWindow
+from mallow.human._study_pool import Pool, PromptFilter, TextWindow, collect_pool
 from mallow.samples import read
 
 

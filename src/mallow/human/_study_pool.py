@@ -1,21 +1,143 @@
-"""What pairs are drawn from: for each system and prompt the texts that fit, and why others do not."""
+"""What pairs are drawn from: texts of about one length for prompts that are fit for people, and why others are not."""
 
 from __future__ import annotations
 
 import functools
 import hashlib
+import re
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from mallow._checks import whole
 from mallow.errors import Caveat, InputError
 from mallow.human._study import Task
-from mallow.human._study_prompts import PromptFilter
-from mallow.human._study_texts import TextWindow
+from mallow.models import load_token_file, words
 from mallow.results import join_names
 from mallow.samples import Samples
+
+
+@dataclass(frozen=True)
+class TextWindow:
+    """How long continuations are: at least `least` tokens, and cut after `most`.
+
+    Texts of equal length are compared fairly, and annotators do not read for longer than they can. Published: 200 to 256
+    tokens of GPT-2 (paper: sec:a:human-eval:datasheet).
+
+    Attributes
+    ----------
+    least, most : int
+        `least` is at least 1.
+    tokenizer : str
+        "words" (what white space separates), or the path of a tokenizer.json, or of a folder that holds one, or GPT-2's
+        vocab.json and merges.txt.
+
+    Examples
+    --------
+    >>> TextWindow(2, 3).cut("one  two three four")
+    ('one  two three', 3)
+    >>> TextWindow(2, 3).cut("one") is None
+    True
+    """
+
+    least: int = 200
+    most: int = 256
+    tokenizer: str = "words"
+
+    def __post_init__(self) -> None:
+        whole("least", self.least, least=1)
+        whole("most", self.most, least=1)
+        if self.most < self.least:
+            raise InputError(f"`most` must be at least `least` = {self.least} tokens; got {self.most}.")
+
+    def cut(self, text: str) -> tuple[str, int] | None:
+        """The first `most` tokens of a text and how many they are; None if it has fewer than `least`."""
+        ends = self._token_ends(text)
+        if len(ends) < self.least:
+            return None
+        kept = min(len(ends), self.most)
+        return (text if kept == len(ends) else text[: ends[kept - 1]]), kept
+
+    def count(self, text: str) -> int:
+        """The number of tokens of a text."""
+        return len(self._token_ends(text))
+
+    def _token_ends(self, text: str) -> list[int]:
+        """Where each token ends, in characters."""
+        if self.tokenizer == "words":
+            return [word.end() for word in re.finditer(r"\S+", text)]
+        # A character of several bytes may be split between tokens: then both end where it ends.
+        return [end for _, end in load_token_file(self.tokenizer).encode(text).offsets]
+
+
+_FEW_CASED = 5  # words with a case below which capitals tell nothing; chosen
+_PAGE = re.compile(
+    r"https?:|www\.|ad[- ]?block|java ?script|cookies?\b.*\b(accept|enable|policy|use)|your browser|all rights reserved|copyright|"
+    r"\blog ?in\b|\bsign ?up\b|subscribe|newsletter|click here|advertisement|privacy policy|terms of (use|service)|page not found|"
+    r"posted by|share (this|on)|image copyright|caption",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class PromptFilter:
+    """Drops prompts that are no beginning of a text, each with a reason.
+
+    The paper chose 1831 of 5000 prompts by hand: "well-formed English sentences" (sec:a:human-eval:datasheet). This filter
+    finds headings, menus and messages of web pages by rules; look at what it keeps, and pass your own choice as `keep`.
+
+    Attributes
+    ----------
+    words : int
+        The fewest words, signs included, of a prompt.
+    capitals : float
+        The largest share of words that begin with a capital: more are headings and menus.
+    letters : float
+        The smallest share of letters among the characters that are no white space.
+    keep : frozenset of str or None
+        Ids of the prompts to use, chosen by hand; the rules then do not apply.
+
+    Examples
+    --------
+    >>> rules = PromptFilter()
+    >>> rules.reason("p1", "Front Page Torrents Favorites My Home My Galleries Toplists Bounties News Forums Wiki")
+    'mostly capitals: a heading or a menu'
+    >>> rules.reason("p2", "The town library will close for two weeks in March, because the") is None
+    True
+    """
+
+    words: int = 8
+    capitals: float = 0.6
+    letters: float = 0.65
+    keep: frozenset[str] | None = None
+
+    def __post_init__(self) -> None:
+        whole("words", self.words, least=0)
+
+    def reason(self, id_: str, prompt: str) -> str | None:
+        """Why a prompt is dropped; None if it is kept."""
+        if self.keep is not None:
+            return None if id_ in self.keep else "not in the list of prompts to keep"
+        tokens = words(prompt)
+        if not tokens:
+            return "empty prompt"
+        if len(tokens) < self.words:
+            return f"fewer than {self.words} words"
+        cased = [word for word in prompt.split() if word[:1].isupper() or word[:1].islower()]
+        if len(cased) >= _FEW_CASED and sum(word[0].isupper() for word in cased) > self.capitals * len(cased):
+            return "mostly capitals: a heading or a menu"
+        visible = [letter for letter in prompt if not letter.isspace()]
+        if sum(map(_is_letter, visible)) < self.letters * len(visible):
+            return "few letters: a table, a list or code"
+        return "text of a web page, such as a message or a menu" if _PAGE.search(prompt) else None
+
+
+def _is_letter(character: str) -> bool:
+    """Letters, and the marks that many scripts put on them."""
+    return character.isalpha() or (not character.isascii() and not character.isdigit() and character.isprintable())
+
 
 Item = tuple[str, int | None]  # a text and its tokens, or the path of a picture
 

@@ -5,20 +5,88 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mallow._checks import seed_from
+from mallow._checks import open_unit, positive, seed_from
 from mallow.errors import Caveat, InputError, warn_about
 from mallow.human._study_pairs import SCALE, AllPairs, PairScheme, Star
-from mallow.human._vote_goal import VoteCosts, VoteGoal
-from mallow.human._vote_simulation import share_reached
 from mallow.results import Result, TableData, draw
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+
+@dataclass(frozen=True)
+class VoteGoal:
+    """What the votes are for.
+
+    Attributes
+    ----------
+    kind : str
+        "apart": the difference between two systems is significant, in the right direction. "ranking": the systems have the
+        right order, significant or not.
+    systems : pair of str or None
+        Which two systems to tell apart; None: the two with the closest scores.
+    power : float
+        The probability with which the goal is to be reached.
+    level : float
+        The level of significance, two-sided.
+
+    Examples
+    --------
+    >>> VoteGoal("ranking", power=0.9)
+    VoteGoal(kind='ranking', systems=None, power=0.9, level=0.05)
+    """
+
+    kind: Literal["apart", "ranking"] = "apart"
+    systems: tuple[str, str] | None = None
+    power: float = 0.8
+    level: float = 0.05
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("apart", "ranking"):
+            raise InputError(f"`kind` must be 'apart' or 'ranking'; got {self.kind!r}.")
+        open_unit("power", self.power, why=" It is a probability, such as 0.8.")
+        open_unit("level", self.level, why=" It is a probability, such as 0.05.")
+
+
+@dataclass(frozen=True)
+class VoteCosts:
+    """What a vote costs. The defaults are those of the paper (sec:a:human-eval:datasheet).
+
+    Attributes
+    ----------
+    seconds : float
+        For one pair with all its questions.
+    wage : float
+        Per hour.
+    currency : str
+
+    Examples
+    --------
+    >>> round(VoteCosts().money(3240))  # 90 votes on each of 36 pairs
+    677
+    """
+
+    seconds: float = 47.0
+    wage: float = 16.0
+    currency: str = "USD"
+
+    def __post_init__(self) -> None:
+        positive("seconds", self.seconds)
+        positive("wage", self.wage)
+
+    def hours(self, votes: float) -> float:
+        """Hours of work."""
+        return votes * self.seconds / 3600.0
+
+    def money(self, votes: float) -> float:
+        """Pay for this work."""
+        return self.hours(votes) * self.wage
 
 
 _RUNS = 4000  # simulated studies per number of votes; chosen: the power is known to within 0.01
@@ -263,3 +331,46 @@ def _doubts(costs: VoteCosts, votes: int) -> tuple[Caveat, ...]:
         return ()
     text = f"{hours:,.0f} hours of work: ask for a larger difference."
     return (Caveat("much work", text, values={"hours": hours}),)
+
+
+def share_reached(
+    draws: NDArray[np.int64],
+    count: int,
+    compared: NDArray[np.int64],
+    values: Array,
+    tested: tuple[int, int] | None,
+    level: float,
+) -> float:
+    """In which share of the simulated studies the goal is reached."""
+    estimates, information = _fit(np.asarray(draws + 0.5, dtype=np.float64), count + 1.0, compared, len(values))
+    if tested is None:
+        order = np.argsort(values)
+        return float(np.mean((np.diff(estimates[:, order], axis=1) > 0).all(axis=1)))
+    first, second = tested
+    direction = np.zeros(len(values))
+    direction[first], direction[second] = 1.0, -1.0
+    variance = np.linalg.solve(information, np.broadcast_to(direction[1:, None], (len(draws), len(values) - 1, 1)))
+    error = np.sqrt(np.einsum("i,ni->n", direction[1:], variance[..., 0]))
+    z = (estimates[:, first] - estimates[:, second]) / error * np.sign(values[first] - values[second])
+    return float(np.mean(z > -NormalDist().inv_cdf(level / 2.0)))
+
+
+def _fit(wins: Array, count: float, compared: NDArray[np.int64], size: int) -> tuple[Array, Array]:
+    """Bradley–Terry scores of many studies at once by Newton's method, the first system at 0, and their information.
+
+    `wins` (runs, pairs) are those of the first system of each pair, of `count` votes each.
+    """
+    signs = np.zeros((len(compared), size))
+    signs[np.arange(len(compared)), compared[:, 0]] = 1.0
+    signs[np.arange(len(compared)), compared[:, 1]] = -1.0
+    design = signs[:, 1:]  # (pairs, size - 1)
+    estimates = np.zeros((len(wins), size - 1))
+    for _ in range(25):
+        chance = 1.0 / (1.0 + np.exp(-(estimates @ design.T)))
+        gradient = (wins - count * chance) @ design
+        information = np.einsum("pi,np,pj->nij", design, count * chance * (1.0 - chance), design, optimize=True)
+        step = np.linalg.solve(information, gradient[..., None])[..., 0]
+        estimates += np.clip(step, -2.0, 2.0)
+        if np.abs(step).max() < 1e-6:
+            break
+    return np.concatenate([np.zeros((len(wins), 1)), estimates], axis=1), np.asarray(information)

@@ -3,10 +3,9 @@
 The other package is imported when a function is called, so that none of them is needed for the rest.
 """
 
-from mallow.integrations._callbacks import lightning_callback, trainer_callback
 from mallow.integrations._frames import to_dataset, to_pandas, to_polars
 from mallow.integrations._loggers import log_mlflow, log_tensorboard, log_trackio, log_wandb, metrics_of
-from mallow.integrations._torchmetric import torch_metric
+from mallow.integrations._training import lightning_callback, torch_metric, trainer_callback
 
 __all__ = [
     "lightning_callback",

@@ -1,4 +1,4 @@
-"""Callbacks of training loops: at every evaluation the model's samples are counted in the bins of a monitor."""
+"""A monitor in training loops: callbacks at every evaluation, and a metric of torchmetrics that adds up over processes."""
 
 from __future__ import annotations
 
@@ -89,3 +89,71 @@ def lightning_callback(monitor: Monitor, sample: Sampler, *, prefix: str = "mall
             pl_module.log_dict(numbers, rank_zero_only=True)
 
     return MallowCallback()
+
+
+def torch_metric(monitor: Monitor, *, prefix: str = "mallow", **options: Any) -> Any:
+    """A ``torchmetrics.Metric`` that counts batches of a model's samples in the bins of a monitor.
+
+    Its state is what the monitor has counted. Across processes the parts of all of them are added up, exactly: the result
+    has the bits of one process with all samples. Every process needs a copy of the same monitor. `compute` returns a dict of
+    tensors: the numbers of `metrics_of`, and whether the alarm sounds. The p-value is that of one look at all samples.
+
+    Parameters
+    ----------
+    monitor : Monitor
+        It is not changed.
+    prefix : str
+        As in `metrics_of`.
+    **options
+        Those of ``torchmetrics.Metric``.
+
+    Examples
+    --------
+    >>> import numpy as np, torch
+    >>> from mallow import Measure, Quantize
+    >>> rng = np.random.default_rng(0)
+    >>> metric = torch_metric(Monitor(rng.normal(size=(2000, 4)), measure=Measure(Quantize(bins=50))))
+    >>> metric.update(torch.from_numpy(rng.normal(0.5, 1, size=(1000, 4))))
+    >>> sorted(metric.compute())[0], bool(metric.compute()["mallow/alarm"])
+    ('mallow/alarm', True)
+    """
+    torch, torchmetrics = optional("torch", extra="torchmetrics"), optional("torchmetrics", extra="torchmetrics")
+    start = monitor.combine([])
+
+    def as_tensor(part: bytes) -> Any:
+        return torch.frombuffer(bytearray(part), dtype=torch.uint8)
+
+    def gather(tensor: Any, group: Any = None) -> Any:
+        """The parts of all processes, filled up with spaces to one length."""
+        parts = torchmetrics.utilities.distributed.gather_all_tensors(tensor, group)
+        longest = max(len(part) for part in parts)
+        return [torch.nn.functional.pad(part, (0, longest - len(part)), value=ord(" ")) for part in parts]
+
+    class MallowMetric(torchmetrics.Metric):  # type: ignore[misc,name-defined]
+        """The score of all samples seen so far."""
+
+        full_state_update = True
+        higher_is_better = True
+        is_differentiable = False
+
+        def __init__(self) -> None:
+            super().__init__(dist_sync_fn=gather, **options)
+            self.add_state("part", default=as_tensor(start.counted()), dist_reduce_fx=None)
+
+        def update(self, batch: Any) -> None:
+            """Count a batch: texts, or a tensor of features (n, d)."""
+            total = start.combine(self._parts())
+            total.update(batch.detach().cpu().numpy() if isinstance(batch, torch.Tensor) else batch)
+            self.part = as_tensor(total.counted()).to(self.device)
+
+        def compute(self) -> Any:
+            """The numbers of the score of all samples, as a dict of tensors."""
+            total = start.combine(self._parts())
+            numbers = {**metrics_of(total.compute(), prefix), f"{prefix}/alarm": float(total.alarm)}
+            return {name: torch.tensor(value, dtype=torch.float64) for name, value in numbers.items()}
+
+        def _parts(self) -> list[bytes]:
+            rows = self.part if self.part.ndim == 2 else self.part[None]  # one row per process once they are gathered
+            return [bytes(row.cpu().tolist()) for row in rows]
+
+    return MallowMetric()
