@@ -60,7 +60,7 @@ PAPER = ("paper/test_divergences.py", "paper/test_errata.py", "paper/test_fronti
 RECORDED = "reference/test_calls.py"  # numbers to the last bit
 AREAS = {
     "escaping": Area(
-        ("_visible.py", "results/_table.py", "report/_filters.py", "report/_svg.py"),
+        ("_visible.py", "results/_table.py", "report/_sentences.py", "report/_svg.py"),
         (
             "results/test_escaping.py",
             "results/test_table.py",

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mallow import CHI2, MAUVE_2021, MAUVE_STAR, Classifier, KernelDensity, Measure, Neighbors, Quantize, Reduce
-from mallow.cli._choices import find_measure, find_measure_if_named
+from mallow.cli._options import find_measure, find_measure_if_named
 
 SCORE = "score human.jsonl far.jsonl -e letters:letters --repeats 1"
 NO_OPTIONS = (None, None, None, None, None)

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from mallow.cli._ci_reports import append_summary, find_summary_file, github_markdown, junit_xml
+from mallow.cli._results import append_summary, find_summary_file, github_markdown, junit_xml
 from mallow.errors import Caveat, EstimateWarning, InputError
 from mallow.evaluate import check_regression, score
 
@@ -126,7 +126,7 @@ def test_the_outcome_is_printed_before_the_summary_is_written(mallow, home, monk
         raise InputError("summary.md: cannot be written: No space left on device.")
 
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(home / "summary.md"))
-    monkeypatch.setattr("mallow.cli._ci_reports.append_summary", fail)
+    monkeypatch.setattr("mallow.cli._results.append_summary", fail)
     assert mallow("score points.npy points.npy --repeats 1 -o base.json -q")[0] == 0
     code, out, err = mallow("check points.npy points.npy --baseline base.json --github-summary -q")
     assert (code, out.startswith("Passed: ")) == (1, True)

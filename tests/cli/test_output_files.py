@@ -5,7 +5,7 @@ import os
 import pytest
 
 from mallow import InputError
-from mallow.cli._output_files import save_picture, save_text
+from mallow.cli._commands import save_picture, save_text
 
 
 @pytest.fixture

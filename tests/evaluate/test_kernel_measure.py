@@ -18,7 +18,7 @@ from mallow import (
     score_groups,
     score_matched,
 )
-from mallow.cli._choices import find_measure
+from mallow.cli._options import find_measure
 from mallow.embed import NGramKernel
 from mallow.evidence._measure import measure_for
 from mallow.samples import Samples, read

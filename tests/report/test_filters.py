@@ -5,8 +5,8 @@ import io
 
 import pytest
 
-from mallow.report import _filters as filters
-from mallow.report._filters import format_number, group_letters, shorten_text
+from mallow.report import _sentences as filters
+from mallow.report._sentences import format_number, group_letters, shorten_text
 
 
 def test_letters_go_on_after_z():

@@ -16,8 +16,7 @@ from mallow.errors import Caveat, InputError
 from mallow.evaluate import Comparison
 from mallow.explain import Diagnosis, Example, Region, Telltale
 from mallow.report import collect_caveats, html, write
-from mallow.report._filters import typeset
-from mallow.report._sentences import reason_sentence
+from mallow.report._sentences import reason_sentence, typeset
 from mallow.results import Estimate, at_least, at_most, merge_caveats, p_number
 
 VOID = {"meta", "img", "input"}

@@ -10,7 +10,7 @@ from human_votes import simulate
 from mallow import InputError
 from mallow.human import Rankings, Votes, rank, rank_all
 from mallow.report import html
-from mallow.report._people import compare_with_people
+from mallow.report._tables import compare_with_people
 
 pytestmark = pytest.mark.filterwarnings("ignore::mallow.EstimateWarning")
 TRUTH = {"human": 60.0, "near": 40.0, "twin": 30.0, "far <b>": -130.0}

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from mallow._checks import seed_from, whole
-from mallow._plugins import find_plugin, plugin_names
+from mallow._optional import find_plugin, plugin_names
 from mallow.baselines._corpus import Tokenize
 from mallow.baselines._frechet import Moments
 from mallow.baselines._groups import (

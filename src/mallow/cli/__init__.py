@@ -17,24 +17,11 @@ from typing import NoReturn
 import click
 
 from mallow._optional import did_you_mean
-from mallow.cli import (
-    _annotate,
-    _baselines,
-    _embed,
-    _evaluate,
-    _explain,
-    _generate,
-    _human,
-    _questions,
-    _report,
-    _study,
-)
+from mallow.cli import _embed, _evaluate, _explain, _generate, _human, _study
 from mallow.cli._commands import debug_option
 from mallow.cli._config import config_option
-from mallow.cli._failures import explain_failure
-from mallow.cli._printing import show_warning
-from mallow.cli._signals import exit_code_of, stop_on_sigterm
-from mallow.cli._terminal import finish_output, prepare_streams, tell
+from mallow.cli._printing import explain_failure, show_warning
+from mallow.cli._terminal import exit_code_of, finish_output, prepare_streams, stop_on_sigterm, tell
 from mallow.errors import EstimateWarning
 
 __all__ = ["main"]
@@ -68,9 +55,15 @@ def cli() -> None:
 
 
 cli.params += [config_option(), debug_option()]
-for _module in (_evaluate, _questions, _baselines, _report, _explain, _generate, _embed, _study, _annotate, _human):
-    for _command in _module.COMMANDS:
-        cli.add_command(_command)
+for _command in (
+    *(_evaluate.score_command, _evaluate.compare_command, _evaluate.track_command, _evaluate.permutation_test_command),
+    *(_evaluate.plan_command, _evaluate.check_command, _evaluate.robust_command, _evaluate.gaps_command),
+    *(_evaluate.passport_group, _generate.baselines_command, _generate.likelihoods_command, _explain.report_command),
+    *(_explain.demo_command, _explain.diagnose_command, _explain.audit_command, _generate.generate_command),
+    *(_generate.sweep_command, _embed.embed_command, _embed.cache_group, _study.study_group, _human.annotate_command),
+    *(_human.rank_command, _human.correlate_command),
+):
+    cli.add_command(_command)
 
 
 def main() -> NoReturn:

@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mallow.cli._choices import EmbedderChoice
-from mallow.cli._commands import command
-from mallow.cli._options import embedder_options, reader_options
-from mallow.cli._output_files import check_output_file
+from mallow.cli._commands import check_output_file, command
+from mallow.cli._options import EmbedderChoice, embedder_options, reader_options
 from mallow.cli._samples import SampleReader, parse_limits
 from mallow.cli._terminal import say, tell
 from mallow.errors import InputError
@@ -215,6 +213,3 @@ def _require_cache() -> Cache:
 
 def _megabytes(size: int) -> str:
     return f"{size / 1e6:.1f} MB"
-
-
-COMMANDS = (embed_command, cache_group)

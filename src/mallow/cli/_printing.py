@@ -1,27 +1,148 @@
-"""What a command prints: its result on standard output; caveats and warnings on standard error."""
+"""What a command says: its result on standard output; caveats, warnings and the one line of a failure on standard error."""
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import re
 import shutil
 import sys
+import sysconfig
 import textwrap
+import traceback
 import warnings
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from mallow._visible import one_line
-from mallow.cli._failures import say_as_options
 from mallow.cli._terminal import tell
-from mallow.errors import EstimateWarning
+from mallow.errors import EstimateWarning, InputError
 
 if TYPE_CHECKING:
     from mallow.results import Result
+
+
+_WAYS_OUT = {
+    errno.ENOSPC: "Free some space, or write to another disk.",
+    errno.EDQUOT: "Free some space, or write to another disk.",
+    errno.EACCES: "Check its permissions.",
+    errno.EPERM: "Check its permissions.",
+    errno.EROFS: "Write to another folder.",
+    errno.ENOENT: "Check the path.",
+    errno.EISDIR: "Name a file in it.",
+    errno.ENOTDIR: "Check the path.",
+    errno.ELOOP: "It is a link that leads back to itself. Check the path.",
+    errno.ENAMETOOLONG: "Choose a shorter name.",
+    errno.EMFILE: "Close other files, or raise the limit with `ulimit -n`.",
+    errno.ENFILE: "Close other programs.",
+    errno.EIO: "The disk may be damaged: copy the file elsewhere and try again.",
+}
+_DEFECT = "Run the command again with --debug to see where, and report it if mallow is to blame."
+
+
+def explain_failure(error: BaseException) -> str:
+    """One line for any exception that ends a command.
+
+    Examples
+    --------
+    >>> explain_failure(OSError(errno.ENOSPC, "No space left on device", "points.npz"))
+    'points.npz: No space left on device. Free some space, or write to another disk.'
+    >>> explain_failure(RecursionError("maximum recursion depth exceeded"))
+    'something in the input is nested too deeply. Flatten it, or remove what is not needed.'
+    """
+    if isinstance(error, InputError):
+        return str(error)
+    if isinstance(error, MemoryError):
+        return f"out of memory{_details(error)}. Read fewer samples with --limit, or use a machine with more memory."
+    if isinstance(error, RecursionError):
+        return "something in the input is nested too deeply. Flatten it, or remove what is not needed."
+    if isinstance(error, OSError) and error.strerror:
+        return f"{_files_of(error)}: {error.strerror}. {_WAYS_OUT.get(error.errno or 0, _DEFECT)}"
+    reason = one_line(f"{type(error).__name__}{_details(error)}")
+    if (place := _place_in_code_of_the_user(error)) is not None:
+        return f"{place}: {reason}. The error is in code that mallow was asked to run; --debug shows all of it."
+    return f"unexpected error: {reason}. {_DEFECT}"
+
+
+# A way out in both languages, `limits=Limits(depth=…) (--max depth=…)`: the command line says only its own.
+_BOTH = re.compile(r"(?:[\w.]+(?:=(?:True|False|…|\w+\([^()]*\)|\{[^{}]*\}|\w+))?) \((--[a-z][^()]*)\)")
+# Names of the user's own data, which may be those of arguments: `reference` is a good name for a field.
+_OWN_NAMES = re.compile(r"((?:\b(?:field|column|array|tensor)s?\b:? `[^`]*`(?:, `[^`]*`)*))")
+_ADVICE = "Pass|pass|with|or|Use|use|Set|set"
+_PYTHON_ONLY = (" To pass texts themselves, put them into a list.",)
+_COMMANDS = {
+    "mallow.embed.embed_samples": "`mallow embed`",
+    "measure=Measure(Quantize(reduce=Reduce(normalise=False)))": "--no-normalise",
+}
+
+
+def say_as_options(message: str, options: Mapping[str, str]) -> str:
+    """A message about arguments of Python in the words of the command line.
+
+    Parameters
+    ----------
+    message : str
+        What an InputError says.
+    options : mapping
+        Name of the argument in Python → as it is written on the command line.
+
+    Examples
+    --------
+    >>> options = {"skip_bad": "--skip-bad", "bins": "--bins", "reference": "REFERENCE"}
+    >>> say_as_options("Fix it, or skip bad entries with skip_bad=True (--skip-bad).", options)
+    'Fix it, or skip bad entries with --skip-bad.'
+    >>> say_as_options("`bins` must be at most 5; got 7. Pass bins=5 or more samples.", options)
+    '--bins must be at most 5; got 7. Pass --bins 5 or more samples.'
+    >>> say_as_options("Pass bins='auto' or a larger reference.", options)
+    'Leave out --bins, or pass a larger reference.'
+    >>> say_as_options("no field `bins`; available fields: `prompt`, `reference`. `bins` must be 5.", options)
+    'no field `bins`; available fields: `prompt`, `reference`. --bins must be 5.'
+    """
+    for sentence in _PYTHON_ONLY:
+        message = message.replace(sentence, "")
+    for name, way in _COMMANDS.items():
+        message = message.replace(name, way)
+    message = _BOTH.sub(lambda match: match[1], message)
+    parts = _OWN_NAMES.split(message)  # every other one is a list of names
+    for name, option in options.items():
+        parts[::2] = [part.replace(f"`{name}`", option) for part in parts[::2]]
+    message = "".join(parts)
+    for name, option in options.items():
+        if not option.startswith("--"):
+            continue
+        message = re.sub(rf"\bPass {name}=(['\"])auto\1 or ", f"Leave out {option}, or pass ", message)
+        # Only in a way out: elsewhere it is part of a value, such as Quantize(bins=20).
+        message = re.sub(rf"\b({_ADVICE}) {name}=True\b", rf"\1 {option}", message)
+        message = re.sub(rf"\b({_ADVICE}) {name}=(['\"]?)([\w.…:-]*\w|…)\2", rf"\1 {option} \3", message)
+    return message
+
+
+def _details(error: BaseException) -> str:
+    text = one_line(str(error)).rstrip(".")
+    return f": {text[:500]}" if text else ""
+
+
+def _files_of(error: OSError) -> str:
+    names = [name if isinstance(name, str) else repr(name) for name in (error.filename, error.filename2) if name]
+    return one_line(" → ".join(map(str, names))) if names else "a file or stream"
+
+
+def _place_in_code_of_the_user(error: BaseException) -> str | None:
+    """The innermost line that is neither mallow's, nor Python's, nor an installed package's; None if there is none."""
+    foreign = [Path(__file__).resolve().parents[1], *(Path(sysconfig.get_path(name)) for name in ("stdlib", "purelib"))]
+    foreign += [Path(sys.prefix), Path(sys.base_prefix)]
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        path = Path(os.path.realpath(frame.filename))
+        if frame.filename.startswith("<") or any(path.is_relative_to(os.path.realpath(folder)) for folder in foreign):
+            continue
+        return f"{path.name}, line {frame.lineno}"
+    return None
 
 
 FORMATS = ("text", "json", "markdown", "latex")
@@ -34,7 +155,7 @@ def result_text(result: Result, form: str) -> str:
         return result.to_json()
     if form != "text":
         return result.table(form)
-    from mallow.cli._score_parts import ScoreParts
+    from mallow.cli._results import ScoreParts
     from mallow.evaluate import Comparison, Score, Sweep, Track
 
     if isinstance(result, ScoreParts):

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from mallow._files import read_text
-from mallow.cli._commands import result_command
+from mallow.cli._commands import check_output_file, result_command
 from mallow.cli._options import bundle, reader_options, rng_option
-from mallow.cli._output_files import check_output_file
 from mallow.cli._samples import SampleReader, read_lines, read_systems
 from mallow.cli._terminal import tell
 from mallow.errors import InputError
@@ -284,4 +283,3 @@ def _read_ranking(path: str) -> dict[str, float]:
 
 study_group.add_command(design_command)
 study_group.add_command(plan_command)
-COMMANDS = (study_group,)

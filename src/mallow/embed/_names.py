@@ -10,8 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mallow._optional import did_you_mean
-from mallow._plugins import find_plugin, plugin_names
+from mallow._optional import did_you_mean, find_plugin, plugin_names
 from mallow.embed._preprocess import Preprocess
 from mallow.embed._protocol import AnyEmbedder
 from mallow.errors import InputError

@@ -15,12 +15,11 @@ from typing import TYPE_CHECKING, Any
 from mallow._files import write_text
 from mallow.errors import Caveat, InputError
 from mallow.evaluate import Comparison
-from mallow.report import _filters as filters
 from mallow.report import _sentences as sentences
 from mallow.report import _svg as svg
 from mallow.report import _tables as tables
 from mallow.report._comparison import Scored, as_comparison, collect_caveats
-from mallow.report._people import AnyRanking, compare_with_people, ranking_caveats
+from mallow.report._tables import AnyRanking, compare_with_people, ranking_caveats
 from mallow.results import merge_caveats, p_number
 
 if TYPE_CHECKING:
@@ -129,12 +128,12 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {
-        "marked": filters.mark_terms,
-        "number": filters.format_number,
-        "p_value": lambda value: filters.typeset(p_number(value)),
-        "shortened": filters.shorten_text,
-        "thumbnail": filters.thumbnail,
-        "typeset": filters.typeset,
+        "marked": sentences.mark_terms,
+        "number": sentences.format_number,
+        "p_value": lambda value: sentences.typeset(p_number(value)),
+        "shortened": sentences.shorten_text,
+        "thumbnail": sentences.thumbnail,
+        "typeset": sentences.typeset,
     }
     return environment
 

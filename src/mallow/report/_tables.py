@@ -1,12 +1,16 @@
-"""The tables of the page as plain values: what each column is about, and each cell with the number that it is sorted by."""
+"""The tables of the page as plain values, and metrics and people side by side where a ranking is given."""
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from itertools import groupby
 
+from mallow.errors import Caveat, EstimateWarning, InputError
 from mallow.evaluate import Comparison, Score
-from mallow.report._filters import format_number, group_letters, typeset
+from mallow.human import Correlation, Correlations, JudgedRanking, Ranking, Rankings, correlate
+from mallow.report._sentences import format_number, group_letters, typeset
+from mallow.report._svg import Scale
 from mallow.results import at_least, at_most, p_number
 
 CERTAIN, PAPERS = "What is certain", "As in papers"
@@ -176,3 +180,177 @@ def summary_table(scores: dict[str, Score]) -> Table:
                 )
             )
     return Table("Every summary of every system", columns, tuple(rows))
+
+
+AnyRanking = Ranking | Rankings | JudgedRanking
+
+_PEOPLE = "people"  # the question where none has a name
+_FEWEST = 3  # systems for a correlation
+_LINE = 13.0  # the height of a line of names in the drawing
+
+
+@dataclass(frozen=True)
+class Scatter:
+    """A metric against people's scores; positions are in a square of 200, lengths of both arms included.
+
+    Attributes
+    ----------
+    title : str
+    x, y : Scale
+        The axes of the metric and of people.
+    points : tuple of (name, x, y, left, right, bottom, top, label)
+        `label` is the height of the name, moved where two would overlap.
+    """
+
+    title: str
+    x: Scale
+    y: Scale
+    points: tuple[tuple[str, float, float, float, float, float, float, float], ...]
+
+
+@dataclass(frozen=True)
+class People:
+    """What the page says about people.
+
+    Attributes
+    ----------
+    rankings : dict
+        Question → Ranking.
+    systems : tuple of str
+        All systems that people or metrics know, in the order of the comparison, then of the ranking.
+    correlations : tuple of Correlation
+        How far the metrics agree with people.
+    note : str
+        Why there are no correlations; "" where there are.
+    scatters : tuple of Scatter
+        One per question.
+    table, agreement : Table
+        The scores of both sides, and how far they agree.
+    """
+
+    rankings: dict[str, Ranking]
+    systems: tuple[str, ...]
+    correlations: tuple[Correlation, ...]
+    note: str
+    scatters: tuple[Scatter, ...]
+    table: Table
+    agreement: Table
+
+
+def compare_with_people(comparison: Comparison, ranking: AnyRanking) -> People:
+    """The rankings, and how far the scores of the comparison agree with them."""
+    rankings = _by_question(ranking)
+    voted = dict.fromkeys(name for one in rankings.values() for name in one.scores)
+    common = [name for name in comparison.scores if name in voted]
+    if not common:
+        raise InputError(
+            f"`ranking` must be of the systems compared ({', '.join(comparison.scores)}); people voted on {', '.join(voted)}."
+        )
+    systems = (*comparison.scores, *(name for name in voted if name not in comparison.scores))
+
+    def people(
+        correlations: tuple[Correlation, ...] = (), note: str = "", scatters: tuple[Scatter, ...] = ()
+    ) -> People:
+        tables = _score_table(rankings, systems, comparison), _agreement_table(correlations)
+        return People(rankings, systems, correlations, note, scatters, *tables)
+
+    if len(common) < _FEWEST:
+        return people(note=f"With fewer than {_FEWEST} common systems there is no correlation.")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EstimateWarning)  # the page says it in its own words
+        try:
+            table = correlate(comparison, Rankings(rankings))
+        except InputError:  # all values are equal
+            return people(note="All scores are equal: there is no correlation.")
+    return people(table.correlations, scatters=tuple(_scatter(table, name) for name in rankings))
+
+
+def _score_table(rankings: dict[str, Ranking], systems: tuple[str, ...], comparison: Comparison) -> Table:
+    """What people and metrics say of each system."""
+    columns = [Column("System", numeric=False)]
+    for question in rankings:
+        said = "People" if question == _PEOPLE else f"People: {question}"
+        columns += [Column("Score", group=said), Column("95 % interval of it", group=said)]
+        columns += [Column("Rank by people", numeric=False, group=said)]
+    columns += [Column("Certified MAUVE", group="Metrics"), Column("Published MAUVE", group="Metrics")]
+    nothing = Cell("–", float("-inf"))
+    rows = []
+    for name in systems:
+        row = [Cell(name)]
+        for one in rankings.values():
+            if name not in one.scores:
+                row += [nothing, nothing, Cell("–", float("inf"))]
+                continue
+            low, high = one.interval[name]
+            row += [_signed(one.scores[name], "{:+.1f}"), _signed(low, "{:+.1f} to {:+.1f}", high)]
+            row += [rank_cell(one.ranks[name])]
+        score = comparison.scores.get(name)
+        certified = score.certified.get("mauve") if score else None
+        row += [Cell(format_number(certified.value), certified.value) if certified else nothing]
+        row += [Cell(format_number(score.mauve), score.mauve) if score else nothing]
+        rows.append(tuple(row))
+    return Table("What people say, and what metrics say", tuple(columns), tuple(rows))
+
+
+def _agreement_table(correlations: tuple[Correlation, ...]) -> Table:
+    """How far the metrics agree with people."""
+    titles = ("Spearman correlation", "95 % interval of it", "Worst case", "Systems")
+    columns = (Column("Metric", numeric=False), Column("Question", numeric=False), *map(Column, titles))
+    rows = tuple(
+        (
+            Cell(one.metric),
+            Cell(one.criterion),
+            _signed(one.spearman.value, "{:.2f}"),
+            _signed(one.spearman.low, "{:.2f} to {:.2f}", one.spearman.high),
+            _signed(one.worst_case, "{:.2f}"),
+            Cell(f"{len(one.systems)}", len(one.systems)),
+        )
+        for one in correlations
+    )
+    return Table("How far the metrics agree with people", columns, rows)
+
+
+def _signed(value: float, form: str, *more: float) -> Cell:
+    """Numbers with real minus signs, sorted by the first."""
+    return Cell(form.format(value, *more).replace("-", "\u2212"), value)
+
+
+def ranking_caveats(ranking: AnyRanking | None) -> tuple[Caveat, ...]:
+    """The caveats of a ranking, for the list of all."""
+    return () if ranking is None else ranking.caveats
+
+
+def _by_question(ranking: AnyRanking) -> dict[str, Ranking]:
+    if isinstance(ranking, Rankings):
+        return ranking.rankings
+    if isinstance(ranking, JudgedRanking):
+        ranking = ranking.ranking
+    if not isinstance(ranking, Ranking):
+        raise InputError(f"`ranking` must be a Ranking, Rankings or JudgedRanking; got {type(ranking).__name__}.")
+    return {ranking.question or _PEOPLE: ranking}
+
+
+def _scatter(table: Correlations, question: str) -> Scatter:
+    """Certified MAUVE against people, or the published one where nothing was certified."""
+    metric = "certified MAUVE" if "certified MAUVE" in table.metrics else "published MAUVE"
+    people, own = table.people[question], table.metrics[metric]
+    rows = [(name, *own[name], *people[name]) for name in own if name in people]
+    low, high = ([min(max(value + side * error, 0.0), 1.0) for _, value, error, _, _ in rows] for side in (-1, 1))
+    x = Scale.around([*low, *high], most_ticks=5)
+    y = Scale.around([value + side * error for _, _, _, value, error in rows for side in (-1, 1)], most_ticks=6)
+    heights = _label_heights([200 - 2 * y(value) for _, _, _, value, _ in rows])
+    points = tuple(
+        (name, 2 * x(a), 200 - 2 * y(b), 2 * x(left), 2 * x(right), 200 - 2 * y(b - db), 200 - 2 * y(b + db), height)
+        for (name, a, _, b, db), left, right, height in zip(rows, low, high, heights, strict=True)
+    )
+    title = f"{metric[:1].upper()}{metric[1:]} against people" + ("" if question == _PEOPLE else f": {question}")
+    return Scatter(title, x, y, points)
+
+
+def _label_heights(heights: list[float]) -> list[float]:
+    """Where to write the names of points at these heights, so that each line is free."""
+    free, placed = -1e9, dict[int, float]()
+    for place in sorted(range(len(heights)), key=lambda i: heights[i]):
+        free = max(heights[place] - 5, free + _LINE)
+        placed[place] = round(free, 1)
+    return [placed[place] for place in range(len(heights))]

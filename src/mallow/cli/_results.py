@@ -1,0 +1,220 @@
+"""Results that only the command line has, and what `mallow check` writes for continuous integration."""
+
+from __future__ import annotations
+
+import os
+import re
+from contextlib import suppress
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+from xml.etree import ElementTree
+
+from mallow._files import refuse_special
+from mallow._visible import one_line, visible
+from mallow.errors import Caveat, InputError
+from mallow.evaluate import GroupScores, MatchedScore, Score
+from mallow.evidence import IdentityTest
+from mallow.explain import Memorisation
+from mallow.results import Result, TableData, escape_markdown, merge_caveats, p_text
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from mallow.evaluate import Check
+
+
+@dataclass(frozen=True)
+class PermutationTest(Result):
+    """What the test of identity said of two samples of these sizes."""
+
+    KIND: ClassVar[str] = "permutation test"
+
+    p_value: float
+    permutations: int
+    exact: bool
+    tail: bool
+    statistics: dict[str, float]
+    n: tuple[int, int]
+
+    @classmethod
+    def from_test(cls, test: IdentityTest, n: tuple[int, int]) -> PermutationTest:
+        """The result of a test."""
+        return cls(test.p_value, test.permutations, test.exact, test.tail, test.statistics, n)
+
+    def __str__(self) -> str:
+        lines = [
+            f"{p_text(self.p_value)}: the probability of a gap at least this large if {self.n[0]:,} reference and {self.n[1]:,} "
+            f"model samples came from one distribution, by {self.permutations:,} permutations in which samples with the same "
+            "id or prompt stay together."
+        ]
+        if self.tail:
+            lines.append(
+                "No permutation came near this gap, so that the probability is that of a normal tail, an approximation."
+            )
+        if not self.exact:
+            lines.append(
+                "It is approximate: the samples of one side come in groups and those of the other do not. Give both sides the "
+                "same prompts, or one sample per prompt."
+            )
+        return "\n".join(lines)
+
+    def _table(self) -> TableData:
+        rows = {
+            "p-value": p_text(self.p_value).removeprefix("p = ").removeprefix("p "),
+            "permutations": str(self.permutations),
+            "exact": "yes" if self.exact and not self.tail else "no",
+            "samples": f"{self.n[0]} and {self.n[1]}",
+        }
+        rows |= {f"p-value of {name} alone": f"{value:.2g}" for name, value in self.statistics.items()}
+        return TableData(["", "value"], list(rows.items()))
+
+    def _records(self) -> list[dict[str, Any]]:
+        whole = {"statistic": "all together", "p_value": self.p_value}
+        return [whole, *({"statistic": name, "p_value": value} for name, value in self.statistics.items())]
+
+
+@dataclass(frozen=True)
+class Confounds(Result):
+    """What `mallow.find_confounds` returned for some systems."""
+
+    KIND: ClassVar[str] = "confounds"
+
+    systems: tuple[str, ...]
+    findings: tuple[Caveat, ...]
+
+    def __str__(self) -> str:
+        if not self.findings:
+            return "No differences unrelated to the model were found."
+        return "\n".join(merge_caveats(self.findings, self.systems))
+
+    def _table(self) -> TableData:
+        rows = [[finding.system or "reference", finding.kind, finding.message] for finding in self.findings]
+        return TableData(["samples", "kind", "finding"], rows)
+
+    def _records(self) -> list[dict[str, Any]]:
+        return [{"system": one.system, "kind": one.kind, "message": one.message} for one in self.findings]
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreParts(Result):
+    """A score, and what else was asked for."""
+
+    KIND: ClassVar[str] = "score with more"
+
+    score: Score
+    memorisation: Memorisation | None = None
+    matched: MatchedScore | None = None
+    groups: GroupScores | None = None
+
+    def __str__(self) -> str:
+        return "\n\n".join(map(str, self.parts))
+
+    @property
+    def parts(self) -> tuple[Result, ...]:
+        """The score and the other results."""
+        values = (getattr(self, field.name) for field in fields(self))
+        return tuple(value for value in values if value is not None)
+
+    @property
+    def caveats(self) -> tuple[Caveat, ...]:
+        """Those of all parts."""
+        every = (caveat for part in self.parts for caveat in getattr(part, "caveats", ()))
+        return tuple({str(caveat): caveat for caveat in every}.values())
+
+    def table(self, form: str = "text", *, width: int | None = None) -> str:
+        """The tables of all parts."""
+        return "\n\n".join(part.table(form, width=width) for part in self.parts)
+
+    def brief(self) -> dict[str, Any]:
+        """The main numbers of the score, and those of the other parts by their names."""
+        more = {part.KIND: part.brief() for part in self.parts[1:]}
+        return {**self.score.brief(), **more, **self._doubts()}
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the frontier; returns the axes."""
+        return self.score.plot(ax)
+
+
+_VARIABLE = "GITHUB_STEP_SUMMARY"
+_NOT_IN_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # XML 1.0, production 2
+_TITLES = {"passed": "✅ passed", "regression": "❌ regression", "cannot tell": "⚠️ cannot tell"}
+
+
+def junit_xml(check: Check, name: str, *, strict: bool) -> str:
+    """The check as a JUnit file with one test.
+
+    A regression is a failure. A check that cannot tell is a skipped test; with `strict` it is a failure too.
+    """
+    low, high = check.interval
+    failed = check.outcome == "regression" or (strict and check.outcome == "cannot tell")
+    skipped = check.outcome == "cannot tell" and not failed
+    counts = {"tests": "1", "failures": str(int(failed)), "errors": "0", "skipped": str(int(skipped))}
+    suites = ElementTree.Element("testsuites", counts)
+    suite = ElementTree.SubElement(suites, "testsuite", {"name": "mallow check", **counts})
+    case = ElementTree.SubElement(suite, "testcase", {"classname": "mallow.check", "name": _clean(name)})
+    properties = ElementTree.SubElement(case, "properties")
+    values = {"outcome": check.outcome, "drop": check.drop, "low": low, "high": high, "max_drop": check.max_drop}
+    for key, value in (values | {"before": check.before, "now": check.now}).items():
+        text = f"{value:.6g}" if isinstance(value, float) else str(value)
+        ElementTree.SubElement(properties, "property", {"name": key, "value": text})
+    if failed or skipped:
+        verdict = {"message": _clean(check.message)} | ({"type": check.outcome} if failed else {})
+        ElementTree.SubElement(case, "failure" if failed else "skipped", verdict)
+    ElementTree.SubElement(case, "system-out").text = _clean(str(check))
+    ElementTree.indent(suites)
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{ElementTree.tostring(suites, encoding="unicode")}\n'
+
+
+def _clean(text: str) -> str:
+    """The text without characters that XML does not allow."""
+    return _NOT_IN_XML.sub("\ufffd", visible(text))
+
+
+def github_markdown(check: Check, name: str) -> str:
+    """The check as Markdown: the verdict, a table, the caveats."""
+    lines = [
+        f"### mallow check: {_TITLES[check.outcome]}",
+        "",
+        _markdown_line(name),
+        "",
+        _markdown_line(check.message),
+        "",
+    ]
+    lines += [check.table("markdown"), ""]
+    caveats = [f"- {_markdown_line(line)}" for line in check.caveat_lines()]
+    return "\n".join([*lines, "Caveats:", "", *caveats, ""] if caveats else lines) + "\n"
+
+
+def _markdown_line(text: str) -> str:
+    return escape_markdown(one_line(text))
+
+
+def find_summary_file() -> Path:
+    """The file that GitHub Actions shows on the page of the job; checked before the work begins."""
+    path = os.environ.get(_VARIABLE, "")
+    if not path:
+        raise InputError(
+            f"--github-summary needs the environment variable {_VARIABLE}, which GitHub Actions sets; it is not set. Leave "
+            "the option out elsewhere, or set the variable to the file that the summary is to be appended to."
+        )
+    file = Path(path)
+    if file.is_dir() or not file.parent.is_dir():
+        raise InputError(f"{_VARIABLE} must name a file in a folder that exists; it is {path!r}.")
+    return file
+
+
+def append_summary(file: Path, markdown: str) -> None:
+    """Append to the summary, which earlier steps may have begun; all of it, or nothing."""
+    refuse_special(file)
+    before = file.stat().st_size if file.exists() else None
+    try:
+        with file.open("a", encoding="utf-8") as stream:
+            stream.write(markdown)
+    except OSError as error:
+        with suppress(OSError):
+            if before is None:
+                file.unlink()
+            else:
+                os.truncate(file, before)
+        raise InputError(f"{file}: cannot be written: {error.strerror or error}.") from error
