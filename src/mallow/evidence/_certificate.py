@@ -22,7 +22,7 @@ from mallow.engine import cores, ordered_map, settle
 from mallow.evidence._slopes import NAMES, summary_slopes
 from mallow.evidence._units import Units
 from mallow.results import Estimate
-from mallow.theory import KL, Array, Divergence, Frontier, Masses, area, compute_frontier, integral, midpoint
+from mallow.theory import KL, Array, Divergence, Frontier, Masses, area, frontier, integral, midpoint
 
 ONE_SIDED = 1.6448536269514722  # standard errors that 95 % of a normal variable stay below
 _CONFIDENCE = 0.95  # of one-sided limits
@@ -61,7 +61,7 @@ class Certificate:
 
 def certify(at_p: Array, at_q: Array, units: Units, divergence: Divergence = KL, scale: float = 5.0) -> Certificate:
     """The certificate of held-out scores h of the reference (n,) and of the model (m,), whose units are known."""
-    range_ends = compute_frontier(_DISJOINT, divergence)
+    range_ends = frontier.quiet(_DISJOINT, divergence)
     lam, rest = range_ends.lam, range_ends.lam[::-1]
     # Scores are few different numbers, multiples of one step: what a sample adds is looked up by its score.
     distinct = [np.unique(own, return_inverse=True, return_counts=True) for own in (at_p, at_q)]

@@ -25,8 +25,8 @@ def summary_slopes(curve: Frontier, scale: float) -> Array:
 
     Examples
     --------
-    >>> from mallow.theory import Masses, compute_frontier
-    >>> curve = compute_frontier(Masses.from_histograms([0.5, 0.5], [0.25, 0.75]))
+    >>> from mallow.theory import Masses, frontier
+    >>> curve = frontier.quiet(Masses.from_histograms([0.5, 0.5], [0.25, 0.75]))
     >>> to_p, to_q = summary_slopes(curve, 5.0)[..., 1]  # of the integral, which is linear
     >>> float((to_p @ curve.p_to_mix + to_q @ curve.q_to_mix).round(6)), float(integral(curve).round(6))
     (0.045229, 0.045229)
