@@ -29,7 +29,7 @@ from mallow.evidence import (
 )
 from mallow.evidence._many import ManyLearner
 from mallow.evidence._sequential import fit_sequential_test, fit_views
-from mallow.theory import compute_frontier
+from mallow.theory import frontier
 
 PATH = Path(__file__).resolve().parent / "evidence" / "recorded.json"
 CASES: dict[str, Callable[[], Any]] = {}
@@ -250,7 +250,7 @@ def published() -> Any:
         ):
             masses = [Quantize(bins=7, reduce=None)(x, y, rng=seed) for seed in range(repeats)]
             partitions = [one.partition for one in masses if one.partition is not None]
-            curves = [compute_frontier(smooth(one.p_counts, one.q_counts), divergence) for one in partitions]
+            curves = [frontier.quiet(smooth(one.p_counts, one.q_counts), divergence) for one in partitions]
             values = {
                 "mauve": [float(area(one, scale=3.0)) for one in curves],
                 "frontier_integral": [float(integral(one)) for one in curves],

@@ -22,7 +22,7 @@ from settings import Clock, evidence_of, learn, share_with_error
 
 from mallow.evidence import pooled_masses
 from mallow.samples import Samples
-from mallow.theory import Masses, area, compute_frontier, integral, midpoint
+from mallow.theory import Masses, area, frontier, integral, midpoint
 
 TRIALS, GRID_TRIALS = 200, 40
 SIZES, WIDTHS = (100, 200, 500, 1000, 2000), (5, 50, 400)
@@ -31,7 +31,7 @@ Draw = Callable[[np.random.Generator], tuple[Samples, Samples]]
 
 
 def summaries(p: np.ndarray, q: np.ndarray) -> tuple[float, float, float]:
-    curve = compute_frontier(Masses.from_histograms(p / p.sum(), q / q.sum()))
+    curve = frontier.quiet(Masses.from_histograms(p / p.sum(), q / q.sum()))
     return float(area(curve, scale=settings.SCALE)), float(integral(curve)), float(midpoint(curve))
 
 

@@ -31,7 +31,7 @@ from synthetic import zipf
 
 from mallow.estimate import Quantize
 from mallow.evidence import Units, debiased_estimate, published_interval
-from mallow.theory import KL, Masses, Partition, area, compute_frontier, integral, midpoint
+from mallow.theory import KL, Masses, Partition, area, frontier, integral, midpoint
 
 NAMES = ("mauve", "frontier_integral", "midpoint")
 SCALE = 5.0
@@ -123,7 +123,7 @@ def draw(s: Setting, p: np.ndarray, q: np.ndarray, rng: np.random.Generator) -> 
 
 
 def summaries(masses: Masses) -> np.ndarray:
-    curve = compute_frontier(masses, KL)
+    curve = frontier.quiet(masses, KL)
     return np.array([float(area(curve, scale=SCALE)), float(integral(masses)), float(midpoint(curve))])
 
 

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import wraps
+from typing import Any, Generic, NamedTuple, ParamSpec, Protocol, TypeVar, overload
 
 from mallow._visible import one_line
 
-__all__ = ["Caveat", "EstimateWarning", "InputError", "warn_about"]
+__all__ = ["Caveat", "EstimateWarning", "InputError", "WithCaveats", "warn_about", "warns"]
+
+Parameters = ParamSpec("Parameters")
+Value = TypeVar("Value")
+Returned = TypeVar("Returned", covariant=True)
+Quiet = TypeVar("Quiet", covariant=True)
 
 
 class InputError(ValueError):
@@ -54,3 +62,64 @@ def warn_about(caveats: Iterable[Caveat], *, stacklevel: int = 2) -> None:
     """Raise an `EstimateWarning` for each caveat, once each; for public functions, just before they return."""
     for text in dict.fromkeys(map(str, caveats)):
         warnings.warn(text, EstimateWarning, stacklevel=stacklevel + 1)
+
+
+class WithCaveats(NamedTuple, Generic[Value]):
+    """A value that cannot carry caveats itself, such as a float, with the reasons to doubt it.
+
+    Attributes
+    ----------
+    value : any
+    caveats : tuple of Caveat
+        Empty as a rule.
+    """
+
+    value: Value
+    caveats: tuple[Caveat, ...] = ()
+
+
+class WarningFunction(Protocol[Parameters, Returned, Quiet]):
+    """A function that raises its caveats as warnings, and its form without warnings, `quiet`."""
+
+    __name__: str
+
+    @property
+    def quiet(self) -> Callable[Parameters, Quiet]:
+        """The function without warnings; its result carries the caveats."""
+
+    def __call__(self, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Returned: ...
+
+
+@overload
+def warns(
+    function: Callable[Parameters, WithCaveats[Value]],
+) -> WarningFunction[Parameters, Value, WithCaveats[Value]]: ...
+@overload
+def warns(function: Callable[Parameters, Value]) -> WarningFunction[Parameters, Value, Value]: ...
+def warns(function: Callable[..., Any]) -> Any:
+    """Decorate a public function: the caveats of its result become warnings; ``function.quiet`` only returns them.
+
+    The function returns a result with `caveats`, or `WithCaveats`, of which the caller gets the value. Code that passes
+    the caveats on with its own result calls ``function.quiet``.
+
+    Examples
+    --------
+    >>> @warns
+    ... def half(number: float) -> WithCaveats[float]:
+    ...     return WithCaveats(number / 2)
+    >>> half(3.0), half.quiet(3.0)
+    (1.5, WithCaveats(value=1.5, caveats=()))
+    """
+
+    @wraps(function)
+    def warning(*args: Any, **kwargs: Any) -> Any:
+        result = function(*args, **kwargs)
+        warn_about(result.caveats)
+        return result.value if isinstance(result, WithCaveats) else result
+
+    signature = inspect.signature(function)
+    returned = str(signature.return_annotation).removeprefix("WithCaveats[")
+    if returned != str(signature.return_annotation):
+        warning.__signature__ = signature.replace(return_annotation=returned.removesuffix("]"))  # type: ignore[attr-defined]
+    warning.quiet = function  # type: ignore[attr-defined]
+    return warning

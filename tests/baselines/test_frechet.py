@@ -12,7 +12,6 @@ from pytest import approx
 
 from baselines.feature_samples import clouds, normal, ordinary
 from mallow.baselines import Moments, frechet_distance
-from mallow.baselines._frechet import frechet_with_caveats
 from mallow.errors import EstimateWarning, InputError
 
 
@@ -127,7 +126,7 @@ def test_invalid_moments_are_refused():
 
 
 def test_the_caveat_about_few_samples_is_a_value():
-    distance, caveats = frechet_with_caveats(normal(5, 6), normal(7, 6, seed=1))
+    distance, caveats = frechet_distance.quiet(normal(5, 6), normal(7, 6, seed=1))
     assert distance > 0
     assert [(caveat.kind, caveat.values) for caveat in caveats] == [("singular covariance", {"samples": 5, "width": 6})]
-    assert frechet_with_caveats(normal(7, 6), normal(7, 6, seed=1))[1] == ()
+    assert frechet_distance.quiet(normal(7, 6), normal(7, 6, seed=1))[1] == ()

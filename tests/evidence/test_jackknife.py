@@ -25,7 +25,7 @@ from mallow.evidence._jackknife import (
     order_units,
 )
 from mallow.evidence._units import Units
-from mallow.theory import Partition, compute_frontier, extrapolated
+from mallow.theory import Partition, extrapolated, frontier
 
 
 @st.composite
@@ -44,7 +44,7 @@ def unit_partitions(draw, repeats=2):
 SLOPES = np.random.default_rng(0).random((2 * len(exact_nodes()), 3)) / len(exact_nodes())
 
 
-NEAR = compute_frontier(Masses(np.array([0.5, 0.5]), np.array([0.4, 0.6])))
+NEAR = frontier.quiet(Masses(np.array([0.5, 0.5]), np.array([0.4, 0.6])))
 OF_SUMMARIES = np.concatenate(summary_slopes(NEAR, 5.0))
 
 
@@ -321,6 +321,6 @@ def test_the_constant_is_as_large_as_the_divergence_needs(least, constant):
 
 def test_terms_of_bins_add_up_to_the_frontier():
     p, q = np.array([0.5, 0.3, 0.2, 0.0]), np.array([0.1, 0.3, 0.0, 0.6])
-    curve = compute_frontier(Masses(p, q))
+    curve = frontier.quiet(Masses(p, q))
     assert exact_nodes().tolist() == curve.lam.tolist()
     assert bin_terms(KL, p, q).sum(axis=0) == approx(np.concatenate([curve.p_to_mix, curve.q_to_mix]), rel=1e-12)

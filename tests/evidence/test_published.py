@@ -14,7 +14,7 @@ from mallow.evidence import Units, debiased_estimate, published_interval
 from mallow.evidence._certificate import summary_slopes
 from mallow.evidence._jackknife import add_to_counts, find_bin_errors, find_unit_bins, order_units
 from mallow.evidence._published import _build_family, _ratio, exact_nodes
-from mallow.theory import Frontier, Partition, compute_frontier, extrapolated
+from mallow.theory import Frontier, Partition, extrapolated, frontier
 
 NAMES = ("mauve", "frontier_integral", "midpoint")
 ADD_HALF = Quantize().smooth
@@ -29,7 +29,7 @@ def rows(n, m):
 
 
 def summaries(masses, divergence=KL):
-    curve = compute_frontier(masses, divergence)
+    curve = frontier.quiet(masses, divergence)
     return {
         "mauve": float(area(curve, scale=5.0)),
         "frontier_integral": float(integral(masses, divergence)),
@@ -332,13 +332,13 @@ def test_the_smoothing_of_the_measure_changes_its_interval_but_not_the_value_beh
 
 def curve_by_hand(masses, divergence):
     """The mean over partitions of the costs at all λ."""
-    curves = [compute_frontier(one, divergence) for one in masses]
+    curves = [frontier.quiet(one, divergence) for one in masses]
     return np.mean([np.concatenate([one.p_to_mix, one.q_to_mix]) for one in curves], axis=0)
 
 
 def at_theta(curve, theta):
     """Each of the three summaries of the curve, made smaller or larger by its own factor."""
-    lam = compute_frontier(Masses.from_histograms([1.0], [1.0])).lam
+    lam = frontier.quiet(Masses.from_histograms([1.0], [1.0])).lam
     values = []
     for place, factor in enumerate(np.maximum(theta, 0.0)):
         at = Frontier(lam, *np.split(factor * curve, 2), exact=True)
@@ -347,7 +347,7 @@ def at_theta(curve, theta):
 
 
 def slopes_by_hand(curve):
-    lam = compute_frontier(Masses.from_histograms([1.0], [1.0])).lam
+    lam = frontier.quiet(Masses.from_histograms([1.0], [1.0])).lam
     return np.concatenate(summary_slopes(Frontier(lam, *np.split(curve, 2), exact=True), 5.0))
 
 

@@ -8,7 +8,7 @@ from pytest import approx
 
 from mallow import KL, Frontier, Masses, area, integral, midpoint
 from mallow.evidence._certificate import NAMES, summary_slopes
-from mallow.theory import compute_frontier
+from mallow.theory import frontier
 from strategies import SMOOTH, scales, simplex_pairs
 
 
@@ -23,7 +23,7 @@ def test_the_order_is_that_of_the_names():
 @settings(max_examples=30)
 @given(simplex_pairs(least=1e-3), st.sampled_from(SMOOTH), scales)
 def test_slopes_are_differences(pair, divergence, scale):
-    curve = compute_frontier(Masses.from_histograms(*pair), divergence)
+    curve = frontier.quiet(Masses.from_histograms(*pair), divergence)
     slopes = summary_slopes(curve, scale)
     assert slopes.shape == (2, len(curve.lam), 3)
     costs = np.stack([curve.p_to_mix, curve.q_to_mix])
@@ -35,14 +35,14 @@ def test_slopes_are_differences(pair, divergence, scale):
 
 
 def test_integral_and_midpoint_are_linear_in_the_costs():
-    curve = compute_frontier(Masses.from_histograms([0.9, 0.1, 0.0], [0.1, 0.3, 0.6]))
+    curve = frontier.quiet(Masses.from_histograms([0.9, 0.1, 0.0], [0.1, 0.3, 0.6]))
     slopes = summary_slopes(curve, 5.0)
     total = slopes[0].T @ curve.p_to_mix + slopes[1].T @ curve.q_to_mix
     assert total[1:] == approx([float(integral(curve)), float(midpoint(curve))], rel=1e-12)
 
 
 def test_equal_distributions_have_no_slope_of_the_area():
-    curve = compute_frontier(Masses.from_histograms([0.5, 0.5], [0.5, 0.5]))
+    curve = frontier.quiet(Masses.from_histograms([0.5, 0.5], [0.5, 0.5]))
     assert summary_slopes(curve, 5.0)[..., 0] == approx(np.zeros((2, len(curve.lam))), abs=1e-14)
 
 
@@ -50,14 +50,14 @@ def test_equal_distributions_have_no_slope_of_the_area():
 def test_slopes_of_the_area_stay_exact_near_identity(gap):
     # Near identity costs are gap²·(1−λ)² and gap²·λ², so the area loses a multiple of gap⁴ and its slopes of gap²:
     # by Euler's theorem, slopes·costs is twice the loss.
-    curve = compute_frontier(Masses.from_histograms([0.5 + gap, 0.5 - gap], [0.5, 0.5]))
+    curve = frontier.quiet(Masses.from_histograms([0.5 + gap, 0.5 - gap], [0.5, 0.5]))
     slopes = summary_slopes(curve, 5.0)[..., 0]
     loss = 1.0 - area(curve, scale=5.0)
     assert slopes[0] @ curve.p_to_mix + slopes[1] @ curve.q_to_mix == approx(-2.0 * loss, rel=0.05, abs=1e-15)
 
 
 def test_infinite_costs_have_no_slope():
-    curve = compute_frontier(Masses.from_histograms([0.5, 0.5], [0.25, 0.75]), KL)
+    curve = frontier.quiet(Masses.from_histograms([0.5, 0.5], [0.25, 0.75]), KL)
     costs = curve.p_to_mix.copy()
     costs[:5] = np.inf
     slopes = summary_slopes(Frontier(curve.lam, costs, curve.q_to_mix, exact=True), 5.0)

@@ -7,7 +7,7 @@ import pytest
 from pytest import approx
 
 from mallow import CHI2, KL, Divergence, EstimateWarning, InputError, Masses, area, frontier, integral
-from mallow.theory import compute_frontier, midpoint
+from mallow.theory import midpoint
 from mallow.theory._frontier import _falling, costs_to_mixtures
 
 PAIR = Masses.from_histograms([0.2, 0.3, 0.5], [0.5, 0.25, 0.25])
@@ -65,7 +65,7 @@ def test_a_frontier_that_cannot_be_resolved_carries_a_caveat_and_warns_once():
 def test_without_warnings_the_frontier_is_the_same():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        curve = compute_frontier(PAIR, POLYGON)
+        curve = frontier.quiet(PAIR, POLYGON)
         # The curve carries its caveats; the summaries of a curve do not repeat them.
         summaries = area(curve, scale=5), integral(curve), midpoint(curve)
     with pytest.warns(EstimateWarning, match=ROUGH):
@@ -84,7 +84,7 @@ def test_a_summary_that_builds_the_frontier_warns_once(summary):
 
 
 def test_the_area_of_a_rough_frontier_is_nearly_right():
-    assert area(compute_frontier(PAIR, POLYGON), scale=5) == approx(area(PAIR, scale=5, divergence=CHI2), abs=5e-3)
+    assert area(frontier.quiet(PAIR, POLYGON), scale=5) == approx(area(PAIR, scale=5, divergence=CHI2), abs=5e-3)
 
 
 def test_grids_are_those_of_the_paper_of_mauve_text_and_of_the_user():

@@ -31,7 +31,7 @@ from mallow.baselines._noise import accuracy_noise, main_measures, sampling_nois
 from mallow.baselines._table import Row, Table
 from mallow.embed import AnyEmbedder, embed_all
 from mallow.engine import bar, settle
-from mallow.errors import Caveat, InputError, warn_about
+from mallow.errors import Caveat, InputError, warns
 from mallow.estimate import Features
 from mallow.evaluate import run_repeats
 from mallow.evidence import MAUVE_STAR, pair_points
@@ -43,6 +43,7 @@ _ROW_GROUPS = {"5-grams": "text", "more features": "features"}
 _NO_TRANSPORT = Caveat("left out", "transport is left out: it needs POT. Run: pip install 'mallow[transport]'")
 
 
+@warns
 def table(
     reference: Any,
     systems: Mapping[str, Any],
@@ -117,7 +118,7 @@ def table(
     noise = {} if rows == "all" else _find_noise(sets, main, ideals, values, tokenize, seed, runs)
     own = [_with_system(caveat, name) for name, samples in sets.items() for caveat in samples.caveats]
     label = f"{sets[''].embedder or 'features'}, width={sets[''].require_features().shape[1]}"
-    result = Table(
+    return Table(
         rows=measured,
         values=values,
         n={name: len(samples) for name, samples in sets.items()},
@@ -125,8 +126,6 @@ def table(
         caveats=_once([*([] if has_transport else [_NO_TRANSPORT]), *own, *caveats]),
         noise=noise,
     )
-    warn_about(result.caveats)
-    return result
 
 
 def _find_noise(

@@ -11,7 +11,7 @@ import numpy as np
 from mallow._checks import whole
 from mallow.baselines._points import ROWS, Doubles, check_chunk, check_sample, thread_count
 from mallow.engine import ordered_map, single_threaded_blas
-from mallow.errors import Caveat, InputError, warn_about
+from mallow.errors import Caveat, InputError, WithCaveats, warns
 from mallow.estimate import Features
 
 
@@ -76,7 +76,8 @@ class Moments:
         return self.scatter / (self.n - 1)
 
 
-def frechet_distance(reference: Any, model: Any) -> float:
+@warns
+def frechet_distance(reference: Any, model: Any) -> WithCaveats[float]:
     """The Fréchet distance ‖μ − μ′‖² + tr(Σ + Σ′ − 2(ΣΣ′)^½) of the Gaussians with the moments of both samples.
 
     This is the *square* of their 2-Wasserstein distance, as usual (paper: optimal transport, Fréchet; Heusel et al.
@@ -104,13 +105,6 @@ def frechet_distance(reference: Any, model: Any) -> float:
     >>> frechet_distance(x, y)
     1.0
     """
-    distance, caveats = frechet_with_caveats(reference, model)
-    warn_about(caveats)
-    return distance
-
-
-def frechet_with_caveats(reference: Any, model: Any) -> tuple[float, tuple[Caveat, ...]]:
-    """`frechet_distance`, with a caveat instead of a warning."""
     x, y = _sample_or_moments("reference", reference), _sample_or_moments("model", model)
     caveats = _check_sizes(x, y)
     with single_threaded_blas():  # the same bits on any number of processors
@@ -118,7 +112,8 @@ def frechet_with_caveats(reference: Any, model: Any) -> tuple[float, tuple[Cavea
         mean_y, root_y = _mean_and_root(y)
         shared = np.linalg.svd(root_x @ root_y.T, compute_uv=False)
     spread = float((root_x**2).sum()) + float((root_y**2).sum())
-    return max(float(((mean_x - mean_y) ** 2).sum()) + spread - 2.0 * float(shared.sum()), 0.0), caveats
+    distance = float(((mean_x - mean_y) ** 2).sum()) + spread - 2.0 * float(shared.sum())
+    return WithCaveats(max(distance, 0.0), caveats)
 
 
 def _sample_or_moments(name: str, sample: Any) -> Moments | Features:

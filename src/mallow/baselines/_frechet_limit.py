@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 
 from mallow._checks import whole
-from mallow.baselines._frechet import Moments, frechet_with_caveats
+from mallow.baselines._frechet import Moments, frechet_distance
 from mallow.baselines._points import as_generator, check_sample
-from mallow.errors import Caveat, InputError, warn_about
+from mallow.errors import Caveat, InputError, WithCaveats, warns
 
 
+@warns
 def frechet_limit(
     reference: Any,
     model: Any,
@@ -19,7 +20,7 @@ def frechet_limit(
     sizes: int = 15,
     smallest: int | None = None,
     rng: int | np.random.Generator | None = 0,
-) -> float:
+) -> WithCaveats[float]:
     """The Fréchet distance at which the sample size has no influence any more: FD∞ (Chong and Forsyth 2020).
 
     The distance of n samples is larger than that of the distributions by about a constant times 1/n. So it is computed for
@@ -47,20 +48,6 @@ def frechet_limit(
     >>> frechet_distance(x, y) > 5 * abs(frechet_limit(x, y))
     True
     """
-    distance, caveats = frechet_limit_with_caveats(reference, model, sizes=sizes, smallest=smallest, rng=rng)
-    warn_about(caveats)
-    return distance
-
-
-def frechet_limit_with_caveats(
-    reference: Any,
-    model: Any,
-    *,
-    sizes: int = 15,
-    smallest: int | None = None,
-    rng: int | np.random.Generator | None = 0,
-) -> tuple[float, tuple[Caveat, ...]]:
-    """`frechet_limit`, with a caveat instead of a warning."""
     whole("sizes", sizes, least=2)
     x = reference if isinstance(reference, Moments) else check_sample("reference", reference)
     y = check_sample("model", model)
@@ -74,8 +61,8 @@ def frechet_limit_with_caveats(
     for count in counts:
         part = y[generator.choice(len(y), count, replace=False)]
         real = x if isinstance(x, Moments) else x[generator.choice(len(x), count, replace=False)]
-        distance, doubts = frechet_with_caveats(real, part)
+        distance, doubts = frechet_distance.quiet(real, part)
         distances.append(distance)
         caveats = caveats or doubts  # that of the smallest part
     slope_and_limit = np.polyfit(1.0 / counts, distances, 1)
-    return float(slope_and_limit[1]), caveats
+    return WithCaveats(float(slope_and_limit[1]), caveats)

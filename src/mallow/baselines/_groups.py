@@ -8,14 +8,14 @@ import numpy as np
 
 from mallow.baselines._corpus import Tokenize
 from mallow.baselines._discriminator import discriminator_accuracy
-from mallow.baselines._frechet import Moments, frechet_with_caveats
-from mallow.baselines._frechet_limit import frechet_limit_with_caveats
+from mallow.baselines._frechet import Moments, frechet_distance
+from mallow.baselines._frechet_limit import frechet_limit
 from mallow.baselines._gaussian_distance import gaussian_kernel_distance
 from mallow.baselines._kernel_distance import kernel_distance
 from mallow.baselines._ngram_mauve import ngram_mauve
 from mallow.baselines._perplexity import perplexity
 from mallow.baselines._precision_recall import precision_recall
-from mallow.baselines._statistics import count_statistics
+from mallow.baselines._statistics import text_statistics
 from mallow.baselines._vendi import vendi_score
 from mallow.errors import Caveat, InputError
 from mallow.estimate import Features
@@ -33,15 +33,15 @@ from mallow.theory import (
     Frontier,
     Masses,
     area,
-    compute_frontier,
+    frontier,
 )
 from mallow.theory.transport import (
-    compute_barycentric_frontier,
-    compute_linear_frontier,
+    barycentric_frontier,
+    entropic_cost,
+    linear_frontier,
+    quantized_cost,
     sliced_cost,
-    solve_entropic,
-    solve_quantized,
-    solve_transport,
+    transport_cost,
 )
 
 Outcome = tuple[dict[str, float], list[Caveat]]
@@ -84,7 +84,7 @@ IDEALS = {
 
 def measure_texts(texts: Sequence[str], tokenize: Tokenize, scorer: NextToken | None) -> Outcome:
     """Text statistics of one set of texts; the perplexity too if there is a scorer."""
-    statistics = count_statistics(texts, tokenize)
+    statistics = text_statistics.quiet(texts, tokenize=tokenize)
     values = {
         "Zipf coefficient": statistics.zipf_coefficient,
         "repetition": statistics.repetition,
@@ -103,14 +103,14 @@ def measure_ngrams(reference: Sequence[str], model: Sequence[str]) -> Outcome:
         masses = ngram_mauve(reference, model)
     except InputError as error:
         return {}, [Caveat("left out", f"5-gram MAUVE is left out: {error}")]
-    curve = compute_frontier(masses)
+    curve = frontier.quiet(masses)
     return {"5-gram MAUVE": _area(curve)}, [*masses.caveats, *curve.caveats]
 
 
 def measure_features(x: Features, y: Features, seed: int) -> Outcome:
     """Metrics of two samples of features."""
     shares = precision_recall(x, y)
-    frechet, caveats = frechet_with_caveats(x, y)
+    frechet, caveats = frechet_distance.quiet(x, y)
     values = {
         "Fréchet distance": frechet,
         "kernel distance": kernel_distance(x, y),
@@ -137,7 +137,7 @@ def measure_more_features(x: Features, y: Features, seed: int) -> Outcome:
 def measure_limit(x: Features | Moments, y: Features, seed: int) -> Outcome:
     """FD∞; left out where there are too few samples to vary their number."""
     try:
-        limit, caveats = frechet_limit_with_caveats(x, y, sizes=_SIZES, rng=seed)
+        limit, caveats = frechet_limit.quiet(x, y, sizes=_SIZES, rng=seed)
         return {"FD∞": limit}, list(caveats)
     except InputError:
         return {}, [Caveat("left out", f"FD∞ is left out: {len(y)} samples are too few to vary their number")]
@@ -153,13 +153,13 @@ def measure_diversity(points: Features) -> Outcome:
 
 def measure_transport_of_reference(x: Features) -> Outcome:
     """The entropic cost of the reference to itself, which is not 0."""
-    entropic = solve_entropic(x, x)
+    entropic = entropic_cost.quiet(x, x)
     return {"entropic transport": entropic.value}, list(entropic.caveats)
 
 
 def measure_transport(x: Features, y: Features, runs: Runs) -> Outcome:
     """Transport costs of the points, and of the histograms without smoothing, as in the paper: means over repeats."""
-    plugin, entropic = solve_transport(x, y), solve_entropic(x, y)
+    plugin, entropic = transport_cost.quiet(x, y), entropic_cost.quiet(x, y)
     caveats = [*plugin.caveats, *entropic.caveats]
     repeated: dict[str, list[float]] = {"quantised transport": [], "MAUVE_OT": [], "MAUVE_OT bary": []}
     for run in runs():
@@ -167,8 +167,8 @@ def measure_transport(x: Features, y: Features, runs: Runs) -> Outcome:
             continue
         p, q = run.partition.p_counts, run.partition.q_counts
         masses = Masses(p / p.sum(), q / q.sum(), partition=run.partition)
-        quantised = solve_quantized(masses)
-        linear, barycentric = compute_linear_frontier(masses), compute_barycentric_frontier(masses)
+        quantised = quantized_cost.quiet(masses)
+        linear, barycentric = linear_frontier.quiet(masses), barycentric_frontier.quiet(masses)
         repeated["quantised transport"].append(quantised.value)
         repeated["MAUVE_OT"].append(_area(linear))
         repeated["MAUVE_OT bary"].append(_area(barycentric))
@@ -186,7 +186,7 @@ def measure_frontiers(runs: Runs) -> Outcome:
         values = summary_values(Measure(MAUVE_STAR.estimator, divergence), all_masses)
         for summary, title in _SUMMARY_TITLES.items():
             by_title[title][f"{title} {name}"] = float(np.mean(values[summary]))
-        caveats += [caveat for masses in all_masses for caveat in compute_frontier(masses, divergence).caveats]
+        caveats += [caveat for masses in all_masses for caveat in frontier.quiet(masses, divergence).caveats]
     return {name: value for values in by_title.values() for name, value in values.items()}, caveats
 
 

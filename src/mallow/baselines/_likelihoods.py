@@ -11,7 +11,7 @@ import numpy as np
 
 from mallow.baselines._language_modelling import LanguageModelling, language_modelling
 from mallow.baselines._perplexity import exp_or_infinity
-from mallow.errors import Caveat, InputError, warn_about
+from mallow.errors import Caveat, InputError, warns
 from mallow.estimate import compute_direct_frontier
 from mallow.generate import Greedy, NextToken, Sampling, TopK, token_log_probs
 from mallow.generate import decoder as find_decoder
@@ -96,6 +96,7 @@ class Likelihoods(Result):
         return TableData(["", "value"], rows)
 
 
+@warns
 def likelihoods(
     model: NextToken,
     reference: Sequence[str],
@@ -171,7 +172,7 @@ def likelihoods(
         }
     if not math.isfinite(human.perplexity):
         caveats += (_impossible_caveat(human),)
-    result = Likelihoods(
+    return Likelihoods(
         human=human,
         generation_perplexity=perplexities,
         frontier=curve,
@@ -182,8 +183,6 @@ def likelihoods(
         n=(len(reference), len(generated)),
         caveats=caveats,
     )
-    warn_about(result.caveats)
-    return result
 
 
 def _impossible_caveat(human: LanguageModelling) -> Caveat:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mallow.baselines._frechet import Moments, frechet_with_caveats
+from mallow.baselines._frechet import Moments, frechet_distance
 from mallow.baselines._groups import IDEALS, measure_limit
 from mallow.baselines._table import Row, Table
 from mallow.embed import AnyEmbedder, embed_all
 from mallow.engine import settle
-from mallow.errors import Caveat, InputError, warn_about
+from mallow.errors import Caveat, InputError
 
 
 def moments_table(
@@ -29,21 +29,19 @@ def moments_table(
     for name, samples in sets.items():
         y = samples.require_features()
         try:
-            distance, doubts = settle(frechet_with_caveats(reference, y))
+            distance, doubts = frechet_distance.quiet(reference, y)
         except InputError as error:
             raise InputError(f"{name}: {error}") from error
         limit, more = measure_limit(reference, y, seed)
-        values[name] = {"Fréchet distance": distance, **limit}
-        caveats += [*doubts, *more]
-    result = Table(
+        values[name] = {"Fréchet distance": settle(distance), **limit}
+        caveats += [*settle(doubts), *more]
+    return Table(
         rows=tuple(Row(name, "features", IDEALS[name]) for name in ("Fréchet distance", "FD∞")),
         values=values,
         n={"": reference.n, **{name: len(samples) for name, samples in sets.items()}},
         embedder=f"{own or 'features'}, width={len(reference.mean)}",
         caveats=tuple({str(caveat): caveat for caveat in caveats}.values()),
     )
-    warn_about(result.caveats)
-    return result
 
 
 def _unknown_embedder(own: str | None) -> Caveat:

@@ -9,7 +9,7 @@ import numpy as np
 
 from mallow.baselines._corpus import Tokenize
 from mallow.baselines._diversity import distinct
-from mallow.baselines._frechet import frechet_with_caveats
+from mallow.baselines._frechet import frechet_distance
 from mallow.baselines._kernel_distance import kernel_distance
 from mallow.baselines._precision_recall import precision_recall
 from mallow.baselines._repetition import repetition
@@ -106,7 +106,7 @@ def _measure(
 def _measure_points(x: Features, y: Features, measures: Collection[str], seed: int) -> dict[str, float]:
     values: dict[str, float] = {}
     if "Fréchet distance" in measures:
-        values["Fréchet distance"] = frechet_with_caveats(x, y)[0]
+        values["Fréchet distance"] = frechet_distance.quiet(x, y).value
     if "kernel distance" in measures:
         values["kernel distance"] = kernel_distance(x, y)
     if {"precision", "recall", "density", "coverage"} & set(measures):

@@ -19,7 +19,7 @@ from mallow.baselines._corpus import (
     count_ngrams,
     make_corpus,
 )
-from mallow.errors import Caveat, warn_about
+from mallow.errors import Caveat, WithCaveats, warns
 
 ORDER = 4  # paper: baseline metrics, self-BLEU(4)
 SMOOTHING = 0.1  # ε of method 1 in Chen and Cherry (2014), and in the code of Holtzman et al. (2020)
@@ -27,9 +27,10 @@ SMOOTHING = 0.1  # ε of method 1 in Chen and Cherry (2014), and in the code of 
 _MANY_SHORT = 0.05  # share of texts that are too short for an n-gram; chosen: below it the mean hardly depends on them
 
 
+@warns
 def self_bleu(
     texts: Sequence[Text], *, order: int = ORDER, smoothing: float = SMOOTHING, tokenize: Tokenize = "whitespace"
-) -> float:
+) -> WithCaveats[float]:
     """The mean BLEU of each text against all other texts, from 0 to 1: the lower, the more diverse the texts are.
 
     The paper averages over 1,000 of its 5,000 texts, each against all others, because comparing all pairs takes hours;
@@ -42,14 +43,14 @@ def self_bleu(
     >>> self_bleu(["the cat sat on the mat", "a dog ran to his bowl"])
     0.0
     """
-    values, caveats = _with_caveats(texts, order, smoothing, tokenize)
-    warn_about(caveats)
-    return exact_mean(values)
+    values, caveats = text_self_bleus.quiet(texts, order=order, smoothing=smoothing, tokenize=tokenize)
+    return WithCaveats(exact_mean(values), caveats)
 
 
+@warns
 def text_self_bleus(
     texts: Sequence[Text], *, order: int = ORDER, smoothing: float = SMOOTHING, tokenize: Tokenize = "whitespace"
-) -> Floats:
+) -> WithCaveats[Floats]:
     """The BLEU of each text with all other texts as references, shape (n,), computed exactly (Zhu et al. 2018).
 
     This is the geometric mean, with equal weights, of the precisions for n = 1 … order, times the brevity penalty
@@ -82,9 +83,12 @@ def text_self_bleus(
     >>> text_self_bleus(["the cat sat on the mat", "the dog sat on the rug", "the cat sat"], order=2).round(3)
     array([0.816, 0.516, 0.368])
     """
-    values, caveats = _with_caveats(texts, order, smoothing, tokenize)
-    warn_about(caveats)
-    return values
+    whole("order", order, least=1)
+    if smoothing != 0:
+        open_unit("smoothing", smoothing, why=" Pass 0 for no smoothing.")
+    corpus = make_corpus(check_two(texts), tokenize)
+    values = score_all(count_ngrams(corpus, order), corpus.lengths, float(smoothing))
+    return WithCaveats(values, short_text_caveats(corpus, order))
 
 
 def check_two(texts: Sequence[Text]) -> list[Text]:
@@ -120,16 +124,6 @@ def score_all(ngrams: Sequence[NGrams], lengths: Ints, smoothing: float = SMOOTH
 def exact_mean(values: Floats) -> float:
     """The mean by an exact sum, so that the order of the texts has no effect."""
     return math.fsum(values) / len(values)
-
-
-def _with_caveats(
-    texts: Sequence[Text], order: int, smoothing: float, tokenize: Tokenize
-) -> tuple[Floats, tuple[Caveat, ...]]:
-    whole("order", order, least=1)
-    if smoothing != 0:
-        open_unit("smoothing", smoothing, why=" Pass 0 for no smoothing.")
-    corpus = make_corpus(check_two(texts), tokenize)
-    return score_all(count_ngrams(corpus, order), corpus.lengths, float(smoothing)), short_text_caveats(corpus, order)
 
 
 def _clipped_counts(ngrams: NGrams) -> Ints:

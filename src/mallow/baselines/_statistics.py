@@ -9,7 +9,7 @@ from mallow.baselines._corpus import Text, Tokenize, count_ngrams, make_corpus, 
 from mallow.baselines._diversity import distinct_share, diversity_product, fit_zipf
 from mallow.baselines._repetition import find_repetitions
 from mallow.baselines._self_bleu import ORDER, check_two, exact_mean, score_all, short_text_caveats
-from mallow.errors import Caveat, InputError, warn_about
+from mallow.errors import Caveat, InputError, warn_about, warns
 
 
 @dataclass(frozen=True)
@@ -62,6 +62,7 @@ class TextStatistics:
         return {name: abs(value - reference.values[name]) for name, value in self.values.items()}
 
 
+@warns
 def text_statistics(texts: Sequence[Text], *, tokenize: Tokenize = "whitespace") -> TextStatistics:
     """All statistics of some texts, which are tokenised and counted once.
 
@@ -73,13 +74,6 @@ def text_statistics(texts: Sequence[Text], *, tokenize: Tokenize = "whitespace")
     >>> statistics.repetition, round(statistics.self_bleu, 3), statistics.tokens
     (0.0, 0.145, 16)
     """
-    statistics = count_statistics(texts, tokenize)
-    warn_about(statistics.caveats)
-    return statistics
-
-
-def count_statistics(texts: Sequence[Text], tokenize: Tokenize) -> TextStatistics:
-    """`text_statistics` without warnings: the caveats are in the result."""
     texts = check_two(texts)
     corpus = make_corpus(texts, tokenize)
     ngrams = count_ngrams(corpus, ORDER)

@@ -9,7 +9,7 @@ from scipy.special import ndtr
 
 from mallow.evidence import ONE_SIDED, Certificate, Evidence
 from mallow.results import Estimate
-from mallow.theory import Array, Divergence, Masses, area, compute_frontier
+from mallow.theory import Array, Divergence, Masses, area, frontier
 
 _LUCK = math.sqrt(2.0)  # each run learned a witness of its own, with luck of its own: as in `subtract_certificates`
 # A shift of δ between Gaussians gives a mid-point cost of δ²/8, whose certificate has a standard error of √(δ²/8/n) with an
@@ -45,7 +45,7 @@ def gaussian_areas(divergence: Divergence, scale: float) -> Array:
     half = _SHIFTS[:, None] / 2.0
     sides = (np.diff(ndtr(_EDGES + shift), axis=1) for shift in (half, -half))
     masses = Masses(*(side / side.sum(axis=1, keepdims=True) for side in sides))
-    falling: Array = np.minimum.accumulate(np.asarray(area(compute_frontier(masses, divergence), scale=scale)))
+    falling: Array = np.minimum.accumulate(np.asarray(area(frontier.quiet(masses, divergence), scale=scale)))
     return falling
 
 

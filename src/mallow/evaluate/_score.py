@@ -49,7 +49,7 @@ from mallow.evidence import (
 from mallow.explain import Reason, find_reasons, verdict_text
 from mallow.results import Estimate, Result, TableData, at_least, at_most, draw, p_text, render
 from mallow.samples import Samples
-from mallow.theory import Frontier, Masses, compute_frontier
+from mallow.theory import Frontier, Masses, frontier
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -350,7 +350,7 @@ def build_score(
     Without evidence the p-value is 1: the caller has to say what it knows.
     """
     values = summary_values(measure, run.masses)
-    curves = [compute_frontier(masses, measure.divergence) for masses in run.masses]
+    curves = [frontier.quiet(masses, measure.divergence) for masses in run.masses]
     mean, band = mean_frontier(curves)
     first = run.masses[0]
     every = [

@@ -21,7 +21,7 @@ from scipy.special import log_expit, stdtrit
 from mallow.engine import cores, ordered_map, settle
 from mallow.evidence._units import Units
 from mallow.results import Estimate
-from mallow.theory import KL, Array, Divergence, Frontier, Masses, area, compute_frontier, integral, midpoint
+from mallow.theory import KL, Array, Divergence, Frontier, Masses, area, frontier, integral, midpoint
 
 NAMES = ("mauve", "frontier_integral", "midpoint")
 _LEVEL, _STEP = 0.5, 0.25  # chosen: far from 0 and 1, where `area` clips; no step is too large for a linear function
@@ -42,8 +42,8 @@ def summary_slopes(curve: Frontier, scale: float) -> Array:
 
     Examples
     --------
-    >>> from mallow.theory import Masses, compute_frontier
-    >>> curve = compute_frontier(Masses.from_histograms([0.5, 0.5], [0.25, 0.75]))
+    >>> from mallow.theory import Masses, frontier
+    >>> curve = frontier.quiet(Masses.from_histograms([0.5, 0.5], [0.25, 0.75]))
     >>> to_p, to_q = summary_slopes(curve, 5.0)[..., 1]  # of the integral, which is linear
     >>> float((to_p @ curve.p_to_mix + to_q @ curve.q_to_mix).round(6)), float(integral(curve).round(6))
     (0.045229, 0.045229)
@@ -101,7 +101,7 @@ class Certificate:
 
 def certify(at_p: Array, at_q: Array, units: Units, divergence: Divergence = KL, scale: float = 5.0) -> Certificate:
     """The certificate of held-out scores h of the reference (n,) and of the model (m,), whose units are known."""
-    range_ends = compute_frontier(_DISJOINT, divergence)
+    range_ends = frontier.quiet(_DISJOINT, divergence)
     lam, rest = range_ends.lam, range_ends.lam[::-1]
     # Scores are few different numbers, multiples of one step: what a sample adds is looked up by its score.
     distinct = [np.unique(own, return_inverse=True, return_counts=True) for own in (at_p, at_q)]

@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from mallow.evidence._units import Units
-from mallow.theory import Array, Divergence, Masses, Partition, compute_frontier
+from mallow.theory import Array, Divergence, Masses, Partition, frontier
 
 Counts = NDArray[np.int64]
 
@@ -192,7 +192,7 @@ def look_up_terms(
 @lru_cache(maxsize=1)
 def exact_nodes() -> Array:
     """The λ of an exact frontier; they are symmetric, so that reversed they are 1 − λ."""
-    nodes = compute_frontier(Masses.from_histograms([1.0], [1.0])).lam
+    nodes = frontier.quiet(Masses.from_histograms([1.0], [1.0])).lam
     nodes.setflags(write=False)
     return nodes
 

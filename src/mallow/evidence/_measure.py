@@ -18,7 +18,7 @@ from mallow.errors import InputError
 from mallow.estimate import Estimator, Neighbors, Quantize
 from mallow.evidence._witness import Witness
 from mallow.samples import Samples
-from mallow.theory import KL, Array, Divergence, Masses, area, closed_integral, compute_frontier, integral, midpoint
+from mallow.theory import KL, Array, Divergence, Masses, area, closed_integral, frontier, integral, midpoint
 from mallow.theory.smoothing import empirical
 
 SUMMARIES = ("mauve", "frontier_integral", "midpoint")
@@ -66,7 +66,7 @@ class Measure:
         """Area, integral and mid-point of masses, which may have leading axes."""
         if masses.p.ndim == 1 and tuple(masses.q) < tuple(masses.p):
             masses = masses.swap()  # all three are symmetric; this way they are so to the last bit
-        curve = compute_frontier(masses, self.divergence)
+        curve = frontier.quiet(masses, self.divergence)
         closed = masses.plain and closed_integral(self.divergence) is not None
         return {
             "mauve": area(curve, scale=self.area_scale),

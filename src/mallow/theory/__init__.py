@@ -20,7 +20,7 @@ from mallow.theory._divergence import (
     skew_js,
 )
 from mallow.theory._extrapolate import extrapolated
-from mallow.theory._frontier import Frontier, Grid, compute_frontier, frontier
+from mallow.theory._frontier import Frontier, Grid, frontier
 from mallow.theory._masses import Masses, Partition
 from mallow.theory._range_caveats import range_caveats
 from mallow.theory._summaries import area, closed_integral, integral, linear_cost, midpoint
@@ -42,7 +42,6 @@ __all__ = [
     "Partition",
     "area",
     "closed_integral",
-    "compute_frontier",
     "conjugate",
     "extrapolated",
     "frontier",

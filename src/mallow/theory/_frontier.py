@@ -14,7 +14,7 @@ import numpy as np
 
 from mallow._checks import real_array, whole
 from mallow.engine import settle
-from mallow.errors import Caveat, InputError, warn_about
+from mallow.errors import Caveat, InputError, warns
 from mallow.theory._arrays import Array
 from mallow.theory._divergence import KL, Divergence
 from mallow.theory._masses import Masses
@@ -55,6 +55,7 @@ class Frontier:
         return replace(self, p_to_mix=settle(self.p_to_mix), q_to_mix=settle(self.q_to_mix))
 
 
+@warns
 def frontier(masses: Masses, divergence: Divergence = KL, *, grid: Grid = None) -> Frontier:
     """The divergence frontier of P and Q.
 
@@ -79,13 +80,6 @@ def frontier(masses: Masses, divergence: Divergence = KL, *, grid: Grid = None) 
     >>> curve.p_to_mix.round(4)
     array([0.0758, 0.0323, 0.0079])
     """
-    curve = compute_frontier(masses, divergence, grid=grid)
-    warn_about(curve.caveats)
-    return curve
-
-
-def compute_frontier(masses: Masses, divergence: Divergence = KL, *, grid: Grid = None) -> Frontier:
-    """`frontier` without warnings, for code that passes `Frontier.caveats` on with its own result."""
     if grid is not None:
         lam = _grid_points(grid)
         return Frontier(lam, *costs_to_mixtures(masses, divergence, lam, 1.0 - lam))

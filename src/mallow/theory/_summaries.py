@@ -12,7 +12,7 @@ from mallow._checks import open_unit, positive
 from mallow.errors import InputError, warn_about
 from mallow.theory._arrays import Array
 from mallow.theory._divergence import CHI2, CHI2_INTEGRAL, KL, KL_INTEGRAL, Divergence
-from mallow.theory._frontier import Frontier, Grid, compute_frontier, costs_to_mixtures
+from mallow.theory._frontier import Frontier, Grid, costs_to_mixtures, frontier
 from mallow.theory._masses import Masses
 from mallow.theory._panels import panel_integrals
 
@@ -44,7 +44,7 @@ def area(
     scale = positive("scale", scale)
     curve = frontier_or_masses
     if isinstance(curve, Masses):
-        curve = compute_frontier(curve, divergence, grid=grid)
+        curve = frontier.quiet(curve, divergence, grid=grid)
         warn_about(curve.caveats)
     elif divergence is not KL or grid is not None:
         raise InputError("`divergence` and `grid` are settings of the frontier; pass them to `frontier`.")
@@ -79,7 +79,7 @@ def integral(frontier_or_masses: Frontier | Masses, divergence: Divergence = KL)
         closed = closed_integral(divergence)
         if closed is not None and curve.plain:
             return closed(curve)
-        curve = compute_frontier(curve, divergence)
+        curve = frontier.quiet(curve, divergence)
         warn_about(curve.caveats)
     cost = _linear_costs(curve)
     with np.errstate(invalid="ignore"):

@@ -9,11 +9,11 @@ import numpy as np
 
 from mallow._checks import open_unit
 from mallow.engine import bar, single_threaded_blas
-from mallow.errors import Caveat, warn_about
+from mallow.errors import Caveat, warns
 from mallow.theory._arrays import Array
 from mallow.theory._frontier import Frontier
 from mallow.theory._masses import Masses
-from mallow.theory._transport_costs import solve_quantized
+from mallow.theory._transport_costs import quantized_cost
 from mallow.theory._transport_inputs import checked_atoms
 from mallow.theory._transport_plans import exact_cost, optimal_plan, squared_distances
 
@@ -24,6 +24,7 @@ _ROUNDING = 1e-9  # chosen: in units of the cost between P and Q; a corner this 
 Corner = tuple[float, float]
 
 
+@warns
 def barycentric_frontier(masses: Masses, *, tolerance: float = 1e-3) -> Frontier:
     """The optimal transport frontier with barycentric interpolation: costs of P and of Q to their barycentres on the bins.
 
@@ -57,13 +58,6 @@ def barycentric_frontier(masses: Masses, *, tolerance: float = 1e-3) -> Frontier
     >>> curve.lam[[0, 1, -2, -1]], curve.p_to_mix[[0, 1, -2, -1]]
     (array([0. , 0.5, 0.5, 1. ]), array([4., 4., 0., 0.]))
     """
-    curve = compute_barycentric_frontier(masses, tolerance=tolerance)
-    warn_about(curve.caveats)
-    return curve
-
-
-def compute_barycentric_frontier(masses: Masses, *, tolerance: float = 1e-3) -> Frontier:
-    """`barycentric_frontier` without warnings; its caveats are in `Frontier.caveats`."""
     tolerance = open_unit("tolerance", tolerance)
     centres, p, q = checked_atoms(masses)
     whole, doubts = exact_cost(centres, centres, p, q)
@@ -91,6 +85,7 @@ def compute_barycentric_frontier(masses: Masses, *, tolerance: float = 1e-3) -> 
     return _along_corners(corners, whole, worst_caveat(doubts))
 
 
+@warns
 def free_barycentric_frontier(masses: Masses) -> Frontier:
     """The barycentric frontier where the barycentre may put its mass anywhere in space, not only on the bins.
 
@@ -115,14 +110,7 @@ def free_barycentric_frontier(masses: Masses) -> Frontier:
     >>> curve.lam[[0, 512, 1024]], curve.p_to_mix[[0, 512, 1024]]  # half-way, both are at distance 1
     (array([0. , 0.5, 1. ]), array([4., 1., 0.]))
     """
-    curve = compute_free_barycentric_frontier(masses)
-    warn_about(curve.caveats)
-    return curve
-
-
-def compute_free_barycentric_frontier(masses: Masses) -> Frontier:
-    """`free_barycentric_frontier` without warnings; its caveats are in `Frontier.caveats`."""
-    whole = solve_quantized(masses)
+    whole = quantized_cost.quiet(masses)
     lam = np.arange(_POINTS + 1) / _POINTS
     return Frontier(lam, (1.0 - lam) ** 2 * whole.value, lam**2 * whole.value, caveats=whole.caveats)
 

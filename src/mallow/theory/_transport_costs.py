@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from mallow._checks import positive
 from mallow.engine import single_threaded_blas
-from mallow.errors import Caveat, InputError, warn_about
+from mallow.errors import InputError, WithCaveats, warns
 from mallow.theory._arrays import Array
 from mallow.theory._masses import Masses, Partition
 from mallow.theory._sinkhorn import entropic_plan_cost
@@ -19,23 +18,8 @@ from mallow.theory._transport_plans import exact_cost, squared_distances
 _LEAST_REGULARISER = 1e-9  # chosen: relative to the largest cost; below it, rounding would choose the plan
 
 
-@dataclass(frozen=True)
-class TransportResult:
-    """A transport cost with the doubts about it: what the `solve_…` functions return, without raising warnings.
-
-    Attributes
-    ----------
-    value : float
-        The cost.
-    caveats : tuple of Caveat
-        Why the plan behind the cost may not be the best; empty as a rule.
-    """
-
-    value: float
-    caveats: tuple[Caveat, ...] = ()
-
-
-def transport_cost(x: Any, y: Any, *, p: Any = None, q: Any = None) -> float:
+@warns
+def transport_cost(x: Any, y: Any, *, p: Any = None, q: Any = None) -> WithCaveats[float]:
     """The exact optimal transport cost of two samples: the plug-in cost, a squared Wasserstein-2 distance.
 
     It is biased upwards, and more so in more dimensions: 1,000 and 1,000 points of the same standard Gaussian in 64
@@ -58,17 +42,11 @@ def transport_cost(x: Any, y: Any, *, p: Any = None, q: Any = None) -> float:
     >>> transport_cost([[0.0], [1.0]], [[3.0], [2.0]])
     4.0
     """
-    result = solve_transport(x, y, p=p, q=q)
-    warn_about(result.caveats)
-    return result.value
+    return WithCaveats(*exact_cost(*checked_samples(x, y, p, q)))
 
 
-def solve_transport(x: Any, y: Any, *, p: Any = None, q: Any = None) -> TransportResult:
-    """`transport_cost` with its caveats, without warnings."""
-    return TransportResult(*exact_cost(*checked_samples(x, y, p, q)))
-
-
-def quantized_cost(masses: Masses) -> float:
+@warns
+def quantized_cost(masses: Masses) -> WithCaveats[float]:
     """The exact optimal transport cost of two quantised samples, with the mass of each bin at its centre.
 
     `masses` comes from `mallow.Quantize`. The paper uses the plain histogram, ``Quantize(smoothing=empirical)``.
@@ -79,15 +57,8 @@ def quantized_cost(masses: Masses) -> float:
     >>> round(quantized_cost(point_masses(x, y)), 9)  # every point is its own bin: the plug-in cost, 2²/3
     1.333333333
     """
-    result = solve_quantized(masses)
-    warn_about(result.caveats)
-    return result.value
-
-
-def solve_quantized(masses: Masses) -> TransportResult:
-    """`quantized_cost` with its caveats, without warnings."""
     centres, p, q = checked_atoms(masses)
-    return TransportResult(*exact_cost(centres, centres, p, q))
+    return WithCaveats(*exact_cost(centres, centres, p, q))
 
 
 def gaussian_cost(mean_x: Any, cov_x: Any, mean_y: Any, cov_y: Any) -> float:
@@ -115,7 +86,10 @@ def gaussian_cost(mean_x: Any, cov_x: Any, mean_y: Any, cov_y: Any) -> float:
     return float(((mean_x - mean_y) ** 2).sum() + (rest**2).sum())
 
 
-def entropic_cost(x: Any, y: Any, *, p: Any = None, q: Any = None, regulariser: float | None = None) -> float:
+@warns
+def entropic_cost(
+    x: Any, y: Any, *, p: Any = None, q: Any = None, regulariser: float | None = None
+) -> WithCaveats[float]:
     """The cost Σ π_ij ‖x_i − y_j‖² of the plan π that minimises this cost plus ε Σ π_ij log π_ij.
 
     The entropy selects the plan and is not part of the value. As ε → 0 the value falls to `transport_cost`; as
@@ -143,15 +117,6 @@ def entropic_cost(x: Any, y: Any, *, p: Any = None, q: Any = None, regulariser: 
     >>> round(entropic_cost(x, y, regulariser=0.01), 9), round(entropic_cost(x, y, regulariser=1e9), 9)
     (0.0, 0.5)
     """
-    result = solve_entropic(x, y, p=p, q=q, regulariser=regulariser)
-    warn_about(result.caveats)
-    return result.value
-
-
-def solve_entropic(
-    x: Any, y: Any, *, p: Any = None, q: Any = None, regulariser: float | None = None
-) -> TransportResult:
-    """`entropic_cost` with its caveats, without warnings."""
     if regulariser is not None:
         regulariser = positive("regulariser", regulariser)
     x, y, p, q = drop_empty(*checked_samples(x, y, p, q))
@@ -159,11 +124,11 @@ def solve_entropic(
         cost = squared_distances(x, y)
         largest = float(cost.max())
         if largest == 0.0:
-            return TransportResult(0.0)
+            return WithCaveats(0.0)
         regulariser = _checked_regulariser(regulariser, cost, largest)
         cost /= largest
         value, caveats = entropic_plan_cost(cost, p, q, regulariser / largest)
-    return TransportResult(largest * value, caveats)
+    return WithCaveats(largest * value, caveats)
 
 
 def point_masses(x: Any, y: Any) -> Masses:

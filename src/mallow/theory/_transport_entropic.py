@@ -8,7 +8,7 @@ import numpy as np
 
 from mallow._checks import positive, whole
 from mallow.engine import bar, single_threaded_blas
-from mallow.errors import Caveat, InputError, warn_about
+from mallow.errors import Caveat, InputError, warns
 from mallow.theory._arrays import Array
 from mallow.theory._frontier import Frontier
 from mallow.theory._masses import Masses
@@ -21,6 +21,7 @@ _MOST_ROUNDS = 20_000  # chosen: far more than a median entropy needs
 _BETWEEN = 20  # chosen: rounds between two looks at the error
 
 
+@warns
 def entropic_linear_frontier(masses: Masses, *, regulariser: float | None = None, points: int = 63) -> Frontier:
     """The optimal transport frontier with linear interpolation, each cost that of the entropic plan.
 
@@ -45,18 +46,12 @@ def entropic_linear_frontier(masses: Masses, *, regulariser: float | None = None
     >>> curve.lam, curve.p_to_mix.round(6)  # as good as exact
     (array([0.25, 0.5 , 0.75]), array([0.75, 0.5 , 0.25]))
     """
-    curve = compute_entropic_linear_frontier(masses, regulariser=regulariser, points=points)
-    warn_about(curve.caveats)
-    return curve
-
-
-def compute_entropic_linear_frontier(masses: Masses, *, regulariser: float | None = None, points: int = 63) -> Frontier:
-    """`entropic_linear_frontier` without warnings; its caveats are in `Frontier.caveats`."""
     p, q, cost, kernel, lam = _prepared(masses, regulariser, points, "linear_frontier")
     mix = (p[:, None] * lam + q[:, None] * (1.0 - lam))[..., None]  # (bins, λ, 1)
     return _curve(p, q, cost, kernel, lam, lambda reached: mix)
 
 
+@warns
 def entropic_barycentric_frontier(masses: Masses, *, regulariser: float | None = None, points: int = 63) -> Frontier:
     """The optimal transport frontier with barycentric interpolation on the bins, with entropic plans.
 
@@ -76,15 +71,6 @@ def entropic_barycentric_frontier(masses: Masses, *, regulariser: float | None =
     >>> curve.p_to_mix.round(6)  # as good as exact: Q below λ = ½, P above, half of each between
     array([1. , 0.5, 0. ])
     """
-    curve = compute_entropic_barycentric_frontier(masses, regulariser=regulariser, points=points)
-    warn_about(curve.caveats)
-    return curve
-
-
-def compute_entropic_barycentric_frontier(
-    masses: Masses, *, regulariser: float | None = None, points: int = 63
-) -> Frontier:
-    """`entropic_barycentric_frontier` without warnings; its caveats are in `Frontier.caveats`."""
     p, q, cost, kernel, lam = _prepared(masses, regulariser, points, "barycentric_frontier")
     weight = np.stack([lam, 1.0 - lam], axis=-1)  # (λ, sides)
 

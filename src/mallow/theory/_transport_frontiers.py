@@ -6,7 +6,7 @@ import numpy as np
 
 from mallow._checks import open_unit
 from mallow.engine import bar, single_threaded_blas
-from mallow.errors import warn_about
+from mallow.errors import warns
 from mallow.theory._arrays import Array
 from mallow.theory._frontier import Frontier
 from mallow.theory._masses import Masses
@@ -18,6 +18,7 @@ _DEPTH = 10  # chosen: the linear frontier is halved at most this often; its λ 
 _LAM = np.arange(2**_DEPTH + 1) / 2**_DEPTH
 
 
+@warns
 def linear_frontier(masses: Masses, *, tolerance: float = 1e-3) -> Frontier:
     """The optimal transport frontier with linear interpolation: costs of P and of Q to R_λ = λP + (1−λ)Q.
 
@@ -50,13 +51,6 @@ def linear_frontier(masses: Masses, *, tolerance: float = 1e-3) -> Frontier:
     >>> curve.lam[[0, 256, -1]], curve.p_to_mix[[0, 256, -1]]
     (array([0.  , 0.25, 1.  ]), array([1.  , 0.75, 0.  ]))
     """
-    curve = compute_linear_frontier(masses, tolerance=tolerance)
-    warn_about(curve.caveats)
-    return curve
-
-
-def compute_linear_frontier(masses: Masses, *, tolerance: float = 1e-3) -> Frontier:
-    """`linear_frontier` without warnings; its caveats are in `Frontier.caveats`."""
     tolerance = open_unit("tolerance", tolerance)
     centres, p, q = checked_atoms(masses)
     whole, doubts = exact_cost(centres, centres, p, q)

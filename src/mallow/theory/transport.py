@@ -13,11 +13,9 @@ is the squared Wasserstein-2 distance (paper: "Variants based on Optimal Transpo
     free_barycentric_frontier     … to barycentres anywhere in space
     entropic_linear_frontier, entropic_barycentric_frontier     the same with entropic plans (Sinkhorn)
 
-These raise an `EstimateWarning` if a plan may not be the best. Code that passes such doubts on with its own result uses
-the forms without warnings:
-
-    solve_transport, solve_quantized, solve_entropic        return a TransportResult(value, caveats)
-    compute_linear_frontier, compute_barycentric_frontier, …   return a Frontier with `caveats`
+These raise an `EstimateWarning` if a plan may not be the best. Code that passes such caveats on with its own result calls
+the form without warnings, such as ``transport_cost.quiet``: a cost is then a pair (value, caveats), and a frontier has
+`caveats` in any case.
 
 MAUVE_OT and MAUVE_OT^bary are the areas of the two frontiers, ``mallow.area(curve, scale=5)``. The paper does not
 say which scale c it uses. Its table (table:ot-full) shows it for the linear frontier: all eight printed areas are
@@ -26,38 +24,24 @@ e^{−5W}(1 + 5W) to within 0.004, where W is the quantised cost printed beside 
 
 from mallow.theory._transport_barycentres import (
     barycentric_frontier,
-    compute_barycentric_frontier,
-    compute_free_barycentric_frontier,
     free_barycentric_frontier,
 )
 from mallow.theory._transport_costs import (
-    TransportResult,
     entropic_cost,
     gaussian_cost,
     point_masses,
     quantized_cost,
-    solve_entropic,
-    solve_quantized,
-    solve_transport,
     transport_cost,
 )
 from mallow.theory._transport_entropic import (
-    compute_entropic_barycentric_frontier,
-    compute_entropic_linear_frontier,
     entropic_barycentric_frontier,
     entropic_linear_frontier,
 )
-from mallow.theory._transport_frontiers import compute_linear_frontier, linear_frontier
+from mallow.theory._transport_frontiers import linear_frontier
 from mallow.theory._transport_sliced import sliced_cost
 
 __all__ = [
-    "TransportResult",
     "barycentric_frontier",
-    "compute_barycentric_frontier",
-    "compute_entropic_barycentric_frontier",
-    "compute_entropic_linear_frontier",
-    "compute_free_barycentric_frontier",
-    "compute_linear_frontier",
     "entropic_barycentric_frontier",
     "entropic_cost",
     "entropic_linear_frontier",
@@ -67,8 +51,5 @@ __all__ = [
     "point_masses",
     "quantized_cost",
     "sliced_cost",
-    "solve_entropic",
-    "solve_quantized",
-    "solve_transport",
     "transport_cost",
 ]
