@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import mallow.engine._held as held
 import mallow.engine._passes as passes_module
 import mallow.estimate._kmeans as kmeans
-import mallow.estimate._seeding as seeding
+import mallow.estimate._kmeans as seeding
 import mallow.estimate._stream_kmeans as chunked
 import mallow.estimate._stream_points as stream_points
 from mallow import InputError, Threads

@@ -13,8 +13,8 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from mallow.engine._memory import memory_budget
-from mallow.engine._protocol import Engine, Held
+from mallow.engine._engine import Engine, memory_budget
+from mallow.engine._ray import Held
 from mallow.errors import InputError
 
 _PART = (

@@ -1,12 +1,15 @@
-"""Passes over many tasks, whose progress is kept in a folder: what is done stays done."""
+"""Passes over many tasks, whose progress is shown and kept in a folder: what is done stays done."""
 
 from __future__ import annotations
 
 import hashlib
 import logging
 import shutil
+import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -14,15 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mallow._files import atomic_file, make_folder, refuse_special
-from mallow.engine._progress import bar
-from mallow.engine._protocol import Engine
+from mallow.engine._engine import Engine
 from mallow.errors import InputError
 
+_QUIET: ContextVar[bool] = ContextVar("quiet", default=False)
 _LOG = logging.getLogger("mallow")
 _EVERY = 20.0  # seconds between two checkpoints; chosen: at most so much work is lost
 _ROUND = 5.0  # seconds between two checkpoints of rounds, whose state is small; chosen
 _SHARE = 0.05  # of the time that checkpoints may take; chosen
-
 Arrays = dict[str, NDArray[Any]]
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -188,3 +190,41 @@ class Progress:
             round_, state = self._waiting
             self._passes.write(f"{self._name}-rounds", state | {"round": np.array(round_)})
             self._waiting = None
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Show no progress bars inside this context, nor in functions called from it."""
+    token = _QUIET.set(True)
+    try:
+        yield
+    finally:
+        _QUIET.reset(token)
+
+
+@contextmanager
+def bar(verb: str, total: int, *, done: int = 0, wanted: bool | None = None) -> Iterator[Callable[[int, str], None]]:
+    """Show a progress bar; yields a function to call with how much of `total` is done and a note to show beside the bar.
+
+    Parameters
+    ----------
+    verb : str
+        What is being done, such as "embedding"; shown before the bar.
+    total : int
+        How much there is to do, in any unit.
+    done : int
+        How much of it was done earlier.
+    wanted : bool or None
+        Whether to show a bar. None: only if standard error is a terminal. Inside `quiet` there is never a bar.
+    """
+    visible = wanted is True or (wanted is None and sys.stderr is not None and sys.stderr.isatty())
+    if done >= total or not visible or _QUIET.get():
+        yield lambda completed, note: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn(verb), BarColumn(), TextColumn("{task.fields[note]}"), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("", total=total, completed=done, note="")
+        yield lambda completed, note: progress.update(task, completed=completed, note=note)

@@ -11,13 +11,12 @@ from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from numpy.typing import NDArray
 
 from mallow._checks import positive, whole
 from mallow._optional import optional
-from mallow.engine._protocol import Held
 from mallow.engine._threads import one_core, single_threaded_blas
 from mallow.errors import InputError
 
@@ -326,3 +325,16 @@ def _is_healthy(address: str) -> bool:
             silent = (grpc.StatusCode.UNIMPLEMENTED, grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
             return error.code() not in silent
     return True
+
+
+class Held(Protocol):
+    """Some arrays, one for each task that made them."""
+
+    def __len__(self) -> int:
+        """How many arrays there are."""
+
+    def map(self, function: Callable[[Array, Any], Result], tasks: Iterable[tuple[int, Any]]) -> Iterator[Result]:
+        """The results of the function for some arrays, in the order of the tasks: (which array, what else it is called with)."""
+
+    def hold(self, function: Callable[[Array], Array], *, size: int) -> Held:
+        """What the function makes of each array, held too; `size` is the sum of their bytes."""

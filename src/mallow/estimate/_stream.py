@@ -17,10 +17,9 @@ import numpy.typing as npt
 
 from mallow.engine import Passes
 from mallow.errors import Caveat, InputError
-from mallow.estimate._codebook import Codebook
 from mallow.estimate._device import open_device
 from mallow.estimate._nearest import Grid, nearest_centres
-from mallow.estimate._quantize import Prepared, Quantize, draw_against_itself, too_few_points
+from mallow.estimate._quantize import Codebook, Prepared, Quantize, draw_against_itself, too_few_points
 from mallow.estimate._stream_kmeans import ChunkedPoints
 from mallow.estimate._stream_pca import View, project_rows, reduce_views
 from mallow.estimate._stream_points import Job, choose_rows, hold_points, make_job

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from mallow.engine import Held, Passes, Progress, cores, round_to, single_threaded_blas
 from mallow.estimate._device import Device, open_device
-from mallow.estimate._kmeans import SMALL, STEPS, Clustering, fill_empty_bins, update_sums
+from mallow.estimate._kmeans import SMALL, STEPS, Clustering, draw_seeds, fill_empty_bins, spread_centres, update_sums
 from mallow.estimate._nearest import (
     COARSE,
     FINE,
@@ -29,7 +29,6 @@ from mallow.estimate._nearest import (
     grid_around,
     longest_square,
 )
-from mallow.estimate._seeding import draw_seeds, spread_centres
 from mallow.estimate._stream_points import PointChunks
 
 Array = npt.NDArray[Any]
