@@ -9,12 +9,9 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
-from numpy.typing import NDArray
-
 from mallow.engine._threads import cores, one_core, ordered_map, single_threaded_blas
 from mallow.errors import InputError
 
-Array = NDArray[Any]
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
@@ -28,8 +25,7 @@ class Engine(Protocol):
     `name` says what it is. `map` gives the results in the order of the tasks; only a few of them wait to be consumed, which
     bounds the memory. Function, tasks and results must be picklable, and the function must depend on nothing but its
     task, since it may be called again after a failure. Each call has one thread of BLAS. An engine may also have a method
-    ``open()``, a context in which it is used, ``hold(function, tasks)``, which gives `Held` arrays, and an attribute
-    `checkpoint`, a folder for what is done of a long work.
+    ``open()``, a context in which it is used, and an attribute `checkpoint`, a folder for what is done of a long work.
     """
 
     @property

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,6 @@ from mallow.errors import InputError
 _QUIET: ContextVar[bool] = ContextVar("quiet", default=False)
 _LOG = logging.getLogger("mallow")
 _EVERY = 20.0  # seconds between two checkpoints; chosen: at most so much work is lost
-_ROUND = 5.0  # seconds between two checkpoints of rounds, whose state is small; chosen
 _SHARE = 0.05  # of the time that checkpoints may take; chosen
 Arrays = dict[str, NDArray[Any]]
 Task = TypeVar("Task")
@@ -107,15 +106,6 @@ class Passes:
         _LOG.info("%s: %.1f s", name, time.monotonic() - began)
         return state
 
-    def progress(self, name: str) -> Progress:
-        """What is done of a loop of rounds, each of which starts from what the one before has left."""
-        state: Arrays = {}
-        return Progress(self, name, state if self._load(f"{name}-rounds", state) else None)
-
-    def write(self, name: str, state: Arrays) -> None:
-        """Put a state into the checkpoint, if there is one."""
-        self._save(name, state, 1)
-
     def finish(self) -> None:
         """Remove the checkpoint: the work is complete."""
         if self._folder is not None:
@@ -148,48 +138,6 @@ class Passes:
         except Exception as error:  # of a damaged file, numpy and zipfile may raise anything
             raise InputError(f"{path}: the checkpoint is damaged: {error}. Remove it and start again.") from error
         return done
-
-
-class Progress:
-    """A loop of rounds whose state is kept: every few seconds, and when an error ends it (a context notices).
-
-    Attributes
-    ----------
-    before : dict of arrays or None
-        The state from which to continue. None: nothing is done.
-    """
-
-    def __init__(self, passes: Passes, name: str, before: Arrays | None) -> None:
-        self.before = before
-        self._passes = passes
-        self._name = name
-        self._began = self._saved = time.monotonic()
-        self._spent = 0.0
-        self._waiting: tuple[int, Arrays] | None = None  # the last state, if it is not in the checkpoint
-
-    def __enter__(self) -> Self:
-        if self.before is not None:
-            _LOG.warning("%s: continuing from the checkpoint, after round %d", self._name, int(self.before["round"]))
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is not None and self._waiting is not None:
-            self._save()
-
-    def done(self, round_: int, state: Arrays) -> None:
-        """Tell the state after a round; its arrays must not change later."""
-        self._waiting = round_, state
-        now = time.monotonic()
-        if now - self._saved > _ROUND and self._spent <= _SHARE * (now - self._began):
-            self._save()
-            self._saved = time.monotonic()
-            self._spent += self._saved - now
-
-    def _save(self) -> None:
-        if self._waiting is not None:
-            round_, state = self._waiting
-            self._passes.write(f"{self._name}-rounds", state | {"round": np.array(round_)})
-            self._waiting = None
 
 
 @contextmanager

@@ -155,10 +155,10 @@ def _descend(data: Data, centres: Array, workers: Workers, max_iter: int) -> _St
         iterations += 1
         before = labels.copy()
         assign_points(data, centres, moved, assignment, workers)
-        fill_empty_bins(data.square, assignment, bins)
+        _fill_empty_bins(data.square, assignment, bins)
         if np.array_equal(labels, before):
             break
-        update_sums(data, before, labels, sums, workers)
+        _update_sums(data, before, labels, sums, workers)
         means, totals = sums[:, :-1] / sums[:, -1:], sums[:, -1]
         reached = scatter - float((totals * np.square(means).sum(axis=1)).sum())
         fresh = np.rint(means).astype(centres.dtype)
@@ -170,13 +170,13 @@ def _descend(data: Data, centres: Array, workers: Workers, max_iter: int) -> _St
         if iterations >= max_iter or not reached < objective:
             # The labels must belong to the centres that are returned.
             assign_points(data, centres, np.ones(bins, np.bool_), assignment, workers)
-            fill_empty_bins(data.square, assignment, bins)
+            _fill_empty_bins(data.square, assignment, bins)
             break
         objective = reached
     return _State(centres, labels, _objective(data, centres, labels, workers), iterations)
 
 
-def fill_empty_bins(squares: Doubles, assignment: Assignment, bins: int) -> None:
+def _fill_empty_bins(squares: Doubles, assignment: Assignment, bins: int) -> None:
     """Give each empty bin the point farthest from its centre, without emptying another bin; `squares` are |x|² of the points."""
     labels = assignment.labels
     members = np.bincount(labels, minlength=bins)
@@ -193,7 +193,7 @@ def fill_empty_bins(squares: Doubles, assignment: Assignment, bins: int) -> None
         assignment.score[point] = np.nan
 
 
-def update_sums(data: Data, before: Labels, after: Labels, sums: Doubles, workers: Workers) -> None:
+def _update_sums(data: Data, before: Labels, after: Labels, sums: Doubles, workers: Workers) -> None:
     """Add the points that joined a bin to its sum, subtract those that left; the last column sums the weights."""
     joined = np.flatnonzero(after != before)
     left = joined[before[joined] >= 0]
@@ -235,34 +235,20 @@ def _objective(data: Data, centres: Array, labels: Labels, workers: Workers) -> 
 
 
 def seed_centres(data: Data, bins: int, rng: np.random.Generator, workers: Workers) -> Array:
-    """Centres from greedy k-means++ on a random sample of rows."""
-    sample = draw_seeds(len(data.rows), bins, rng)
-    return spread_centres(data.rows[sample, :-1], data.mass[sample], data.square[sample], bins, rng, workers)
-
-
-def draw_seeds(count: int, bins: int, rng: np.random.Generator) -> Labels:
-    """Some of so many rows, in order, from which centres are chosen."""
-    size = min(count, max(SEEDS_PER_BIN * bins, TILE))
-    return np.sort(rng.choice(count, size, replace=False))
-
-
-def spread_centres(
-    rows: Array, masses: Doubles, squares: Doubles, bins: int, rng: np.random.Generator, workers: Workers
-) -> Array:
-    """Some of the rows, chosen by greedy k-means++.
+    """Some of the rows, chosen by greedy k-means++ on a random sample of them.
 
     Each step draws `CANDIDATES` rows with probability proportional to weight × squared distance to the nearest centre so
     far, and keeps the one that lowers the objective most. All distances within the sample come from one matrix product,
     so that a step costs a few vector operations.
     """
-    size = len(rows)
+    size = min(len(data.rows), max(SEEDS_PER_BIN * bins, TILE))
+    sample = np.sort(rng.choice(len(data.rows), size, replace=False))
+    rows, masses = data.rows[sample, :-1], data.mass[sample]
     mass = masses.astype(rows.dtype)
-    square = squares.astype(rows.dtype)[:, None]
+    square = data.square[sample].astype(rows.dtype)[:, None]
     one = np.ones_like(square)
-    left, right = (
-        np.hstack([rows * -2, square, one]),
-        np.hstack([rows, one, square]).T.copy(),
-    )  # |a|² - 2<a,b> + |b|²
+    left = np.hstack([rows * -2, square, one])  # |a|² - 2<a,b> + |b|² is a product of these
+    right = np.hstack([rows, one, square]).T.copy()
     uneven = bool((mass != 1).any())
 
     keep_all = size <= LARGEST_TABLE

@@ -25,7 +25,7 @@ from mallow.theory.smoothing import krichevsky_trofimov
 Labels = NDArray[np.int64]
 
 _ROWS = 1024  # chosen: rows reduced at once
-_SAMPLE = 10_000_000  # rows that are clustered at most; chosen: more change the bins less than another seed does
+_SAMPLE = 1_000_000  # rows that are clustered at most; chosen: more change the bins less than another seed does
 Smoothing = Callable[[Any], Array] | Callable[[Any, Any], Masses]
 
 
