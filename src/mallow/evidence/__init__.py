@@ -23,7 +23,7 @@ from mallow.evidence._sequential import Looks, SequentialTest, fit_sequential_te
 from mallow.evidence._signature import Signature, make_signature
 from mallow.evidence._space import find_space
 from mallow.evidence._systems import Outcome, fits_several, generator_for, pair_points, run_alone, run_systems
-from mallow.evidence._units import Units, find_units
+from mallow.evidence._units import Units, choose_units, find_units, units_of_surveys
 from mallow.evidence._witness import AnyLearner, Witness, are_many, make_learner, pooled_masses
 
 __all__ = [
@@ -51,6 +51,7 @@ __all__ = [
     "Witness",
     "are_many",
     "certify",
+    "choose_units",
     "compare_means",
     "debiased_estimate",
     "difference_between",
@@ -77,4 +78,5 @@ __all__ = [
     "run_permutations",
     "run_systems",
     "subtract_certificates",
+    "units_of_surveys",
 ]
