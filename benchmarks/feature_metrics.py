@@ -81,10 +81,10 @@ def discriminator_one_penalty(x: np.ndarray, y: np.ndarray) -> object:
     from functools import partial
 
     from mallow.baselines import _discriminator
-    from mallow.estimate import _logistic
+    from mallow.estimate import _classifier
 
-    _discriminator.choose_penalty = partial(_logistic.choose_penalty, penalties=(1e4,))
-    _logistic._MOST_STEPS = 5
+    _discriminator.choose_penalty = partial(_classifier.choose_penalty, penalties=(1e4,))
+    _classifier._MOST_STEPS = 5
     warnings.simplefilter("ignore")
     return _discriminator.discriminator_accuracy(x, y)
 

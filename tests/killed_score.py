@@ -13,23 +13,22 @@ import sys, time
 import mallow.engine._passes as passes
 import mallow.estimate._stream as stream
 from mallow import Measure, Quantize, Ray, Threads, score
-from mallow.estimate._stream_kmeans import ChunkedPoints
 x, y, kept, address, pause = sys.argv[1:]
 if float(pause):
-    label, assign, rounds = stream._label_chunk, ChunkedPoints._assign, []
+    label, cluster, clusterings = stream._label_chunk, stream.lloyd, []
     def slow_label(jobs, chunk):
         print("chunk", chunk.start, flush=True)
         time.sleep(float(pause))
         return label(jobs, chunk)
-    def slow_assign(*arguments):
-        rounds.append(0)
-        print("round", len(rounds), flush=True)
+    def slow_cluster(*arguments, **options):
+        clusterings.append(0)
+        print("clustering", len(clusterings), flush=True)
         time.sleep(float(pause))
-        return assign(*arguments)
+        return cluster(*arguments, **options)
     if not address:
         stream._label_chunk = slow_label
-    ChunkedPoints._assign = slow_assign
-    passes._EVERY = passes._ROUND = -1.0
+    stream.lloyd = slow_cluster
+    passes._EVERY = -1.0
     passes._SHARE = 1.0
 engine = Ray(address=address, checkpoint=kept) if address else Threads(1, checkpoint=kept)
 print(score(x, y, measure=Measure(Quantize(bins=10, sample=300)), repeats=1, engine=engine).to_json())

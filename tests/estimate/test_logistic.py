@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from mallow.estimate._logistic import PENALTIES, choose_penalty, logistic_regression
+from mallow.estimate._classifier import PENALTIES, choose_penalty, logistic_regression
 
 
 def walk(losses):

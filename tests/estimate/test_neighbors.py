@@ -12,7 +12,7 @@ from pytest import approx
 
 from estimate_truths import HUMPS, HUMPS_2D, SAME, SHIFTED, TILTED, assert_same, errors, log_ratios
 from mallow import EstimateWarning, InputError, area
-from mallow.estimate import Neighbors, Reduce, _distances, _neighbors
+from mallow.estimate import Neighbors, Reduce, _neighbors
 
 PLAIN = Neighbors(reduce=None)
 
@@ -78,7 +78,7 @@ def test_ties_and_duplicates_are_shared_whatever_the_order(pair, k, seed):
 def test_neighbours_are_those_of_the_definition(k, points, unit):
     x, y = points[:25] / 16, points[25:] / 16
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_distances, "ENTRIES", 100)  # several blocks
+        patch.setattr(_neighbors, "ENTRIES", 100)  # several blocks
         patch.setattr(_neighbors, "SPARE", 1)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", EstimateWarning)  # more neighbours than points of a sample

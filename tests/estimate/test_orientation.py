@@ -3,7 +3,7 @@
 import numpy as np
 
 from estimate_truths import SHIFTED
-from mallow.estimate._orientation import orient
+from mallow.estimate._row_order import orient
 
 
 def test_orientation_depends_on_the_values_alone():

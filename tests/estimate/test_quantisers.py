@@ -9,8 +9,7 @@ from pytest import approx
 from estimate_truths import SHIFTED_WIDER
 from mallow import InputError, Measure, integral, score
 from mallow.estimate import Codebook, Lattice, LevelSets, Product, Quantize, RandomCentres, Residual
-from mallow.estimate._cells import occupied_cells
-from mallow.estimate._lattice import lattice_vectors
+from mallow.estimate._quantisers import lattice_vectors, occupied_cells
 from mallow.theory.smoothing import empirical
 
 METHODS = [RandomCentres(), Product(), Product(groups=3), Residual(), Residual(levels=2), Lattice(steps=20)]

@@ -13,8 +13,7 @@ from mallow.evaluate import _held_out_shards, _shard_evidence
 from mallow.evaluate._held_out_shards import fits_memory, look_at
 from mallow.evaluate._score_shards import _describe, check_seen, must_stream, run_sharded, see_samples, survey_sets
 from mallow.evaluate._shard_evidence import ShardRows, streams_evidence
-from mallow.evaluate._shard_units import choose_units, units_of_surveys
-from mallow.evidence import Units, find_units
+from mallow.evidence import Units, choose_units, find_units, units_of_surveys
 from mallow.samples import Shards
 
 

@@ -5,9 +5,8 @@ Tasks are blocks whose results are exact, or are combined in a fixed order: the 
 
 from typing import TYPE_CHECKING, Any
 
-from mallow.engine._engine import AnyEngine, Threads, open_engine, resolve_engine
+from mallow.engine._engine import AnyEngine, Engine, Threads, memory_budget, open_engine, resolve_engine
 from mallow.engine._exact import DOUBLE, SINGLE, bits_for_squares, round_to, settle, unit_rows
-from mallow.engine._held import hold
 from mallow.engine._lapack import (
     add_products,
     cholesky,
@@ -16,10 +15,7 @@ from mallow.engine._lapack import (
     solve_lower,
     solve_with_root,
 )
-from mallow.engine._memory import memory_budget
-from mallow.engine._passes import Passes, Progress
-from mallow.engine._progress import bar, quiet
-from mallow.engine._protocol import Engine, Held
+from mallow.engine._passes import Passes, bar, quiet
 from mallow.engine._threads import Crew, cores, crew_of, one_core, ordered_map, run_now, single_threaded_blas, start
 
 if TYPE_CHECKING:
@@ -31,9 +27,7 @@ __all__ = [
     "AnyEngine",
     "Crew",
     "Engine",
-    "Held",
     "Passes",
-    "Progress",
     "Ray",
     "Threads",
     "add_products",
@@ -43,7 +37,6 @@ __all__ = [
     "cores",
     "crew_of",
     "eigenvectors",
-    "hold",
     "leading_eigenvectors",
     "memory_budget",
     "one_core",

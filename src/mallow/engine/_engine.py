@@ -2,17 +2,38 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
-from mallow.engine._protocol import Engine
 from mallow.engine._threads import cores, one_core, ordered_map, single_threaded_blas
 from mallow.errors import InputError
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
+_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
+_UNKNOWN = 4 * 10**9  # bytes, where the system does not say what it has
+
+
+@runtime_checkable
+class Engine(Protocol):
+    """Calls a function for many tasks, wherever there are processors.
+
+    `name` says what it is. `map` gives the results in the order of the tasks; only a few of them wait to be consumed, which
+    bounds the memory. Function, tasks and results must be picklable, and the function must depend on nothing but its
+    task, since it may be called again after a failure. Each call has one thread of BLAS. An engine may also have a method
+    ``open()``, a context in which it is used, and an attribute `checkpoint`, a folder for what is done of a long work.
+    """
+
+    @property
+    def name(self) -> str:
+        """What the engine is called."""
+
+    def map(self, function: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
+        """The results of the function for all tasks, in their order."""
 
 
 @dataclass(frozen=True)
@@ -105,3 +126,33 @@ def open_engine(engine: AnyEngine) -> Iterator[Engine]:
     context: AbstractContextManager[Any] = enter()
     with context:
         yield resolved
+
+
+def memory_budget() -> int:
+    """Bytes that data may take: ``MALLOW_MEMORY`` ("4GB", "512 MiB" or a number of bytes), otherwise half of the machine.
+
+    Examples
+    --------
+    >>> memory_budget() > 0
+    True
+    """
+    text = os.environ.get("MALLOW_MEMORY", "").strip()
+    if not text:
+        return _machine() // 2
+    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([KMGT]I?)?B?", text.upper())
+    if match is None or not float(match[1]):
+        raise InputError(f"MALLOW_MEMORY must be a number of bytes, such as 4000000000, 4GB or 512MiB; got {text!r}.")
+    return int(float(match[1]) * _UNITS[match[2] or ""])
+
+
+def _machine() -> int:
+    """Bytes of memory that this machine has, or that a container allows."""
+    try:
+        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):  # Windows
+        return 2 * _UNKNOWN
+    try:
+        with open("/sys/fs/cgroup/memory.max", encoding="ascii") as file:
+            return min(total, int(file.read()))
+    except (OSError, ValueError):  # no such limit, or "max"
+        return total

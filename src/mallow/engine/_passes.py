@@ -1,28 +1,29 @@
-"""Passes over many tasks, whose progress is kept in a folder: what is done stays done."""
+"""Passes over many tasks, whose progress is shown and kept in a folder: what is done stays done."""
 
 from __future__ import annotations
 
 import hashlib
 import logging
 import shutil
+import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mallow._files import atomic_file, make_folder, refuse_special
-from mallow.engine._progress import bar
-from mallow.engine._protocol import Engine
+from mallow.engine._engine import Engine
 from mallow.errors import InputError
 
+_QUIET: ContextVar[bool] = ContextVar("quiet", default=False)
 _LOG = logging.getLogger("mallow")
 _EVERY = 20.0  # seconds between two checkpoints; chosen: at most so much work is lost
-_ROUND = 5.0  # seconds between two checkpoints of rounds, whose state is small; chosen
 _SHARE = 0.05  # of the time that checkpoints may take; chosen
-
 Arrays = dict[str, NDArray[Any]]
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -105,15 +106,6 @@ class Passes:
         _LOG.info("%s: %.1f s", name, time.monotonic() - began)
         return state
 
-    def progress(self, name: str) -> Progress:
-        """What is done of a loop of rounds, each of which starts from what the one before has left."""
-        state: Arrays = {}
-        return Progress(self, name, state if self._load(f"{name}-rounds", state) else None)
-
-    def write(self, name: str, state: Arrays) -> None:
-        """Put a state into the checkpoint, if there is one."""
-        self._save(name, state, 1)
-
     def finish(self) -> None:
         """Remove the checkpoint: the work is complete."""
         if self._folder is not None:
@@ -148,43 +140,39 @@ class Passes:
         return done
 
 
-class Progress:
-    """A loop of rounds whose state is kept: every few seconds, and when an error ends it (a context notices).
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Show no progress bars inside this context, nor in functions called from it."""
+    token = _QUIET.set(True)
+    try:
+        yield
+    finally:
+        _QUIET.reset(token)
 
-    Attributes
+
+@contextmanager
+def bar(verb: str, total: int, *, done: int = 0, wanted: bool | None = None) -> Iterator[Callable[[int, str], None]]:
+    """Show a progress bar; yields a function to call with how much of `total` is done and a note to show beside the bar.
+
+    Parameters
     ----------
-    before : dict of arrays or None
-        The state from which to continue. None: nothing is done.
+    verb : str
+        What is being done, such as "embedding"; shown before the bar.
+    total : int
+        How much there is to do, in any unit.
+    done : int
+        How much of it was done earlier.
+    wanted : bool or None
+        Whether to show a bar. None: only if standard error is a terminal. Inside `quiet` there is never a bar.
     """
+    visible = wanted is True or (wanted is None and sys.stderr is not None and sys.stderr.isatty())
+    if done >= total or not visible or _QUIET.get():
+        yield lambda completed, note: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    def __init__(self, passes: Passes, name: str, before: Arrays | None) -> None:
-        self.before = before
-        self._passes = passes
-        self._name = name
-        self._began = self._saved = time.monotonic()
-        self._spent = 0.0
-        self._waiting: tuple[int, Arrays] | None = None  # the last state, if it is not in the checkpoint
-
-    def __enter__(self) -> Self:
-        if self.before is not None:
-            _LOG.warning("%s: continuing from the checkpoint, after round %d", self._name, int(self.before["round"]))
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is not None and self._waiting is not None:
-            self._save()
-
-    def done(self, round_: int, state: Arrays) -> None:
-        """Tell the state after a round; its arrays must not change later."""
-        self._waiting = round_, state
-        now = time.monotonic()
-        if now - self._saved > _ROUND and self._spent <= _SHARE * (now - self._began):
-            self._save()
-            self._saved = time.monotonic()
-            self._spent += self._saved - now
-
-    def _save(self) -> None:
-        if self._waiting is not None:
-            round_, state = self._waiting
-            self._passes.write(f"{self._name}-rounds", state | {"round": np.array(round_)})
-            self._waiting = None
+    columns = (TextColumn(verb), BarColumn(), TextColumn("{task.fields[note]}"), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("", total=total, completed=done, note="")
+        yield lambda completed, note: progress.update(task, completed=completed, note=note)

@@ -6,22 +6,18 @@ import os
 import re
 import socket
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from itertools import islice
 from typing import Any, TypeVar
 
-from numpy.typing import NDArray
-
 from mallow._checks import positive, whole
 from mallow._optional import optional
-from mallow.engine._protocol import Held
 from mallow.engine._threads import one_core, single_threaded_blas
 from mallow.errors import InputError
 
-Array = NDArray[Any]
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
@@ -113,33 +109,16 @@ class Ray:
             with self.open():
                 yield from self.map(function, tasks)
             return
-        yield from self._run(ray, function, ((task,) for task in tasks))
-
-    def hold(self, function: Callable[[Task], Array], tasks: Sequence[Task]) -> Held:
-        """What the function makes of each task, in Ray's memory or on its disk; inside `open` alone.
-
-        What a machine that dies held is computed again elsewhere.
-        """
-        ray = _import_ray()
-        call, shared = self._remote(ray), ray.put((version("mallow"), function))
-        return _HeldByRay(self, [call.remote(shared, task) for task in tasks])
-
-    def _remote(self, ray: Any) -> Any:
-        """What starts a task on the cluster."""
         options = {"num_cpus": self.cpus, "num_gpus": self.gpus, "max_retries": self.retries}
         options["max_calls"] = 0  # a worker with a GPU would end after each task, and the next load its model again
-        return ray.remote(**options)(_call)
-
-    def _run(self, ray: Any, function: Callable[..., Result], tasks: Iterable[tuple[Any, ...]]) -> Iterator[Result]:
-        """The results of tasks, which are the arguments of the function, in order."""
-        call = self._remote(ray)
+        call = ray.remote(**options)(_call)
         shared = ray.put((version("mallow"), function))  # once for all tasks; it may hold centres or axes
         pending = iter(tasks)
-        queue = [call.remote(shared, *task) for task in islice(pending, _AHEAD * self._at_once(ray))]
+        queue = [call.remote(shared, task) for task in islice(pending, _AHEAD * self._at_once(ray))]
         try:
             while queue:
                 result = _fetch(ray, queue.pop(0))
-                queue.extend(call.remote(shared, *task) for task in islice(pending, 1))
+                queue.extend(call.remote(shared, task) for task in islice(pending, 1))
                 yield result
         finally:
             for left in queue:
@@ -159,26 +138,8 @@ class Ray:
         return max(1, min(int(fit), self.workers or int(fit)))
 
 
-class _HeldByRay:
-    """Arrays in Ray's memory: results of tasks, which Ray can compute again (an object that was put would be lost)."""
-
-    def __init__(self, engine: Ray, references: list[Any]) -> None:
-        self._engine = engine
-        self._references = references
-
-    def __len__(self) -> int:
-        return len(self._references)
-
-    def map(self, function: Callable[[Array, Any], Result], tasks: Iterable[tuple[int, Any]]) -> Iterator[Result]:
-        pairs = ((self._references[place], extra) for place, extra in tasks)
-        return self._engine._run(_import_ray(), function, pairs)
-
-    def hold(self, function: Callable[[Array], Array], *, size: int) -> Held:
-        return self._engine.hold(function, self._references)
-
-
-def _call(shared: tuple[str, Callable[..., Any]], *task: Any) -> Any:
-    """What a worker does for one task; Ray has put arrays in the place of references to them."""
+def _call(shared: tuple[str, Callable[[Any], Any]], task: Any) -> Any:
+    """What a worker does for one task."""
     theirs, function = shared
     own = version("mallow")
     if own != theirs:
@@ -187,7 +148,7 @@ def _call(shared: tuple[str, Callable[..., Any]], *task: Any) -> Any:
             f"{theirs}. Install mallow=={theirs} on all of them."
         )
     with single_threaded_blas(), one_core():
-        return function(*task)
+        return function(task)
 
 
 def _fetch(ray: Any, reference: Any) -> Any:

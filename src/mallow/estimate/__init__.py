@@ -6,29 +6,23 @@
 ``estimator.prepare(x, y)`` once, then ``estimator.masses(prepared, rng)`` for each. Only the call itself checks its
 arguments and raises warnings; `masses` returns doubts as values, in `Masses.caveats`.
 
-    features  _features · _row_order · _orientation        accepted arrays, in an order that depends on their values alone
-    reduce    _reduce · _pca · _spectrum                   joint principal components
-    bins      _quantize · _codebook · _kmeans · _seeding · _nearest · _cells · _quantisers · _lattice
-    shards    _survey · _stream_pca · _stream_points · _stream      the same bins, of rows that are never all in memory
-    ratios    _neighbors · _kernel_density · _distances · _classifier · _logistic · _gaussian · _direct
+    features  _features · _row_order                       accepted arrays, in an order that depends on their values alone
+    reduce    _reduce · _pca                               joint principal components
+    bins      _quantize · _kmeans · _nearest · _device · _quantisers
+    shards    _survey · _stream_pca · _stream              the same bins, of rows that are never all in memory
+    ratios    _neighbors · _kernel_density · _classifier · _gaussian · _direct
 """
 
-from mallow.estimate._calibrate import calibrate_scores
-from mallow.estimate._cells import Quantiser
-from mallow.estimate._classifier import Classifier
-from mallow.estimate._codebook import Codebook
+from mallow.estimate._classifier import Classifier, calibrate_scores, choose_penalty, logistic_regression
 from mallow.estimate._direct import LogLikelihoods, compute_direct_frontier, direct, direct_frontier, log_likelihoods
-from mallow.estimate._estimator import Estimator
-from mallow.estimate._features import Features, as_features, checked_features, checked_pair, same_width
+from mallow.estimate._features import Estimator, Features, as_features, checked_features, checked_pair, same_width
 from mallow.estimate._gaussian import Gaussian
 from mallow.estimate._kernel_density import KernelDensity
 from mallow.estimate._kmeans import lloyd
-from mallow.estimate._lattice import Lattice
-from mallow.estimate._logistic import choose_penalty, logistic_regression
 from mallow.estimate._neighbors import Neighbors
 from mallow.estimate._pca import Reduction
-from mallow.estimate._quantisers import LevelSets, Product, RandomCentres, Residual
-from mallow.estimate._quantize import Prepared, Quantize, split_size
+from mallow.estimate._quantisers import Lattice, LevelSets, Product, Quantiser, RandomCentres, Residual
+from mallow.estimate._quantize import Codebook, Prepared, Quantize, split_size
 from mallow.estimate._reduce import Reduce
 from mallow.estimate._row_order import canonical_order, row_keys
 from mallow.estimate._stream import StreamedQuantization, quantize_shards

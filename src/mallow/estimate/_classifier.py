@@ -1,22 +1,43 @@
-"""Likelihood ratios from a classifier that tells the samples apart (paper: sec:mauve:classifier)."""
+"""Likelihood ratios from a classifier that tells the samples apart (paper: sec:mauve:classifier).
+
+With logistic regression whose penalty is chosen on held-out points, and the calibration of scores to log-ratios.
+"""
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
+from scipy.optimize import nnls
 
 from mallow._checks import open_unit, positive, whole
 from mallow.engine import single_threaded_blas
 from mallow.errors import Caveat, InputError
-from mallow.estimate._estimator import estimate_masses
-from mallow.estimate._features import Features
-from mallow.estimate._logistic import PENALTIES, choose_penalty, logistic_regression
-from mallow.estimate._orientation import Indices, Oriented, orient
+from mallow.estimate._features import Features, estimate_masses
 from mallow.estimate._reduce import Reduce
+from mallow.estimate._row_order import Indices, Oriented, orient
 from mallow.theory import Array, Masses, range_caveats
 
+if TYPE_CHECKING:
+    from sklearn.linear_model import LogisticRegression
+
+
+# From strong to weak, in units of 1/(training samples). The last four are the paper's range, 1/n to 10⁻³/n.
+PENALTIES = (1e4, 3e3, 1e3, 300.0, 100.0, 30.0, 10.0, 3.0, 1.0, 0.1, 0.01, 0.001)
+
+_PATIENCE = 2  # chosen: weaker penalties still tried once the held-out loss has stopped falling
+_MOST_STEPS = 1000  # chosen: far more than a converging fit needs (100 is scikit-learn's default)
+
+Outcome = TypeVar("Outcome")
+_ROUNDS = 100  # chosen: far more than Newton's method takes
+_CONVERGED = 1e-14  # chosen: what another step would lower the loss by, which is of order 1
+_HALVINGS = 40  # chosen: far more than it takes
+_ENOUGH = 1e-4  # share of the expected descent that a step must reach (Armijo)
 _SEPARATED = 0.99  # chosen: held-out accuracy above which the size of a ratio means little
 _CONSTANT = 1e-12  # chosen: standard deviation of a feature, in units of its largest value, up to which it is rounding
 
@@ -209,3 +230,125 @@ class _Fold:
     def loss(self, at_first: Array, at_second: Array) -> float:
         """The sum of the logistic loss over held-out points."""
         return float(np.logaddexp(0.0, -at_first).sum() + np.logaddexp(0.0, at_second).sum())
+
+
+def logistic_regression(*, tolerance: float, balanced: bool = False) -> LogisticRegression:
+    """An unfitted model, which starts each new fit from the weights of the last one.
+
+    Set the weight λ of the penalty ½λ‖w‖² with ``model.set_params(C=1 / λ)`` before each fit.
+
+    Parameters
+    ----------
+    tolerance : float
+        The largest gradient component at which the optimiser stops.
+    balanced : bool
+        Whether each class has half of the total weight in training, whatever its size.
+    """
+    from sklearn.linear_model import LogisticRegression
+
+    return LogisticRegression(
+        solver="lbfgs",
+        tol=tolerance,
+        max_iter=_MOST_STEPS,
+        warm_start=True,
+        class_weight="balanced" if balanced else None,
+    )
+
+
+def choose_penalty(
+    held_out: Callable[[float], tuple[float, Outcome]], penalties: Iterable[float] = PENALTIES
+) -> tuple[float, Outcome]:
+    """The penalty with the least held-out loss, with what was computed for it.
+
+    Penalties are tried from strong to weak, until two in a row have not lowered the loss.
+
+    Parameters
+    ----------
+    held_out : callable
+        Fits with a penalty and returns the loss on held-out points, with anything worth keeping from that fit.
+    penalties : iterable of float
+        At least one; see `PENALTIES`.
+
+    Examples
+    --------
+    >>> choose_penalty(lambda penalty: (abs(penalty - 3.0), f"fitted with {penalty:g}"))
+    (3.0, 'fitted with 3')
+    """
+    from sklearn.exceptions import ConvergenceWarning
+
+    strongest, *weaker = sorted(penalties, reverse=True)
+    with warnings.catch_warnings():
+        # A fit that has not converged was stopped early; its held-out loss is compared like any other.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        best = strongest
+        least, outcome = held_out(strongest)
+        misses = 0
+        for penalty in weaker:
+            loss, candidate = held_out(penalty)
+            if loss < least:
+                best, least, outcome, misses = penalty, loss, candidate, 0
+            else:
+                misses += 1
+            if misses == _PATIENCE:
+                break
+    return best, outcome
+
+
+def calibrate_scores(scores: Array, is_reference: NDArray[np.bool_], weight: Array, *, ridge: float) -> Array:
+    """The weights w ≥ 0, (scores,), for which w @ scores comes nearest to log p/q on these samples.
+
+    They minimise the logistic loss Σ weight·log(1 + exp(∓w @ scores)) + ½ ridge |w|². At λ = ½ the held-out bound of the
+    mid-point is log 2 minus this loss, so these weights have the largest bound. The problem is convex and has one
+    answer; Newton's method finds it, with weights that would become negative held at 0.
+
+    Parameters
+    ----------
+    scores : array (scores, rows)
+        Large for samples of the reference.
+    is_reference : bool array (rows,)
+    weight : array (rows,)
+        Of each row; sums to 1, half of it on each side.
+    ridge : float
+        Above 0: without it, scores that separate the sides would have weights without bound.
+
+    Examples
+    --------
+    >>> calibrate_scores(np.array([[3.0, 1.0, 2.0, -1.0]]), np.array([True, True, False, False]), np.full(4, 0.25),
+    ...                  ridge=1e-3).round(2)
+    array([0.44])
+    """
+    signed = np.where(is_reference, scores, -scores)
+    weights, margin = np.zeros(len(scores)), np.zeros(scores.shape[1])
+    value, missing = _logistic(margin, weight)
+    for _ in range(_ROUNDS):
+        slope = ridge * weights - signed @ (weight * missing)
+        curvature = (signed * (weight * missing * (1.0 - missing))) @ signed.T + ridge * np.eye(len(scores))
+        step = _best_of_model(curvature, slope, weights) - weights
+        descent = float(slope @ step)
+        if descent > -_CONVERGED:
+            break
+        along = step @ signed
+        size = 1.0
+        for _ in range(_HALVINGS):
+            moved = weights + size * step
+            reached, missing = _logistic(margin + size * along, weight)
+            reached += ridge / 2.0 * float(moved @ moved)
+            if reached <= value + _ENOUGH * size * descent:
+                break
+            size /= 2.0
+        weights, margin, value = moved, margin + size * along, reached
+    return weights
+
+
+def _logistic(margin: Array, weight: Array) -> tuple[float, Array]:
+    """The mean of log(1 + exp(−margin)), and 1/(1 + exp(margin)) of each row."""
+    small = np.exp(-np.abs(margin))
+    loss = float(weight @ (np.log1p(small) - np.minimum(margin, 0.0)))
+    return loss, np.where(margin >= 0, small, 1.0) / (1.0 + small)
+
+
+def _best_of_model(curvature: Array, slope: Array, weights: Array) -> Array:
+    """Where the quadratic model around `weights` is smallest among weights that are not negative."""
+    root = np.linalg.cholesky(curvature)
+    best: Array = nnls(root.T, solve_triangular(root, curvature @ weights - slope, lower=True, check_finite=False))[0]
+    return best

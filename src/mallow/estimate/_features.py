@@ -1,17 +1,19 @@
-"""Arrays of features, one row per sample: what public functions accept, checked once."""
+"""Arrays of features, one row per sample, checked once; and what an estimator that takes them is."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mallow.errors import InputError
+from mallow.errors import InputError, warn_about
+from mallow.theory import Masses
 
 Features = NDArray[np.floating[Any]]
 
 _ROWS = 4096  # chosen: rows scanned at once, so that the check needs little memory
+Prepared = TypeVar("Prepared")
 
 
 def as_features(name: str, values: Any, *, least: int = 2) -> Features:
@@ -90,3 +92,40 @@ def _refuse_nonfinite(name: str, array: Features) -> None:
             f"`{name}` must be finite; got {entries} NaN or infinite entries in {len(bad)} of {len(array)} rows "
             f"(rows {rows}). Embed these samples again, or leave them out on both sides."
         )
+
+
+class Estimator(Protocol):
+    """Turns two samples of features into masses.
+
+    `scale` is the paper's constant c for this estimator. An estimator without randomness may also have an attribute
+    ``deterministic = True``: one repeat is then enough.
+    """
+
+    scale: ClassVar[float]
+
+    def prepare(self, x: Any, y: Any) -> Any:
+        """Everything that needs no randomness, done once for all repeats.
+
+        x (n, d) is the reference and y (m, d) the model. Both are finite float32 or float64 arrays of the same width
+        with at least two rows each (see `checked_pair`): an implementation need not check them again, and a caller must
+        have done so.
+        """
+
+    def masses(self, prepared: Any, rng: int | np.random.Generator) -> Masses:
+        """The masses of one repeat; doubts about them are in their `caveats`, and no warnings are raised."""
+
+    def __call__(self, x: Any, y: Any, *, rng: int | np.random.Generator = 0) -> Masses:
+        """Check the samples, prepare them and estimate once; caveats are raised as warnings."""
+
+
+class _TwoSteps(Protocol[Prepared]):
+    def prepare(self, x: Features, y: Features) -> Prepared: ...
+
+    def masses(self, prepared: Prepared, rng: int | np.random.Generator | None) -> Masses: ...
+
+
+def estimate_masses(estimator: _TwoSteps[Prepared], x: Any, y: Any, rng: int | np.random.Generator | None) -> Masses:
+    """What calling an estimator does: check, prepare, estimate once, and warn about the caveats."""
+    masses = estimator.masses(estimator.prepare(*checked_pair(x, y)), rng)
+    warn_about(masses.caveats, stacklevel=3)
+    return masses

@@ -10,10 +10,9 @@ import numpy as np
 from mallow._checks import whole
 from mallow.engine import single_threaded_blas
 from mallow.errors import InputError
-from mallow.estimate._estimator import estimate_masses
-from mallow.estimate._features import Features
-from mallow.estimate._orientation import orient
+from mallow.estimate._features import Features, estimate_masses
 from mallow.estimate._reduce import Reduce
+from mallow.estimate._row_order import orient
 from mallow.theory import Array, Masses
 
 _FLOOR = 1e-10  # chosen: the variance of a sample that has none, in units of the variance within the samples

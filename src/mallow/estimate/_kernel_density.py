@@ -11,9 +11,8 @@ import numpy as np
 from mallow._checks import positive
 from mallow.engine import cores, ordered_map
 from mallow.errors import warn_about
-from mallow.estimate._distances import blocks, checked_distances, to_unit_range
-from mallow.estimate._estimator import estimate_masses
-from mallow.estimate._features import Features
+from mallow.estimate._features import Features, estimate_masses
+from mallow.estimate._neighbors import blocks, checked_distances, to_unit_range
 from mallow.estimate._reduce import Reduce, distinct_points
 from mallow.theory import Array, Masses, range_caveats
 

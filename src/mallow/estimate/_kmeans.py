@@ -1,4 +1,7 @@
-"""Lloyd's k-means on integers: the same bits for any processor, number of threads and chunk size."""
+"""Lloyd's k-means on integers: the same bits for any processor, number of threads and chunk size.
+
+Centres start from greedy k-means++ on a sample of the points.
+"""
 
 from __future__ import annotations
 
@@ -23,11 +26,13 @@ from mallow.estimate._nearest import (
     find_grid,
 )
 from mallow.estimate._row_order import canonical_order
-from mallow.estimate._seeding import seed_centres
 
 BATCH = 32  # chosen: bins summed by one product
 SMALL = 2**25  # chosen: up to this many multiplications per round a fine grid costs no noticeable time
 STEPS = 4.0  # chosen: a coarse grid is too coarse if the variance inside clusters is less than so many squared steps
+SEEDS_PER_BIN = 4  # chosen: k-means++ runs on a sample of this many points per bin
+CANDIDATES = 4  # chosen: draws per greedy step
+LARGEST_TABLE = 8 * TILE  # chosen: for so many sampled points, all distances between them are kept (256 MB in float32)
 
 
 class Clustering(NamedTuple):
@@ -150,10 +155,10 @@ def _descend(data: Data, centres: Array, workers: Workers, max_iter: int) -> _St
         iterations += 1
         before = labels.copy()
         assign_points(data, centres, moved, assignment, workers)
-        fill_empty_bins(data.square, assignment, bins)
+        _fill_empty_bins(data.square, assignment, bins)
         if np.array_equal(labels, before):
             break
-        update_sums(data, before, labels, sums, workers)
+        _update_sums(data, before, labels, sums, workers)
         means, totals = sums[:, :-1] / sums[:, -1:], sums[:, -1]
         reached = scatter - float((totals * np.square(means).sum(axis=1)).sum())
         fresh = np.rint(means).astype(centres.dtype)
@@ -165,13 +170,13 @@ def _descend(data: Data, centres: Array, workers: Workers, max_iter: int) -> _St
         if iterations >= max_iter or not reached < objective:
             # The labels must belong to the centres that are returned.
             assign_points(data, centres, np.ones(bins, np.bool_), assignment, workers)
-            fill_empty_bins(data.square, assignment, bins)
+            _fill_empty_bins(data.square, assignment, bins)
             break
         objective = reached
     return _State(centres, labels, _objective(data, centres, labels, workers), iterations)
 
 
-def fill_empty_bins(squares: Doubles, assignment: Assignment, bins: int) -> None:
+def _fill_empty_bins(squares: Doubles, assignment: Assignment, bins: int) -> None:
     """Give each empty bin the point farthest from its centre, without emptying another bin; `squares` are |x|² of the points."""
     labels = assignment.labels
     members = np.bincount(labels, minlength=bins)
@@ -188,7 +193,7 @@ def fill_empty_bins(squares: Doubles, assignment: Assignment, bins: int) -> None
         assignment.score[point] = np.nan
 
 
-def update_sums(data: Data, before: Labels, after: Labels, sums: Doubles, workers: Workers) -> None:
+def _update_sums(data: Data, before: Labels, after: Labels, sums: Doubles, workers: Workers) -> None:
     """Add the points that joined a bin to its sum, subtract those that left; the last column sums the weights."""
     joined = np.flatnonzero(after != before)
     left = joined[before[joined] >= 0]
@@ -227,3 +232,47 @@ def _objective(data: Data, centres: Array, labels: Labels, workers: Workers) -> 
 
     workers.tiles(square_tile, len(labels))
     return float((data.mass * square).sum())
+
+
+def seed_centres(data: Data, bins: int, rng: np.random.Generator, workers: Workers) -> Array:
+    """Some of the rows, chosen by greedy k-means++ on a random sample of them.
+
+    Each step draws `CANDIDATES` rows with probability proportional to weight × squared distance to the nearest centre so
+    far, and keeps the one that lowers the objective most. All distances within the sample come from one matrix product,
+    so that a step costs a few vector operations.
+    """
+    size = min(len(data.rows), max(SEEDS_PER_BIN * bins, TILE))
+    sample = np.sort(rng.choice(len(data.rows), size, replace=False))
+    rows, masses = data.rows[sample, :-1], data.mass[sample]
+    mass = masses.astype(rows.dtype)
+    square = data.square[sample].astype(rows.dtype)[:, None]
+    one = np.ones_like(square)
+    left = np.hstack([rows * -2, square, one])  # |a|² - 2<a,b> + |b|² is a product of these
+    right = np.hstack([rows, one, square]).T.copy()
+    uneven = bool((mass != 1).any())
+
+    keep_all = size <= LARGEST_TABLE
+    table = np.empty((size, size) if keep_all else (0, 0), rows.dtype)
+
+    def fill(at: slice) -> None:
+        np.maximum(np.matmul(left[at], right, out=table[at]), 0, out=table[at])
+
+    if keep_all:
+        workers.tiles(fill, size)
+
+    def distances(drawn: Labels) -> Array:
+        return table[drawn] if keep_all else np.maximum(left[drawn] @ right, 0)
+
+    chosen = np.empty(bins, np.int64)
+    chosen[0] = rng.choice(size, p=masses / masses.sum())
+    nearest = distances(chosen[:1])[0]
+    draws = rng.random((bins, CANDIDATES))
+    for step in range(1, bins):
+        ladder = (nearest * mass if uneven else nearest).cumsum()
+        drawn = np.minimum(ladder.searchsorted(draws[step] * ladder[-1], side="right"), size - 1)
+        after = np.minimum(distances(drawn), nearest)
+        best = int((after * mass if uneven else after).sum(axis=1).argmin())
+        chosen[step] = drawn[best]
+        nearest = after[best]
+        nearest[drawn[best]] = 0
+    return rows[chosen]

@@ -57,39 +57,21 @@ def find_grid(points: Array, chosen: Labels, *, fine: bool) -> Grid:
     """
     largest = max(float(points.max()), -float(points.min()))
     width = points.shape[1]
-    finest = finest_exponent(largest)
+    finest = int(np.frexp(largest)[1]) - BITS
+    shift = BITS + 1 - bits_for_squares(width)  # without so many bits, sums of squares are exact
 
     def parts() -> Iterator[Doubles]:
         for low in range(0, len(chosen), TILE):
             yield round_to(points[chosen[low : low + TILE]], finest)
 
     middle = np.rint(sum((part.sum(axis=0) for part in parts()), np.zeros(width)) / len(chosen))
-    return grid_around(middle, max(longest_square(part, middle) for part in parts()), finest, fine=fine)
-
-
-def finest_exponent(largest: float) -> int:
-    """Of the steps of the finest grid for numbers up to this one."""
-    return int(np.frexp(largest)[1]) - BITS
-
-
-def longest_square(integers: Doubles, middle: Doubles) -> float:
-    """The largest squared distance from the middle, without so many bits (`_shift`) that the sum is exact."""
-    rest = np.ceil(np.ldexp(np.abs(integers - middle), -_shift(len(middle))))
-    return float(np.square(rest).sum(axis=1).max())
-
-
-def grid_around(middle: Doubles, square: float, finest: int, *, fine: bool) -> Grid:
-    """The grid for integers in steps of 2^finest, of which the farthest from the middle has this square (`longest_square`)."""
-    length = np.ldexp(np.sqrt(square), _shift(len(middle)))
-    room = (FINE if fine else COARSE) - np.sqrt(len(middle))  # rounding makes a norm longer by half of that at most
+    rests = (np.ceil(np.ldexp(np.abs(part - middle), -shift)) for part in parts())
+    length = np.ldexp(np.sqrt(max(float(np.square(rest).sum(axis=1).max()) for rest in rests)), shift)
+    room = (FINE if fine else COARSE) - np.sqrt(width)  # rounding makes a norm longer by half of that at most
     steps = 0
     while length > np.ldexp(room, steps):
         steps += 1
     return Grid(np.ldexp(middle, finest), finest + steps, fine)
-
-
-def _shift(width: int) -> int:
-    return BITS + 1 - bits_for_squares(width)
 
 
 def nearest_centres(points: Array, centres: Array, grid: Grid | None = None, *, device: Device | None = None) -> Labels:

@@ -1,8 +1,8 @@
 """Vector quantisation of rows that are never all in memory: the same bins as `Quantize` finds for one array.
 
-Passes over the rows give a number for each, the sums of their products, and the points that are clustered; a last pass
-labels every row, where not all were clustered. All sums are of integers, so that neither chunks nor workers nor their order
-matter.
+Passes over the rows give a number for each, the sums of their products, and the points that are clustered, at most
+`Quantize.sample` of them, in memory; a last pass labels every row, where not all were clustered. All sums are of integers,
+so that neither chunks nor workers nor their order matter.
 """
 
 from __future__ import annotations
@@ -17,14 +17,13 @@ import numpy.typing as npt
 
 from mallow.engine import Passes
 from mallow.errors import Caveat, InputError
-from mallow.estimate._codebook import Codebook
 from mallow.estimate._device import open_device
+from mallow.estimate._kmeans import lloyd
 from mallow.estimate._nearest import Grid, nearest_centres
-from mallow.estimate._quantize import Prepared, Quantize, draw_against_itself, too_few_points
-from mallow.estimate._stream_kmeans import ChunkedPoints
+from mallow.estimate._pca import Projection
+from mallow.estimate._quantize import Codebook, Prepared, Quantize, draw_against_itself, too_few_points
 from mallow.estimate._stream_pca import View, project_rows, reduce_views
-from mallow.estimate._stream_points import Job, choose_rows, hold_points, make_job
-from mallow.estimate._survey import Survey, chunk_rows
+from mallow.estimate._survey import Survey, chunk_rows, fetch_rows
 from mallow.samples import Chunk, Shards
 from mallow.theory import Masses, Partition
 
@@ -84,8 +83,7 @@ def quantize_shards(
     clusterings = _cluster_all(passes, "clusters", quantize, shards, pair, rngs)
     clusterings_alone = _cluster_all(passes, "own-clusters", smaller, shards, alone, split_rngs)
     jobs = [
-        make_job(view, [(one.centres, one.grid) for one in own], quantize.device)
-        for view, own in ((pair, clusterings), (alone, clusterings_alone))
+        _make_job(view, found, quantize.device) for view, found in ((pair, clusterings), (alone, clusterings_alone))
     ]
     labels = _label_rows(passes, shards, [(0, 1), (0,)], jobs, [clusterings, clusterings_alone])
     masses = [
@@ -135,16 +133,19 @@ def _cluster_all(
 ) -> list[_Found]:
     """One clustering of the rows of a view for each generator, or those that are in the checkpoint."""
     n, m = map(len, shards)
-    chosen = choose_rows(view, quantize.sample)
+    chosen = _choose_rows(view, quantize.sample)
     distinct = len(np.unique(view.keys if chosen is None else view.keys[chosen]))
     bins = quantize.bins_for(n, m)
+    options: dict[str, Any] = {"max_iter": quantize.max_iter, "device": open_device(quantize.device)}
+    options["threads"] = getattr(passes.engine, "threads", None)
 
     @cache
-    def points() -> ChunkedPoints:
-        return ChunkedPoints(hold_points(passes, f"points-{name}", shards, view, chosen), quantize.device)
+    def points() -> Array:
+        sides, project = [shards[side] for side in view.sides], partial(_to_points, _make_job(view))
+        return fetch_rows(passes, sides, np.arange(len(view.keys)) if chosen is None else chosen, view.dtype, project)
 
-    def make(name: str, rng: np.random.Generator) -> dict[str, Array]:
-        clustering = points().cluster(passes, name, min(bins, distinct), rng=rng, max_iter=quantize.max_iter)
+    def make(rng: np.random.Generator) -> dict[str, Array]:
+        clustering = lloyd(points(), min(bins, distinct), rng=rng, **options)
         grid = clustering.grid
         arrays: dict[str, Array] = {"centres": clustering.centres, "origin": grid.origin}
         arrays["grid"] = np.array([grid.exponent, int(grid.fine)])
@@ -156,14 +157,46 @@ def _cluster_all(
     clusterings = []
     for repeat, rng in enumerate(rngs):
         names = [f"{name}-{repeat}" + (f"-{restart}" if restart else "") for restart in range(quantize.restarts)]
-        runs = [
-            passes.keep(own, partial(make, own, child))
-            for own, child in zip(names, rng.spawn(quantize.restarts), strict=True)
-        ]
+        children = rng.spawn(quantize.restarts)
+        runs = [passes.keep(run, partial(make, child)) for run, child in zip(names, children, strict=True)]
         best = min(runs, key=lambda run: float(run["objective"]))
         grid = Grid(best["origin"], int(best["grid"][0]), bool(best["grid"][1]))
         clusterings.append(_Found(best["centres"], grid, best.get("labels"), too_few_points(distinct, bins)))
     return clusterings
+
+
+def _choose_rows(view: View, sample: int) -> Labels | None:
+    """The rows that are clustered, in order: those whose keys, mixed once more, are the smallest. None: all."""
+    if len(view.keys) <= sample:
+        return None
+    mixed = view.keys.copy()  # the finaliser of splitmix64
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
+        mixed ^= mixed >> np.uint64(shift)
+        mixed *= np.uint64(factor)
+    last = np.partition(mixed, sample - 1)[sample - 1]
+    return np.flatnonzero(mixed <= last)  # copies of a row are all in, or all out
+
+
+@dataclass(frozen=True, eq=False)
+class _Job:
+    """How rows become points and then labels: a reduction, and the centres of several clusterings."""
+
+    projection: Projection | None
+    dtype: np.dtype[Any]
+    flat: bool
+    clusterings: tuple[tuple[Array, Grid | None], ...] = ()
+    device: str | None = None
+
+
+def _make_job(view: View, clusterings: Sequence[_Found] = (), device: str | None = None) -> _Job:
+    """How the rows of a view become points and, with centres, labels."""
+    projection = None if view.reduction is None else view.reduction.projection
+    return _Job(projection, view.dtype, view.flat, tuple((one.centres, one.grid) for one in clusterings), device)
+
+
+def _to_points(job: _Job, rows: Array) -> Array:
+    points = project_rows(job.projection, job.dtype, rows)
+    return np.zeros_like(points) if job.flat else points
 
 
 # --- labels of all rows
@@ -173,7 +206,7 @@ def _label_rows(
     passes: Passes,
     shards: Sequence[Shards],
     views: Sequence[tuple[int, ...]],
-    jobs: Sequence[Job],
+    jobs: Sequence[_Job],
     known: Sequence[Sequence[_Found]],
 ) -> list[list[Labels]]:
     """For each view, the labels of all its rows in each clustering."""
@@ -197,19 +230,16 @@ def _label_rows(
     return [[np.asarray(one, np.int64) for one in own] for own in labels]
 
 
-def _compact(job: Job) -> np.dtype[Any]:
+def _compact(job: _Job) -> np.dtype[Any]:
     most = max((len(centres) for centres, _ in job.clusterings), default=1)
     return np.min_scalar_type(most - 1)
 
 
-def _label_chunk(jobs: Sequence[Job], chunk: Chunk) -> list[Array]:
+def _label_chunk(jobs: Sequence[_Job], chunk: Chunk) -> list[Array]:
     rows = chunk.read()
     result = []
     for job in jobs:
-        points = project_rows(job.projection, job.dtype, rows)
-        if job.flat:
-            points[:] = 0
-        device = open_device(job.device)
+        points, device = _to_points(job, rows), open_device(job.device)
         each = [nearest_centres(points, centres, grid, device=device) for centres, grid in job.clusterings]
         result.append(np.stack(each).astype(_compact(job)))
     return result
@@ -232,7 +262,7 @@ def _with_codebook(
     n, m = map(len, shards)
     clusterings = ((codebook.centres, codebook.grid),)
     pair = np.result_type(shards[0].dtype, shards[1].dtype)
-    jobs = [Job(codebook.projection, dtype, False, clusterings, quantize.device) for dtype in (pair, shards[0].dtype)]
+    jobs = [_Job(codebook.projection, dtype, False, clusterings, quantize.device) for dtype in (pair, shards[0].dtype)]
     unknown = [_Found(codebook.centres, Grid(np.zeros(1), 0, True), None, ())]
     labels, alone = _label_rows(passes, shards, [(0, 1), (0,)], jobs, [unknown, unknown])
     masses = quantize.count(Partition(labels[0][:n], labels[0][n:], codebook.centres))

@@ -13,16 +13,17 @@ import numpy.typing as npt
 from mallow.engine import Passes, unit_rows
 from mallow.estimate._pca import (
     ROW_BITS,
+    ROWS,
     Projection,
     Reduction,
     choose_axes,
     exponent_for,
     is_enough,
     scale_rows,
+    spectrum_from_sums,
 )
 from mallow.estimate._reduce import Reduce
 from mallow.estimate._row_order import BLOCK, CanonicalOrder
-from mallow.estimate._spectrum import ROWS, spectrum_from_sums
 from mallow.estimate._survey import Survey, chunk_rows, fetch_rows
 from mallow.samples import Chunk, Shards
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -81,8 +81,14 @@ def _add_survey(state: dict[str, Array], chunk: Chunk, result: dict[str, Array])
             state[name][chunk.start : chunk.start + len(values)] = values
 
 
-def fetch_rows(passes: Passes, sides: Sequence[Shards], places: Indices, dtype: np.dtype[Any]) -> Array:
-    """The rows at some places of the pooled sides, in the order of `places`."""
+def fetch_rows(
+    passes: Passes,
+    sides: Sequence[Shards],
+    places: Indices,
+    dtype: np.dtype[Any],
+    project: Callable[[Array], Array] | None = None,
+) -> Array:
+    """The rows at some places of the pooled sides, in the order of `places`; with `project`, what it makes of them."""
     starts = np.cumsum([0, *map(len, sides)])
     chosen, back = np.unique(places, return_inverse=True)
     tasks: list[tuple[Chunk, Indices]] = []
@@ -95,12 +101,16 @@ def fetch_rows(passes: Passes, sides: Sequence[Shards], places: Indices, dtype: 
                 tasks.append((chunk, chosen[low:high] - (start + chunk.start)))
                 targets.append(slice(low, high))
                 low = high
-    rows = np.empty((len(chosen), sides[0].width), dtype)
-    for target, part in zip(targets, passes.engine.map(_take_rows, tasks), strict=True):
+    rows: Array | None = None
+    for target, part in zip(targets, passes.engine.map(partial(_take_rows, project), tasks), strict=True):
+        if rows is None:
+            rows = np.empty((len(chosen), part.shape[1]), dtype)
         rows[target] = part
-    return rows[back]
+    if rows is None:
+        return np.empty((0, sides[0].width), dtype)
+    return rows if np.array_equal(chosen, places) else rows[back]
 
 
-def _take_rows(task: tuple[Chunk, Indices]) -> Array:
+def _take_rows(project: Callable[[Array], Array] | None, task: tuple[Chunk, Indices]) -> Array:
     chunk, places = task
-    return chunk.take(places)
+    return chunk.take(places) if project is None else project(chunk.read()[places])

@@ -14,8 +14,7 @@ from mallow.engine import Passes, memory_budget
 from mallow.errors import Caveat
 from mallow.estimate import fetch_rows
 from mallow.evaluate._shard_evidence import ShardRows, streams_evidence
-from mallow.evaluate._shard_units import choose_units
-from mallow.evidence import HeldOut, Measure, Units, hold_out, hold_out_sources
+from mallow.evidence import HeldOut, Measure, Units, choose_units, hold_out, hold_out_sources
 from mallow.samples import Samples, Shards
 
 _LOG = logging.getLogger("mallow")

@@ -31,8 +31,7 @@ from mallow.evaluate._run import Run
 from mallow.evaluate._sample_checks import check_samples
 from mallow.evaluate._self_score import split_rows
 from mallow.evaluate._shard_evidence import streams_evidence
-from mallow.evaluate._shard_units import units_of_surveys
-from mallow.evidence import SUMMARIES, Certificate, Evidence, Measure, Units, generator_for
+from mallow.evidence import SUMMARIES, Certificate, Evidence, Measure, Units, generator_for, units_of_surveys
 from mallow.explain import Reason, find_reasons
 from mallow.samples import Samples, Shards
 

@@ -11,8 +11,7 @@ from mallow.evaluate._held_out_shards import Seen, hold_out_shards
 from mallow.evaluate._run import Run
 from mallow.evaluate._score_shards import SurveyedSet, check_seen, run_sharded, see_samples, survey_sets
 from mallow.evaluate._shard_evidence import streams_evidence
-from mallow.evaluate._shard_units import units_of_surveys
-from mallow.evidence import HeldOut, Measure, Pairs, Units
+from mallow.evidence import HeldOut, Measure, Pairs, Units, units_of_surveys
 from mallow.samples import Samples
 
 

@@ -28,7 +28,7 @@ from mallow.evidence._published import debiased_estimate, published_interval
 from mallow.evidence._sequential import Looks, SequentialTest, fit_sequential_test
 from mallow.evidence._space import find_space
 from mallow.evidence._systems import Outcome, fits_several, generator_for, pair_points, run_alone, run_systems
-from mallow.evidence._units import Units, find_units
+from mallow.evidence._units import Units, choose_units, find_units, units_of_surveys
 from mallow.evidence._views import View
 from mallow.evidence._witness import AnyLearner, Witness, are_many, make_learner, pooled_masses
 
@@ -57,6 +57,7 @@ __all__ = [
     "Witness",
     "are_many",
     "certify",
+    "choose_units",
     "compare_means",
     "debiased_estimate",
     "difference_between",
@@ -83,4 +84,5 @@ __all__ = [
     "run_permutations",
     "run_systems",
     "subtract_certificates",
+    "units_of_surveys",
 ]

@@ -7,15 +7,14 @@ unit whose other part it is judged on, and the error of a mean is that of a mean
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mallow.estimate import Features, row_keys
+from mallow.estimate import Features, Survey, hash_names, row_keys
 from mallow.samples import Samples
 from mallow.theory import Array
 
@@ -83,21 +82,36 @@ def find_units(reference: Samples, *systems: Samples) -> Units:
     (4, (array([0, 1, 2]), array([1, 1, 0, 3])))
     """
     every = reference, *systems
-    sets, names = _number_samples(every)
-    sets, merged = _merge_copies(every, sets)
-    count = max(int(own.max(initial=-1)) for own in sets) + 1
-    keys, known = np.zeros(count, np.uint64), np.zeros(count, np.bool_)
-    named = np.array(list(names.values()), np.int64)
-    named = named if merged is None else merged[named]  # a unit has several names where copies were paired with them
-    hashes = [int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "little") for name in names]
-    np.add.at(keys, named, np.array(hashes, np.uint64))
-    known[named] = True
-    for samples, units in zip(every, sets, strict=True):
-        if not known[units].all():  # then all of them are new
-            rows = samples.require_features()
-            np.add.at(keys, units, row_keys(rows if rows.ndim == 2 else rows[:, None]))
-            known[units] = True
-    return Units(sets, keys)
+    names = [None if (given := own.unit_names) is None else hash_names(given) for own in every]
+
+    def contents(place: int) -> Keys | None:
+        features = every[place].features
+        return None if features is None else content_keys([features])[0]
+
+    def keys(place: int) -> Keys:
+        rows = every[place].require_features()
+        return row_keys(rows if rows.ndim == 2 else rows[:, None])
+
+    return _unite([len(own) for own in every], names, contents, keys)
+
+
+def units_of_surveys(surveys: Sequence[Survey]) -> Units:
+    """The units of several sets in shards, from what one pass over them tells: the same as `find_units` finds for arrays."""
+    rows = [survey.keys["float64"] for survey in surveys]
+    return _unite([len(own) for own in rows], [survey.ids for survey in surveys], rows.__getitem__, rows.__getitem__)
+
+
+def choose_units(units: Units, most: int) -> NDArray[np.bool_]:
+    """Some whole units with at most `most` rows in all sets together, chosen by their keys: (count,)."""
+    rows = np.zeros(units.count, np.int64)
+    for place in range(len(units.sets)):
+        rows += units.sizes(place)
+    mixed = units.keys * np.uint64(0x9E3779B97F4A7C15)
+    mixed ^= mixed >> np.uint64(32)
+    order = np.argsort(mixed, kind="stable")
+    chosen = np.zeros(units.count, np.bool_)
+    chosen[order[np.cumsum(rows[order]) <= most]] = True
+    return chosen
 
 
 def content_keys(sets: Sequence[Features]) -> list[Keys]:
@@ -109,48 +123,73 @@ def content_keys(sets: Sequence[Features]) -> list[Keys]:
     return [row_keys(rows) for rows in tables]
 
 
-def _number_samples(sets: tuple[Samples, ...]) -> tuple[tuple[Indices, ...], dict[str, int]]:
-    """The unit of each sample, and the units that have names: ids or prompts."""
-    number: dict[str, int] = {}
+def _unite(
+    sizes: Sequence[int],
+    names: Sequence[Keys | None],
+    contents: Callable[[int], Keys | None],
+    keys: Callable[[int], Keys],
+) -> Units:
+    """The units of sets of these sizes, from a number for the name of each row, for sets that have names.
+
+    Of a set, `contents` tells its rows apart (None: it cannot), and `keys` identifies its rows in any run.
+    """
+    sets, hashes = _number_rows(sizes, names)
+    sets, merged = _merge_copies(names, contents, sets)
+    count = max(int(units.max(initial=-1)) for units in sets) + 1
+    total, known = np.zeros(count, np.uint64), np.zeros(count, np.bool_)
+    named = np.arange(len(hashes))
+    named = named if merged is None else merged[named]  # a unit has several names where copies were paired with them
+    np.add.at(total, named, hashes)
+    known[named] = True
+    for place, units in enumerate(sets):
+        new = ~known[units]
+        if new.any():
+            np.add.at(total, units[new], keys(place)[new])
+            known[units] = True
+    return Units(tuple(sets), total)
+
+
+def _number_rows(sizes: Sequence[int], names: Sequence[Keys | None]) -> tuple[list[Indices], Keys]:
+    """The unit of each row, and the names of the units that have one, in the order in which they occur."""
+    with_names = [own for own in names if own is not None]
+    every = np.concatenate([np.empty(0, np.uint64), *with_names])
+    _, first, group = np.unique(every, return_index=True, return_inverse=True)
+    number = np.argsort(np.argsort(first))
+    parts = iter(np.split(number[group], np.cumsum([len(own) for own in with_names])))
+    numbered = [None if own is None else next(parts) for own in names]
     by_size: dict[int, Indices] = {}  # the units of the first set of each size, those with names before the others
-    units: list[Indices | None] = []
-    for samples in sets:
-        names = samples.unit_names
-        if names is None:
-            units.append(None)
-            continue
-        own = np.array([number.setdefault(name, len(number)) for name in names], np.int64)
-        units.append(own)
-        if len(set(names)) == len(names):
-            by_size.setdefault(len(samples), own)
-    count = len(number)
-    numbered = []
-    for samples, named in zip(sets, units, strict=True):
-        if named is None and len(samples) not in by_size:
-            by_size[len(samples)] = np.arange(count, count + len(samples))
-            count += len(samples)
-        numbered.append(by_size[len(samples)] if named is None else named)
-    return tuple(numbered), number
+    for size, units in zip(sizes, numbered, strict=True):
+        if units is not None and len(np.unique(units)) == size:
+            by_size.setdefault(size, units)
+    count, sets = len(first), []
+    for size, units in zip(sizes, numbered, strict=True):
+        if units is None and size not in by_size:
+            by_size[size] = np.arange(count, count + size)
+            count += size
+        sets.append(by_size[size] if units is None else units)
+    return sets, every[np.sort(first)]
 
 
-def _merge_copies(sets: tuple[Samples, ...], units: tuple[Indices, ...]) -> tuple[tuple[Indices, ...], Indices | None]:
-    """The units, with one for all copies of a sample in sets without names that were repeated as a whole.
+def _merge_copies(
+    names: Sequence[Keys | None], contents: Callable[[int], Keys | None], sets: list[Indices]
+) -> tuple[list[Indices], Indices | None]:
+    """The units, with one for all copies of a row in sets without names that were repeated as a whole.
 
     And the new number of each unit; None if none has changed.
     """
     links = []
-    for samples, own in zip(sets, units, strict=True):
-        if samples.unit_names or samples.features is None:
+    for place, units in enumerate(sets):
+        keys = contents(place) if names[place] is None else None
+        if keys is None:
             continue
-        keys = content_keys([samples.features])[0]
         _, first, group, times = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
-        # Samples of few kinds repeat by nature, but hardly all of them equally often.
-        if len(times) >= _FEWEST_KINDS and times[0] > 1 and (times == times[0]).all():
-            links.append((own, own[first[group]]))
+        # Rows of few kinds repeat by nature, but hardly all of them equally often.
+        if len(times) >= _FEWEST_KINDS and 1 < times.min() == times.max():
+            links.append((units, units[first[group]]))
     if not links:
-        return units, None
+        return sets, None
     first, second = (np.concatenate(ends) for ends in zip(*links, strict=True))
-    count = max(int(own.max()) for own in units) + 1
+    count = max(int(units.max()) for units in sets) + 1
     graph = sparse.csr_array((np.ones(len(first)), (first, second)), shape=(count, count))
     _, merged = sparse.csgraph.connected_components(graph, directed=False)
-    return tuple(merged[own].astype(np.int64) for own in units), merged
+    return [merged[units].astype(np.int64) for units in sets], merged
