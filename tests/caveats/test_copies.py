@@ -1,8 +1,8 @@
 """Duplicates, copies of other sets, and entries that were left out."""
 
 import numpy as np
-from confounds.real_texts import caveats_of_kind, halves, only_caveat
 
+from caveats.real_texts import caveats_of_kind, halves, only_caveat
 from mallow import read
 from mallow.caveats import find_confounds
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from confounds.real_texts import only_caveat
 
+from caveats.real_texts import only_caveat
 from mallow.caveats import find_confounds
 
 ONE, OTHER = np.random.default_rng(0).normal(size=(2, 400, 8)).astype(np.float32)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from confounds.real_texts import caveats_of_kind, only_caveat
 
+from caveats.real_texts import caveats_of_kind, only_caveat
 from mallow import InputError, Samples
 from mallow.caveats import find_confounds
 

@@ -4,8 +4,8 @@ import re
 import unicodedata
 
 import pytest
-from confounds.real_texts import caveats_of_kind, halves
 
+from caveats.real_texts import caveats_of_kind, halves
 from mallow.caveats import find_confounds
 
 

@@ -4,8 +4,8 @@ import re
 
 import numpy as np
 import pytest
-from confounds.real_texts import caveats_of_kind, halves, only_caveat
 
+from caveats.real_texts import caveats_of_kind, halves, only_caveat
 from mallow import Samples
 from mallow.caveats import find_confounds
 

@@ -2,11 +2,11 @@
 
 import numpy as np
 from pytest import approx
-from reasons.made import evidence_of
 
+from explain.made import evidence_of
 from mallow.evidence import holm
 from mallow.explain import UnitTests, two_sided
-from mallow.explain._candidate import Candidate, clip_tails, judge_traits
+from mallow.explain._candidates import Candidate, clip_tails, judge_traits
 from mallow.explain._reasons import _confirm
 from mallow.explain._unit_tests import one_sided
 

@@ -7,15 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pytest import approx
-from reasons.made import evidence_of
 
+from explain.made import evidence_of
 from explain.planted import TEXTS, TWELVE_BINS, TWO_BINS, X, Y, lengths_as_features, with_loops
 from mallow import MAUVE_STAR, EstimateWarning, InputError, Measure, Neighbors, Quantize, Samples, extrapolated, score
 from mallow.embed import NGramKernel
 from mallow.errors import Caveat
 from mallow.evaluate import score_embedded
 from mallow.evidence import hold_out
-from mallow.explain import Diagnosis, Example, Region, _diagnose, bin_p_values, diagnose, diagnose_embedded
+from mallow.explain import Diagnosis, Example, Region, bin_p_values, diagnose, diagnose_embedded
+from mallow.explain import _diagnosis as _diagnose
 
 # --- shares of the gap
 

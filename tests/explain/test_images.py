@@ -5,11 +5,11 @@ import importlib.util
 import numpy as np
 import pytest
 from pytest import approx
-from reasons.made import evidence_of
 
+from explain.made import evidence_of
 from mallow import Samples
-from mallow.explain import _find, find_reasons
-from mallow.explain._images import image_candidates
+from mallow.explain import _reasons, find_reasons
+from mallow.explain._candidates import image_candidates
 
 pillow = pytest.importorskip("PIL.Image", reason="needs pip install 'mallow[images]'")
 
@@ -58,9 +58,9 @@ def test_darker_images_are_a_reason(two_sides):
 
 
 def test_a_part_of_many_images_is_enough(two_sides, monkeypatch):
-    monkeypatch.setattr(_find, "_IMAGES", 40)
+    monkeypatch.setattr(_reasons, "_IMAGES", 40)
     opened = []
-    monkeypatch.setattr(_find, "image_candidates", lambda paths: opened.extend(paths) or image_candidates(paths))
+    monkeypatch.setattr(_reasons, "image_candidates", lambda paths: opened.extend(paths) or image_candidates(paths))
     (reason,) = find_reasons(*two_sides[0], two_sides[1])
     assert reason.text.startswith("darker images")
     assert len(opened) == 80

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pytest import approx
-from reasons.made import evidence_of
 from scipy import sparse
 from scipy.special import ndtr
 
+from explain.made import evidence_of
 from mallow.explain import UnitTests, two_sided
 from mallow.explain._unit_tests import one_sided
 

@@ -12,7 +12,7 @@ from mallow.evidence._evidence import (
 )
 from mallow.evidence._exchange_test import compare_means
 from mallow.evidence._fold_views import View
-from mallow.evidence._held_out import HeldOut, Pairs, evidence_caveats, hold_out, hold_out_sources
+from mallow.evidence._held_out import HeldOut, Pairs, hold_out, hold_out_sources
 from mallow.evidence._identity import IdentityTest, run_identity_test
 from mallow.evidence._measure import MAUVE_2021, MAUVE_KERNEL, MAUVE_STAR, SUMMARIES, Measure, measure_for
 from mallow.evidence._multiplicity import holm
@@ -54,7 +54,6 @@ __all__ = [
     "compare_means",
     "debiased_estimate",
     "difference_between",
-    "evidence_caveats",
     "find_space",
     "find_units",
     "fit_sequential_test",

@@ -8,8 +8,8 @@ from dataclasses import asdict
 
 import numpy as np
 import pytest
-from confounds.real_texts import TEXTS, halves
 
+from caveats.real_texts import TEXTS, halves
 from mallow import InputError, Samples, read
 from mallow.caveats import find_confounds
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mallow.explain import edit_texts
+from mallow.evaluate import edit_texts
 
 WORDS = st.lists(st.text("abcXYZ.", min_size=1, max_size=5), min_size=1, max_size=60)
 
