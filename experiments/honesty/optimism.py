@@ -22,8 +22,8 @@ from pathlib import Path
 import numpy as np
 
 from mallow import Measure, Quantize
+from mallow.caveats._optimism import optimism_caveats
 from mallow.estimate import Codebook
-from mallow.evaluate._optimism import optimism_caveats
 from mallow.evidence import Units, debiased_estimate
 from mallow.theory import KL, Partition, area
 

@@ -5,7 +5,7 @@
 Each trial splits human texts at random into training data, fresh data (the reference) and texts of a perfect model, 500 of
 each, and replaces a share of the model's texts by copies of training data. Counted is how often `mallow.memorisation` finds
 copying at the 5 % level, and how often its second test, which is not valid for every model, rejects; estimated is the share of near copies. Two models copy nothing and differ from the data: GPT-2 small
-against WebText, and a model of few topics. The settings of `explain/_memorise.py`
+against WebText, and a model of few topics. The settings of `explain/_memorisation.py`
 were chosen on books with GloVe (seeds 7); all seeds here are others, and news and the second embedder were not looked at.
 Writes results-EMBEDDER.json and memorisation.md beside this file.
 """

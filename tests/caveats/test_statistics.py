@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from caveats.real_texts import caveats_of_kind, halves
 from mallow import Samples
-from mallow.caveats._statistics import count_independent, quantiles_differ, shares_differ
+from mallow.caveats._counts import count_independent, quantiles_differ, shares_differ
 
 SHARES = st.floats(0, 1)
 SIZES = st.integers(1, 2000)

@@ -8,8 +8,9 @@ import pytest
 from pytest import approx
 
 from mallow import EstimateWarning, Samples, compare, plan_samples, score
-from mallow.evaluate import _caveats, _compare
-from mallow.evaluate._estimate_checks import _count_lengths
+from mallow.caveats import bin_caveats
+from mallow.caveats._estimates import _count_lengths
+from mallow.evaluate import _compare
 from mallow.theory import Partition
 
 
@@ -45,7 +46,7 @@ def test_many_bins_are_told_with_their_numbers():
     counts = np.ones(50, int)
     (caveat,) = [
         one
-        for one in _caveats.bin_caveats(Partition(np.arange(50), np.arange(50), np.zeros((50, 2))))
+        for one in bin_caveats(Partition(np.arange(50), np.arange(50), np.zeros((50, 2))))
         if one.kind == "many bins"
     ]
     assert dict(caveat.values) == {"bins": 50, "samples": int(counts.sum())}

@@ -11,10 +11,11 @@ from pytest import approx
 import mallow
 from made_results import made_passport
 from mallow import MAUVE_STAR, EstimateWarning, Samples
+from mallow.caveats._estimates import evidence_caveats
 from mallow.engine import Threads
 from mallow.evaluate import score_embedded
 from mallow.evidence import IdentityTest, Units, _held_out, hold_out
-from mallow.evidence._held_out import _with_keys_of, evidence_caveats
+from mallow.evidence._held_out import _with_keys_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::mallow.EstimateWarning")
 EVIDENCE = made_passport().evidence

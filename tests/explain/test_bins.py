@@ -15,7 +15,7 @@ from explain.planted import TWELVE_BINS, X, Y
 from mallow import KL, MAUVE_STAR, Divergence, InputError, Masses, Partition, Samples, midpoint
 from mallow.evidence import Evidence
 from mallow.explain import bin_costs, bin_p_values, diagnose, diagnose_embedded
-from mallow.explain._bins import bin_caveats, tabulate_bins, unit_p_values
+from mallow.explain._bins import small_bin_caveats, tabulate_bins, unit_p_values
 from strategies import divergences, masses
 
 # --- shares of the gap
@@ -206,8 +206,8 @@ def test_holm_counts_the_bins_that_are_not_shown():
 
 def test_bins_that_cannot_be_significant_are_a_caveat():
     many, few = partition_of([20, 20], [20, 20]), partition_of([2] * 9 + [20], [2] * 9 + [20])
-    assert bin_caveats(many, apart(many)) == []
-    (caveat,) = bin_caveats(few, apart(few))
+    assert small_bin_caveats(many, apart(many)) == []
+    (caveat,) = small_bin_caveats(few, apart(few))
     assert caveat.kind == "small bins"
     assert caveat.values == {"share": 0.9, "bins": 10}
     assert caveat.message == (
@@ -216,4 +216,4 @@ def test_bins_that_cannot_be_significant_are_a_caveat():
     )
     # Twenty samples of each side, but of two prompts only: they count as two.
     prompts = evidence_of(np.zeros(40), np.zeros(40), np.arange(40) // 10, 4 + np.arange(40) // 10)
-    assert [caveat.kind for caveat in bin_caveats(many, prompts)] == ["small bins"]
+    assert [caveat.kind for caveat in small_bin_caveats(many, prompts)] == ["small bins"]

@@ -6,7 +6,7 @@ from pytest import approx
 from explain.made import evidence_of
 from mallow.evidence import holm
 from mallow.explain import UnitTests, two_sided
-from mallow.explain._candidate import Candidate, clip_tails, judge_traits
+from mallow.explain._candidates import Candidate, clip_tails, judge_traits
 from mallow.explain._reasons import _confirm
 from mallow.explain._unit_tests import one_sided
 

@@ -15,7 +15,8 @@ from mallow.embed import NGramKernel
 from mallow.errors import Caveat
 from mallow.evaluate import score_embedded
 from mallow.evidence import hold_out
-from mallow.explain import Diagnosis, Example, Region, _diagnose, bin_p_values, diagnose, diagnose_embedded
+from mallow.explain import Diagnosis, Example, Region, bin_p_values, diagnose, diagnose_embedded
+from mallow.explain import _diagnosis as _diagnose
 
 # --- shares of the gap
 

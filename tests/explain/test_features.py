@@ -6,7 +6,7 @@ from pytest import approx
 
 from explain.made import evidence_of
 from mallow.explain import UnitTests
-from mallow.explain._features import column_candidates, distance_candidate, standardise
+from mallow.explain._candidates import column_candidates, distance_candidate, standardise
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.normal(3, 2, (400, 40)), RNG.normal(3, 2, (400, 40))

@@ -9,7 +9,7 @@ from pytest import approx
 from explain.made import evidence_of
 from mallow import Samples
 from mallow.explain import _reasons, find_reasons
-from mallow.explain._images import image_candidates
+from mallow.explain._candidates import image_candidates
 
 pillow = pytest.importorskip("PIL.Image", reason="needs pip install 'mallow[images]'")
 

@@ -8,7 +8,7 @@ import pytest
 import mallow
 from mallow.errors import EstimateWarning, InputError
 from mallow.evidence import Units, compare_means
-from mallow.explain._memorise import _excess, _threshold
+from mallow.explain._memorisation import _excess, _threshold
 from mallow.explain._nearness import find_neighbours, kernel_likelihoods
 
 

@@ -12,7 +12,7 @@ from explain.made import evidence_of, make_texts, with_features
 from mallow import InputError, Samples
 from mallow.evidence import Witness, find_units, gather_evidence, make_learner
 from mallow.explain import Reason, UnitTests, find_reasons
-from mallow.explain._candidate import Candidate
+from mallow.explain._candidates import Candidate
 from mallow.explain._reasons import _choose_reasons
 from mallow.results import from_plain, to_plain
 

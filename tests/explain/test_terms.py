@@ -21,7 +21,7 @@ def test_terms_count_texts_and_not_words():
 
 def test_terms_follow_the_definition(monkeypatch):
     """Log odds ratio over its standard error, with ten texts at the common rate added to both sides; above 3, clearest first."""
-    monkeypatch.setattr(sys.modules["mallow.explain._terms"], "_MOST_TERMS", 10_000)
+    monkeypatch.setattr(sys.modules["mallow.explain._words"], "_MOST_TERMS", 10_000)
     n, others = 20, 100
     texts_with = {f"w{a}x{b}": (a, b) for a in range(n + 1) for b in range(61)}  # a texts inside and b outside
     inside = [". ".join(word for word, (a, _) in texts_with.items() if i < a) or "." for i in range(n)]

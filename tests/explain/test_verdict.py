@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mallow.explain import Reason, verdict_text
-from mallow.explain._verdict import _limit_text
+from mallow.explain._reason import _limit_text
 
 
 @pytest.mark.parametrize(

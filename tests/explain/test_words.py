@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from explain.made import evidence_of, make_texts
 from mallow.explain import UnitTests
-from mallow.explain._tokens import distinct, split_texts
-from mallow.explain._words import tabulate_terms, word_candidates
+from mallow.explain._words import distinct, split_texts, tabulate_terms, word_candidates
 from mallow.models import words
 
 TEXTS = st.lists(st.text(alphabet="ab ,.é", max_size=15), min_size=1, max_size=12)

@@ -55,7 +55,7 @@ def test_what_the_comparison_learned_is_not_learned_again(texts, monkeypatch):
         raise AssertionError("learned again")
 
     human, systems = texts
-    monkeypatch.setattr("mallow.explain._diagnose.hold_out", learn)
+    monkeypatch.setattr("mallow.explain._diagnosis.hold_out", learn)
     comparison, diagnoses = compare_and_diagnose(human, systems, measure=MEASURE, embedder=Letters(), repeats=1)
     for name, diagnosis in diagnoses.items():
         assert diagnosis.verdict == comparison.scores[name].verdict

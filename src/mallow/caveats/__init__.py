@@ -1,13 +1,28 @@
-"""Differences between two sets of samples that are unrelated to the model."""
+"""Reasons to doubt a score, from confounds to the evidence: all caveats of an evaluation are made here."""
 
-from mallow.caveats._find import find_confounds
-from mallow.caveats._no_answer import ignores_lengths, refuse_without_answer
-from mallow.caveats._text_traits import TRAITS, Trait
+from mallow.caveats._confounds import find_confounds
+from mallow.caveats._estimates import (
+    bin_caveats,
+    blindness_caveats,
+    check_estimate,
+    evidence_caveats,
+    refuse_without_answer,
+)
+from mallow.caveats._samples import check_samples, rename_system, size_caveats, system_size_caveats, unique_caveats
+from mallow.caveats._texts import TRAITS, Trait
 
 __all__ = [
     "TRAITS",
     "Trait",
+    "bin_caveats",
+    "blindness_caveats",
+    "check_estimate",
+    "check_samples",
+    "evidence_caveats",
     "find_confounds",
-    "ignores_lengths",
     "refuse_without_answer",
+    "rename_system",
+    "size_caveats",
+    "system_size_caveats",
+    "unique_caveats",
 ]

@@ -1,37 +1,143 @@
-"""Checks of texts: lengths, truncation, copies, prompts, white space, capital letters, characters."""
+"""Checks of texts: lengths, truncation, copies, prompts, characters, and traits that a text has or has not."""
 
 from __future__ import annotations
 
 import hashlib
+import re
 import unicodedata
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from mallow.caveats._copies import SampleKeys, copy_caveats, skipped_caveats
-from mallow.caveats._statistics import (
+from mallow.caveats._counts import (
+    MIN_SHARE_DIFFERENCE,
+    MIN_SHARE_OF_COPIES,
     QUANTILES,
     Numbers,
+    SampleKeys,
+    copy_caveats,
     count_independent,
     percent,
     quantiles_differ,
+    share_caveat,
     shares_differ,
+    skipped_caveats,
 )
-from mallow.caveats._text_traits import TRAITS
 from mallow.errors import Caveat
 from mallow.samples import Samples
 
+_CLOSING_MARKS = "\"'”’»›)]}*_`"
+_SENTENCE_ENDS = tuple(".!?…。！？．｡؟۔।॥:;")
+_TOKENIZER_MARKER = re.compile(r"<\|\w{1,30}\|>|</?s>|<(?:unk|pad|eos|bos|mask)>|\[(?:PAD|CLS|SEP|UNK|MASK)\]")
+_SPACED_PUNCTUATION = re.compile(r"\w [.,] ")
 _SHORTEST_LIMIT = 20  # words or characters; chosen: many shorter texts share their length with others anyway
-_COMMON = (
-    0.5  # chosen: a model may well write no semicolons, so that an ASCII mark must be in so many texts to be missed
-)
+# Chosen: a model may well write no semicolons, so that an ASCII mark must be in so many texts to be missed.
+_COMMON = 0.5
 _MISSING_RATIO = 10  # chosen: a character is missing on one side if it is so many times as frequent on the other
 _CHARACTERS_SHOWN = 6
 _SIDES = ("these texts", "the reference texts")
 _CONTROL_NAMES = {"\n": "line feed", "\r": "carriage return", "\t": "tab"}
+_STRIP = "Strip the texts on both sides, or on neither."
+
+
+@dataclass(frozen=True)
+class Trait:
+    """A yes-or-no property of a text.
+
+    Attributes
+    ----------
+    kind : str
+        The kind of the caveat.
+    applies_to : callable
+        Whether a text has the trait.
+    phrase : str
+        The predicate of "… of the texts".
+    advice : str
+        What usually explains a difference, and what to do.
+    least : float
+        The smallest difference of shares that matters.
+    """
+
+    kind: str
+    applies_to: Callable[[str], bool]
+    phrase: str
+    advice: str
+    least: float = MIN_SHARE_DIFFERENCE
+
+
+def _has_no_capitals(text: str) -> bool:
+    return text == text.lower() != text.upper()
+
+
+def _has_only_capitals(text: str) -> bool:
+    return text == text.upper() != text.lower()
+
+
+def _ends_unfinished(text: str) -> bool:
+    return not text.rstrip().rstrip(_CLOSING_MARKS).endswith(_SENTENCE_ENDS)
+
+
+def _is_decomposed(text: str) -> bool:
+    return not text.isascii() and not unicodedata.is_normalized("NFC", text)
+
+
+# The plain searches come first: they are much faster than the expressions, and most texts have neither.
+def _contains_marker(text: str) -> bool:
+    return ("<" in text or "[" in text) and _TOKENIZER_MARKER.search(text) is not None
+
+
+def _contains_spaced_punctuation(text: str) -> bool:
+    return (" . " in text or " , " in text) and _SPACED_PUNCTUATION.search(text) is not None
+
+
+TRAITS = (
+    Trait("space", lambda text: text[:1].isspace(), "begin with white space", _STRIP),
+    Trait("space", lambda text: text[-1:].isspace(), "end with white space", _STRIP),
+    Trait(
+        "case",
+        _has_no_capitals,
+        "contain no capital letters",
+        "This usually means that one side was lower-cased. Undo that, or lower-case both sides.",
+    ),
+    Trait(
+        "case",
+        _has_only_capitals,
+        "are written in capital letters only",
+        "This usually means that one side was upper-cased. Undo that, or upper-case both sides.",
+    ),
+    Trait(
+        "truncation",
+        _ends_unfinished,
+        "end without a punctuation mark that closes a sentence",
+        (
+            "This usually means that one side was cut off. Cut both sides to the same length, or let both end by "
+            "themselves."
+        ),
+    ),
+    Trait(
+        "characters",
+        _is_decomposed,
+        "are not normalised to composed Unicode (NFC)",
+        "Normalise both sides with unicodedata.normalize('NFC', text).",
+    ),
+    Trait(
+        "leftovers",
+        _contains_marker,
+        "contain tokenizer markers such as <|endoftext|>",
+        "Remove them.",
+        MIN_SHARE_OF_COPIES,
+    ),
+    Trait(
+        "leftovers",
+        _contains_spaced_punctuation,
+        "contain a space before a full stop or comma",
+        "This usually means that one side is tokenised text. Undo the tokenisation, in the same way on both sides.",
+    ),
+)
+"""The traits that are checked."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +165,7 @@ def text_caveats(sets: Sequence[tuple[str, Samples]]) -> Iterator[Caveat]:
             yield from _limit_caveats(name, counts[place], counts[0])
             yield from _trait_caveats(name, counts[place], counts[0])
             yield from _character_caveats(name, counts[place], counts[0])
-            yield from _prompt_caveats(name, samples, sets[0][1])
+            yield from _kept_prompt_caveats(name, samples, sets[0][1])
 
 
 def _count_texts(samples: Samples) -> _TextCounts:
@@ -102,8 +208,8 @@ def _length_caveats(name: str, own: _TextCounts, reference: _TextCounts) -> Iter
             yield Caveat(
                 "length",
                 f"the median text is {middle:.0f} {unit} long (reference: {middle_r:.0f}), and 80 % of the texts are "
-                f"{low:.0f} to {high:.0f} {unit} long (reference: {low_r:.0f} to {high_r:.0f}). Cut both sides to the same "
-                "length; otherwise the score measures length too.",
+                f"{low:.0f} to {high:.0f} {unit} long (reference: {low_r:.0f} to {high_r:.0f}). Cut both sides to the "
+                "same length; otherwise the score measures length too.",
                 name,
                 values,
             )
@@ -125,8 +231,8 @@ def _limit_caveats(name: str, own: _TextCounts, reference: _TextCounts) -> Itera
                 yield Caveat(
                     "truncation",
                     f"{percent(share)} of {here} are exactly {longest:.0f} {unit} long, the maximum, but only "
-                    f"{percent(share_other)} of {there}. This usually means that they were cut off. Cut both sides to this "
-                    "length, or raise the limit.",
+                    f"{percent(share_other)} of {there}. This usually means that they were cut off. Cut both sides to "
+                    "this length, or raise the limit.",
                     name,
                     {"share": shares[0], "share_reference": shares[1], unit: longest},
                 )
@@ -136,12 +242,8 @@ def _limit_caveats(name: str, own: _TextCounts, reference: _TextCounts) -> Itera
 def _trait_caveats(name: str, own: _TextCounts, reference: _TextCounts) -> Iterator[Caveat]:
     for trait, share, share_reference in zip(TRAITS, own.traits, reference.traits, strict=True):
         if shares_differ(share, share_reference, own.independent, reference.independent, trait.least):
-            yield Caveat(
-                trait.kind,
-                f"{percent(share)} of the texts {trait.phrase} (reference: {percent(share_reference)}). {trait.advice}",
-                name,
-                {"share": share, "share_reference": share_reference, "n": own.n, "n_reference": reference.n},
-            )
+            shares, sizes = (share, share_reference), (own.n, reference.n)
+            yield share_caveat(trait.kind, name, f"texts {trait.phrase}", trait.advice, shares, sizes)
 
 
 def _character_caveats(name: str, own: _TextCounts, reference: _TextCounts) -> Iterator[Caveat]:
@@ -161,8 +263,8 @@ def _character_caveats(name: str, own: _TextCounts, reference: _TextCounts) -> I
         shares = (share, share_other) if common is own else (share_other, share)
         yield Caveat(
             "characters",
-            f"{subject} in {percent(share)} of {here}, but only in {percent(share_other)} of {there}. Treat line breaks, "
-            "quotation marks and encodings in the same way on both sides.",
+            f"{subject} in {percent(share)} of {here}, but only in {percent(share_other)} of {there}. Treat line "
+            "breaks, quotation marks and encodings in the same way on both sides.",
             name,
             {"share": shares[0], "share_reference": shares[1], "characters": len(missing)},
         )
@@ -191,20 +293,16 @@ def _visible(character: str) -> str:
     return character if plain else unicodedata.name(character, f"U+{ord(character):04X}")
 
 
-def _prompt_caveats(name: str, own: Samples, reference: Samples) -> Iterator[Caveat]:
+def _kept_prompt_caveats(name: str, own: Samples, reference: Samples) -> Iterator[Caveat]:
     """Texts that begin with their prompt, on one side only."""
     prompts = own.prompts or reference.prompts
     if prompts is None:
         return
-    share, share_reference = (_share_with_prompt(samples, prompts) for samples in (own, reference))
-    if shares_differ(share, share_reference, count_independent(own), count_independent(reference)):
-        yield Caveat(
-            "prompt",
-            f"{percent(share)} of the texts begin with their prompt (reference: {percent(share_reference)}). Remove the "
-            "prompts on both sides, or keep them on both.",
-            name,
-            {"share": share, "share_reference": share_reference, "n": len(own), "n_reference": len(reference)},
-        )
+    shares = _share_with_prompt(own, prompts), _share_with_prompt(reference, prompts)
+    if shares_differ(*shares, count_independent(own), count_independent(reference)):
+        advice = "Remove the prompts on both sides, or keep them on both."
+        sizes = len(own), len(reference)
+        yield share_caveat("prompt", name, "texts begin with their prompt", advice, shares, sizes)
 
 
 def _share_with_prompt(samples: Samples, prompts_of_others: Sequence[str]) -> float:

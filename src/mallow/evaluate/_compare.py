@@ -11,16 +11,14 @@ from typing import Any
 import numpy as np
 
 from mallow._checks import seed_from, whole
-from mallow.caveats import refuse_without_answer
+from mallow.caveats import check_samples, refuse_without_answer, rename_system, system_size_caveats, unique_caveats
 from mallow.embed import AnyEmbedder, JointEmbedder, embed_all, read_all, resolve_embedder
 from mallow.engine import AnyEngine, open_engine, settle
 from mallow.errors import Caveat, InputError, warn_about
 from mallow.estimate import Codebook, Quantize
-from mallow.evaluate._caveats import rename_system, system_size_caveats, unique_caveats
 from mallow.evaluate._comparison import Comparison, Difference, rank_systems
 from mallow.evaluate._generations import generations_as_samples, match_prompts, split_generations
 from mallow.evaluate._run import Run, mean_frontier, reduction_of, run_repeats, summary_values
-from mallow.evaluate._sample_checks import check_samples
 from mallow.evaluate._score import Score, build_score
 from mallow.evaluate._score_shards import must_stream
 from mallow.evaluate._self_score import self_score

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from mallow._checks import seed_from, whole
+from mallow.caveats import rename_system, unique_caveats
 from mallow.embed import AnyEmbedder, embed_all
 from mallow.errors import Caveat, InputError, warn_about
-from mallow.evaluate._caveats import rename_system, unique_caveats
 from mallow.evaluate._comparison import Difference
 from mallow.evaluate._score import Score, score_embedded
 from mallow.evidence import MAUVE_STAR, Certificate, Measure, find_units, measure_for, subtract_certificates

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from mallow._checks import seed_from, whole
+from mallow.caveats import rename_system, unique_caveats
 from mallow.embed import AnyEmbedder, embed_all
 from mallow.errors import Caveat, InputError, warn_about
-from mallow.evaluate._caveats import rename_system, unique_caveats
 from mallow.evaluate._score import Score, score_embedded
 from mallow.evidence import MAUVE_STAR, Measure, holm
 from mallow.results import Result, TableData, at_most, draw, join_names, merge_caveats, p_number

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mallow._checks import seed_from, whole
+from mallow.caveats import unique_caveats
 from mallow.embed import AnyEmbedder, embed_all
 from mallow.engine import settle
 from mallow.errors import Caveat, InputError, warn_about
-from mallow.evaluate._caveats import unique_caveats
 from mallow.evaluate._comparison import Difference
 from mallow.evaluate._gaps import subtract_scores
 from mallow.evaluate._score import Score, score_embedded

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from mallow._checks import open_unit, seed_from
-from mallow.caveats import find_confounds
+from mallow.caveats import evidence_caveats, find_confounds, rename_system, unique_caveats
 from mallow.embed import AnyEmbedder
 from mallow.errors import Caveat, InputError, warn_about
-from mallow.evaluate._caveats import rename_system, unique_caveats
 from mallow.evaluate._compare import embed_pairs
 from mallow.evaluate._drop import gaussian_slope
-from mallow.evidence import MAUVE_STAR, NORMAL, HeldOut, Measure, Pairs, evidence_caveats, find_units, hold_out
+from mallow.evidence import MAUVE_STAR, NORMAL, HeldOut, Measure, Pairs, find_units, hold_out
 from mallow.results import Result, TableData, draw
 
 if TYPE_CHECKING:

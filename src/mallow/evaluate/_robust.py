@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from mallow._checks import seed_from
+from mallow.caveats import unique_caveats
 from mallow.embed import AnyEmbedder, embedder_name, find_embedder, read_all
 from mallow.errors import Caveat, InputError, warn_about
-from mallow.evaluate._caveats import unique_caveats
 from mallow.evaluate._compare import compare_quietly
 from mallow.evaluate._comparison import Comparison
 from mallow.evidence import MAUVE_STAR, Measure, holm

@@ -10,13 +10,19 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from mallow._checks import seed_from, whole
-from mallow.caveats import refuse_without_answer
+from mallow.caveats import (
+    bin_caveats,
+    blindness_caveats,
+    check_estimate,
+    check_samples,
+    evidence_caveats,
+    refuse_without_answer,
+    unique_caveats,
+)
 from mallow.embed import AnyEmbedder, embed_all
 from mallow.engine import AnyEngine, settle, single_threaded_blas
 from mallow.errors import Caveat, InputError, warn_about
 from mallow.evaluate._brief import brief_values
-from mallow.evaluate._caveats import bin_caveats, unique_caveats
-from mallow.evaluate._estimate_checks import blindness_caveats, check_estimate
 from mallow.evaluate._run import (
     Run,
     is_safe_on_threads,
@@ -26,7 +32,6 @@ from mallow.evaluate._run import (
     run_repeats,
     summary_values,
 )
-from mallow.evaluate._sample_checks import check_samples
 from mallow.evaluate._score_shards import evaluate_shards, must_stream
 from mallow.evaluate._self_score import self_score
 from mallow.evidence import (
@@ -39,7 +44,6 @@ from mallow.evidence import (
     Signature,
     Units,
     debiased_estimate,
-    evidence_caveats,
     hold_out,
     make_signature,
     measure_for,

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mallow.caveats import refuse_without_answer
+from mallow.caveats import check_samples, refuse_without_answer, size_caveats
 from mallow.engine import AnyEngine, Engine, Passes, open_engine, single_threaded_blas, start
 from mallow.errors import Caveat, InputError
 from mallow.estimate import (
@@ -25,10 +25,8 @@ from mallow.estimate import (
     split_size,
     survey_rows,
 )
-from mallow.evaluate._caveats import size_caveats
 from mallow.evaluate._held_out_shards import Seen, fits_memory, hold_out_shards, look_at
 from mallow.evaluate._run import Run
-from mallow.evaluate._sample_checks import check_samples
 from mallow.evaluate._self_score import split_rows
 from mallow.evaluate._shard_evidence import streams_evidence
 from mallow.evidence import SUMMARIES, Certificate, Evidence, Measure, Units, generator_for, units_of_surveys

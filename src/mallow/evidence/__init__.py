@@ -12,7 +12,7 @@ from mallow.evidence._evidence import (
     is_undecided,
     subtract_certificates,
 )
-from mallow.evidence._held_out import HeldOut, Pairs, evidence_caveats, hold_out, hold_out_sources
+from mallow.evidence._held_out import HeldOut, Pairs, hold_out, hold_out_sources
 from mallow.evidence._identity import IdentityTest, compare_means, permutation_test, run_identity_test, run_permutations
 from mallow.evidence._measure import (
     MAUVE_2021,
@@ -61,7 +61,6 @@ __all__ = [
     "compare_means",
     "debiased_estimate",
     "difference_between",
-    "evidence_caveats",
     "find_space",
     "find_units",
     "fit_sequential_test",

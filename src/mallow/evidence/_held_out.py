@@ -9,7 +9,6 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from mallow.errors import Caveat
 from mallow.estimate import Features
 from mallow.evidence._blocks import Rows as RowSource
 from mallow.evidence._certificate import Certificate
@@ -28,7 +27,6 @@ from mallow.evidence._witness import make_learner
 from mallow.samples import Samples
 
 PERMUTATIONS = 499  # of a score's test; chosen: a p-value of 0.002 at least, below that the tail is approximated
-_FEW_UNITS = 20  # chosen: with fewer units, errors of means over them are little more than guesses
 
 Indices = NDArray[np.int64]
 Source = Features | RowSource
@@ -145,23 +143,3 @@ def _with_keys_of(units: Units, alone: Units) -> Units:
     for numbers, own in zip(units.sets, alone.sets, strict=True):
         keys[numbers] = alone.keys[own]
     return Units(units.sets, keys)
-
-
-def evidence_caveats(evidence: Evidence) -> Sequence[Caveat]:
-    """What makes the evidence doubtful."""
-    caveats = []
-    count = len(set(evidence.reference_units.tolist()) | set(evidence.model_units.tolist()))
-    if count < _FEW_UNITS:
-        text = (
-            f"only {count} independent units (samples that share an id or a prompt count as one): little can be "
-            f"certified. "
-            "Use more prompts."
-        )
-        caveats.append(Caveat("few units", text, values={"units": count}))
-    if not evidence.test.exact:
-        text = (
-            "the samples of one side come in groups and those of the other do not: the p-value is approximate. "
-            "Give both sides the same prompts, or one sample per prompt."
-        )
-        caveats.append(Caveat("approximate test", text))
-    return caveats

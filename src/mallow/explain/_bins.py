@@ -4,10 +4,11 @@ The mid-point summary is a sum of non-negative terms over the bins,
 
     ½ (r f(p/r) + r f(q/r))     with r = (p + q)/2,
 
-so each bin has its share of the gap. A bin with p > q is one that the model *misses* (type II error), a bin with q > p one
-that it *invents* (type I error); the two totals add up to the mid-point. The costs D_f(P‖R) and D_f(Q‖R) are not split
-separately: for every c, f(t) + c(t − 1) has the same divergence but other terms, and with the non-negative generator of KL
-these are larger for a bin that is invented than for one that is missed. In the sum of both costs c cancels in every bin.
+so each bin has its share of the gap. A bin with p > q is one that the model *misses* (type II error), a bin with q > p
+one that it *invents* (type I error); the two totals add up to the mid-point. The costs D_f(P‖R) and D_f(Q‖R) are not
+split separately: for every c, f(t) + c(t − 1) has the same divergence but other terms, and with the non-negative
+generator of KL these are larger for a bin that is invented than for one that is missed. In the sum of both costs c
+cancels in every bin.
 """
 
 from __future__ import annotations
@@ -23,8 +24,7 @@ from scipy.special import gammaln
 
 from mallow.errors import Caveat, InputError
 from mallow.evidence import Evidence, holm
-from mallow.explain._reason import LEVEL
-from mallow.explain._region import Side
+from mallow.explain._reason import LEVEL, Side
 from mallow.explain._unit_tests import UnitTests, two_sided
 from mallow.theory import Array, Divergence, Masses, Partition
 
@@ -50,15 +50,16 @@ def bin_costs(masses: Masses, divergence: Divergence) -> Array:
 def bin_p_values(p_counts: Any, q_counts: Any) -> Array:
     """The probability, if both sides had the same distribution, of proportions at least as unequal; exact, two-sided.
 
-    The bins are made from the pooled samples without regard to their sides. So if both sides were drawn independently from
-    one distribution, every way of dividing the n + m samples into sides of n and m would be as likely as the observed
-    one, with the same bins. The number of reference samples in a bin that holds c samples is then hypergeometric: n of
-    n + m samples are marked, c are drawn. The smaller tail is doubled, since the same counts decide whether a bin counts as
-    missed or invented. No correction is needed for the clustering or for the number of bins in it.
+    The bins are made from the pooled samples without regard to their sides. So if both sides were drawn independently
+    from one distribution, every way of dividing the n + m samples into sides of n and m would be as likely as the
+    observed one, with the same bins. The number of reference samples in a bin that holds c samples is then
+    hypergeometric: n of n + m samples are marked, c are drawn. The smaller tail is doubled, since the same counts
+    decide whether a bin counts as missed or invented. No correction is needed for the clustering or for the number of
+    bins in it.
 
-    If the sides do differ, the bins depend a little on that difference; the p-value of a bin in which they do not differ is
-    then the one for a fixed bin, a good approximation. All samples must be independent: a diagnosis allows for samples
-    that share an id, and uses this only where none do.
+    If the sides do differ, the bins depend a little on that difference; the p-value of a bin in which they do not
+    differ is then the one for a fixed bin, a good approximation. All samples must be independent: a diagnosis allows
+    for samples that share an id, and uses this only where none do.
 
     Parameters
     ----------
@@ -77,10 +78,11 @@ def bin_p_values(p_counts: Any, q_counts: Any) -> Array:
 def unit_p_values(partition: Partition, evidence: Evidence) -> Array:
     """The same for samples of which some belong together, (bins,): units are exchanged, not samples.
 
-    A unit that has equally many samples of both sides may have its sides swapped; a single sample whose unit has no other
-    may be of either side, as in `bin_p_values`. The number of reference samples in a bin is then a sum of independent
-    numbers whose distributions are known, and the p-value is exact. Where there are other units, such as several samples
-    for a prompt on one side only, the difference of proportions is compared with its cluster-robust error.
+    A unit that has equally many samples of both sides may have its sides swapped; a single sample whose unit has no
+    other may be of either side, as in `bin_p_values`. The number of reference samples in a bin is then a sum of
+    independent numbers whose distributions are known, and the p-value is exact. Where there are other units, such as
+    several samples for a prompt on one side only, the difference of proportions is compared with its cluster-robust
+    error.
     """
     units = evidence.units
     of_p, of_q = units.sizes(0), units.sizes(1)
@@ -172,7 +174,7 @@ def tabulate_bins(masses: Masses, divergence: Divergence, evidence: Evidence) ->
     return BinTable(partition, costs, masses.p - masses.q, p_values, np.array(holm(p_values.tolist())))
 
 
-def bin_caveats(partition: Partition, evidence: Evidence) -> list[Caveat]:
+def small_bin_caveats(partition: Partition, evidence: Evidence) -> list[Caveat]:
     """A caveat if most bins could not be significant even if all their units were of one side."""
     units, bins = evidence.units, partition.bins
     touched = [np.unique(own * bins + label) for own, label in zip(units.sets, _labels(partition), strict=True)]

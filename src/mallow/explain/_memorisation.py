@@ -2,22 +2,55 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from mallow.errors import Caveat
-from mallow.explain._region import Example
+from mallow._checks import seed_from, whole
+from mallow.embed import AnyEmbedder, embed_all
+from mallow.engine import settle
+from mallow.errors import Caveat, InputError, warn_about
+from mallow.estimate import as_features, same_width
+from mallow.evidence import NORMAL, Units, compare_means, find_units, permutation_test
+from mallow.explain._nearness import (
+    Indices,
+    Neighbours,
+    closest_shares,
+    find_neighbours,
+    kernel_likelihoods,
+    neighbour_counts,
+)
+from mallow.explain._reason import LEVEL, Example
 from mallow.results import Estimate, Result, TableData, at_most, draw, p_text
+from mallow.samples import Samples
 from mallow.theory import Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-_LEVEL = 0.05  # the usual level of significance
 _SHOWN = 5  # chosen: near copies in print
+# Chosen on passages of books (experiments/memorisation), confirmed on news.
+_NEXT = 4  # the scale of a ratio is the distance from the neighbour so many places after the nearest
+_CLOSEST_OF_MODEL = (
+    0.01,
+    0.02,
+    0.05,
+    0.1,
+    0.2,
+    0.5,
+    1.0,
+)  # parts of the model's samples that are looked at, closest first
+_CLOSEST_OF_BOTH = (0.005, 0.01, 0.02, 0.05)  # of model and reference together
+_BANDWIDTH = 0.2  # of the density, in units of the median distance from the nearest sample of the model
+_LISTED = 0.01  # share of the reference up to which samples count as near copies
+_FEWEST = 100  # with fewer samples of the model or the reference, the shares above are single samples
+_COMPARED = 1000  # training samples that are compared with the reference, to see whether both were drawn alike
+_DIFFERENT = 0.01  # p-value of that comparison below which they were not
+_DIGITS = 6
 
 
 @dataclass(frozen=True)
@@ -33,7 +66,8 @@ class NearCopy:
     ratio : float
         The distance as a share of that from the fifth nearest training sample: 0 for an exact copy.
     rarity : float
-        The share of fresh samples that are as near, itself included: (1 + how many) / (1 + n). A p-value of this sample alone.
+        The share of fresh samples that are as near, itself included: (1 + how many) / (1 + n). A p-value of this sample
+        alone.
     """
 
     sample: Example
@@ -51,19 +85,22 @@ class Memorisation(Result):
     ----------
     p_value : float
         Of the hypothesis that the model does not copy, by a test that exchanges training data with the reference: the
-        model's samples lie no nearer to the one than to the other. Valid whatever the model is, if both were drawn alike.
+        model's samples lie no nearer to the one than to the other. Valid whatever the model is, if both were drawn
+        alike.
     nearer_than_fresh : float
-        The p-value of a second test, which exchanges samples of the model with the reference: very near to training data,
-        there are not more of the model than of the reference. It keeps its power where there are many more training data
-        than fresh ones, but a model of few kinds of samples that copies nothing may fail it: by itself it proves no copying.
+        The p-value of a second test, which exchanges samples of the model with the reference: very near to training
+        data, there are not more of the model than of the reference. It keeps its power where there are many more
+        training data than fresh ones, but a model of few kinds of samples that copies nothing may fail it: by itself it
+        proves no copying.
     exact : bool
         Whether all units could be exchanged in both tests.
     share : Estimate
-        The share of near copies among the model's samples, less what fresh samples show by chance, with a 95 % interval.
-        Copies that were edited so much that 1 % of the fresh samples are as near are not among them.
+        The share of near copies among the model's samples, less what fresh samples show by chance, with a 95 %
+        interval. Copies that were edited so much that 1 % of the fresh samples are as near are not among them.
     drawn : Estimate
-        The share of the model's samples that lie at training data beyond chance, however far they were edited: what the first
-        entry of `nearest` has beyond the second, as a share of what it could have, with a 95 % interval. Less precise than `share`.
+        The share of the model's samples that lie at training data beyond chance, however far they were edited: what the
+        first entry of `nearest` has beyond the second, as a share of what it could have, with a 95 % interval. Less
+        precise than `share`.
     near : tuple of float
         The shares of the reference and of the model that are as near to training data as `threshold`.
     threshold : float
@@ -72,8 +109,8 @@ class Memorisation(Result):
         The share of the model's samples whose nearest neighbour, among training data and reference, is a training
         sample; and what it would be by chance.
     likelihood_gap : float
-        The mean logarithm of the density that the model's samples make, at training data minus at the reference: about 0
-        for a model that generalises.
+        The mean logarithm of the density that the model's samples make, at training data minus at the reference: about
+        0 for a model that generalises.
     copies : tuple of NearCopy
         The listed samples, nearest first.
     reference_ratios, model_ratios : array (n,), (m,)
@@ -111,7 +148,7 @@ class Memorisation(Result):
     @property
     def copying(self) -> bool:
         """Whether copying was found, at the 5 % level."""
-        return self.p_value < _LEVEL
+        return self.p_value < LEVEL
 
     @property
     def verdict(self) -> str:
@@ -119,20 +156,21 @@ class Memorisation(Result):
         low, high = self.share.low, self.share.high
         if self.copying:
             return (
-                f"The model copies training data ({p_text(self.p_value)}): {_percent(self.share.value)} of its samples are near "
-                f"copies beyond what fresh data show (95 % interval: {_percent(low)} to {_percent(high)}), and about "
-                f"{_percent(self.drawn.value)} ({_percent(self.drawn.low)} to {_percent(self.drawn.high)}) lie at training data beyond "
-                "chance, edited or not."
+                f"The model copies training data ({p_text(self.p_value)}): {_percent(self.share.value)} of its "
+                f"samples are near copies beyond what fresh data show (95 % interval: {_percent(low)} to "
+                f"{_percent(high)}), and about {_percent(self.drawn.value)} ({_percent(self.drawn.low)} to "
+                f"{_percent(self.drawn.high)}) lie at training data beyond chance, edited or not."
             )
-        if self.nearer_than_fresh < _LEVEL:
+        if self.nearer_than_fresh < LEVEL:
             return (
-                f"The model may copy training data: more of its samples are very near to them than of fresh data "
-                f"({p_text(self.nearer_than_fresh)}), but they are not proven to be nearer to training data than to fresh ones "
-                f"({p_text(self.p_value)}). Look at the near copies; more fresh data would decide."
+                "The model may copy training data: more of its samples are very near to them than of fresh data "
+                f"({p_text(self.nearer_than_fresh)}), but they are not proven to be nearer to training data than to "
+                f"fresh ones ({p_text(self.p_value)}). Look at the near copies; more fresh data would decide."
             )
         return (
-            f"No copying was found ({p_text(self.p_value)}): the model's samples are about as near to the training data as fresh "
-            f"data are. At most {at_most(100 * high, 1)} % of them are nearer than 99 % of fresh data beyond chance (95 % confidence)."
+            f"No copying was found ({p_text(self.p_value)}): the model's samples are about as near to the training "
+            f"data as fresh data are. At most {at_most(100 * high, 1)} % of them are nearer than 99 % of fresh data "
+            "beyond chance (95 % confidence)."
         )
 
     def copy_lines(self, count: int = _SHOWN) -> list[str]:
@@ -197,3 +235,209 @@ class Memorisation(Result):
 
 def _percent(share: float) -> str:
     return f"{100 * share:.1f} %"
+
+
+def memorisation(
+    reference: Any,
+    model: Any,
+    train: Any,
+    *,
+    embedder: AnyEmbedder | str | None = None,
+    permutations: int = 1999,
+    rng: int | np.random.Generator | None = 0,
+) -> Memorisation:
+    """Does the model copy its training data? Whether, how many of its samples, and which.
+
+    The reference shows how near fresh data come to training data without copying. Two tests exchange units, so that
+    they need no model of the data. The first, which decides, exchanges training data with the reference: each of the
+    model's samples has its nearest neighbour in the one or in the other, and the closest of them count several times;
+    it is valid whatever the model is. The second exchanges the model's samples with the reference: which are very near
+    to training data? (Meehan, Chaudhuri and Dasgupta 2020 compare the same distances by a rank test.) Both see copies
+    and light edits, as far as the embedder does; neither sees a model that has learned a region by heart without coming
+    near to single samples.
+
+    Parameters
+    ----------
+    reference, model : list of texts, path to a file or folder, table, `Samples`, or array (n, d)
+        Fresh data, and the model's samples. The more fresh data, the fewer copies are enough to be found.
+    train : the same
+        The training data, or a part of them. Reference and training data should be drawn alike, such as a random split,
+        and no sample should be in both.
+    embedder :
+        As in `score`.
+    permutations : int
+        The p-value of a test is at least 1/(permutations + 1).
+    rng : int, numpy Generator or None
+        Seed of the permutations.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> train, fresh, new = rng.normal(size=(3, 300, 16))
+    >>> memorisation(fresh, new, train).copying
+    False
+    >>> copies = np.concatenate([train[:15] + 0.01, new[15:]])
+    >>> result = memorisation(fresh, copies, train)
+    >>> result.copying, sorted(one.source.place for one in result.copies[:15]) == list(range(15))
+    (True, True)
+    """
+    seed = seed_from(rng)
+    whole("permutations", permutations, least=1)
+    sides = embed_all({"reference": reference, "model": model, "train": train}, embedder)
+    x, y, z = (_points(name, samples) for name, samples in sides.items())
+    same_width(x, y)
+    same_width(x, z, names=("reference", "train"))
+    reference, model, train = sides.values()
+    units, pool_units = find_units(reference, model), find_units(train, reference)
+    generators = np.random.default_rng([seed, 19]).spawn(3)
+
+    # Every sample of both sides against training data alone: what is exchanged are the samples.
+    at_x, at_y = (find_neighbours(points, z, _NEXT) for points in (x, y))
+    flags = closest_shares(np.concatenate([at_y.ratio, at_x.ratio]), _CLOSEST_OF_BOTH)
+    swapped = Units(units.sets[::-1], units.keys)
+    fresh_p, fresh_exact = compare_means(
+        flags[: len(y)], flags[len(y) :], swapped, permutations=permutations, rng=generators[0]
+    )
+
+    # The model's samples against training data and reference together: what is exchanged is which of them is which.
+    pool = np.concatenate([z, x])
+    own: tuple[Indices, Indices] = (units.sets[1], np.concatenate([np.full(len(z), -1), units.sets[0]]))
+    order = generators[2].permutation(len(pool))  # of several that are equally near, any may be the nearest
+    in_pool = find_neighbours(y, pool[order], _NEXT, units=(own[0], own[1][order]))
+    in_pool = replace(in_pool, place=order[in_pool.place])
+    counts = neighbour_counts(in_pool, closest_shares(in_pool.ratio, _CLOSEST_OF_MODEL), len(pool))
+    likelihood = _likelihoods(pool, y, own)
+    counts = np.concatenate([counts, likelihood[:, None]], axis=1)
+    near_p, near_exact = compare_means(
+        counts[: len(z)], counts[len(z) :], pool_units, permutations=permutations, rng=generators[1]
+    )
+    threshold, near = _threshold(at_x.ratio, at_y.ratio)
+    sizes = tuple(len(set(own_units.tolist())) for own_units in units.sets)
+    result = Memorisation(
+        p_value=near_p,
+        nearer_than_fresh=fresh_p,
+        exact=near_exact and fresh_exact,
+        share=settle(_excess(near, (sizes[0], sizes[1])), _DIGITS),
+        drawn=settle(_drawn(in_pool.place, len(z), len(pool)), _DIGITS),
+        near=near,
+        threshold=settle(threshold, _DIGITS),
+        nearest=(float((in_pool.place < len(z)).mean()), len(z) / len(pool)),
+        likelihood_gap=settle(float(likelihood[: len(z)].mean() - likelihood[len(z) :].mean()), _DIGITS),
+        copies=tuple(_list_copies(model, train, at_y, at_x.ratio, threshold)),
+        reference_ratios=settle(at_x.ratio, _DIGITS),
+        model_ratios=settle(at_y.ratio, _DIGITS),
+        n=(len(x), len(y), len(z)),
+        caveats=tuple(_find_doubts(reference, model, train, at_x, seed)),
+    )
+    warn_about(result.caveats)
+    return result
+
+
+def _points(name: str, samples: Samples) -> Array:
+    points = as_features(name, samples.load().require_features()).astype(np.float64)
+    if len(points) <= _NEXT:
+        raise InputError(f"`{name}` must hold at least {_NEXT + 1} samples here; got {len(points)}. Aim for hundreds.")
+    return points
+
+
+def _likelihoods(pool: Array, y: Array, own: tuple[Indices, Indices]) -> Array:
+    """The log density of the model's samples at each of the pool, with a width that does not know which is which."""
+    units = (own[1], own[0])
+    nearest = find_neighbours(pool, y, 0, units=units).distance
+    width = _BANDWIDTH * float(np.median(nearest[np.isfinite(nearest)]))
+    return kernel_likelihoods(pool, y, width, units=units) if width > 0 else np.zeros(len(pool))
+
+
+def _threshold(at_x: Array, at_y: Array) -> tuple[float, tuple[float, float]]:
+    """A ratio that at most 1 % of the reference reach (one sample, where there are fewer than 100), and both shares."""
+    ordered = np.sort(at_x)
+    threshold = float(ordered[max(0, int(_LISTED * len(at_x)) - 1)])
+    if float((at_x <= threshold).mean()) > max(_LISTED, 1.0 / len(at_x)):  # ties, such as the same text many times
+        threshold = float(ordered[ordered < threshold].max(initial=-1.0))
+    return threshold, (float((at_x <= threshold).mean()), float((at_y <= threshold).mean()))
+
+
+def _excess(near: tuple[float, float], units: tuple[int, int]) -> Estimate:
+    """The share of the model beyond that of the reference, with Newcombe's 95 % interval; every unit counts once."""
+    (low_x, high_x), (low_y, high_y) = (_wilson(share, count) for share, count in zip(near, units, strict=True))
+    value = near[1] - near[0]
+    low = value - math.hypot(near[1] - low_y, high_x - near[0])
+    high = value + math.hypot(high_y - near[1], near[0] - low_x)
+    return Estimate(max(value, 0.0), max(low, 0.0), min(max(high, 0.0), 1.0))
+
+
+def _drawn(place: Indices, train: int, size: int) -> Estimate:
+    """The share of samples that have their nearest in the training data beyond chance, with a 95 % interval.
+
+    The error is that of exchanging training data and reference, in which samples with the same neighbour go together.
+    """
+    counts = np.bincount(place, minlength=size)
+    chance, share = train / size, float((place < train).mean())
+    spread = float(np.square(counts - counts.mean()).sum()) * train * (size - train) / (size * (size - 1.0))
+    value, reach = (share - chance) / (1.0 - chance), NORMAL * math.sqrt(spread) / len(place) / (1.0 - chance)
+    return Estimate(*(min(1.0, max(0.0, end)) for end in (value, value - reach, value + reach)))
+
+
+def _wilson(share: float, count: int) -> tuple[float, float]:
+    """Wilson's 95 % interval of a share."""
+    square = NORMAL**2 / count
+    middle = (share + square / 2.0) / (1.0 + square)
+    reach = NORMAL * math.sqrt(share * (1.0 - share) / count + square / (4.0 * count)) / (1.0 + square)
+    return max(0.0, middle - reach), min(1.0, middle + reach)
+
+
+def _list_copies(
+    model: Samples, train: Samples, at_y: Neighbours, reference: Array, threshold: float
+) -> Iterator[NearCopy]:
+    ordered = np.sort(reference)
+    places = np.flatnonzero(at_y.ratio <= threshold)
+    for place in places[np.lexsort((places, at_y.distance[places], at_y.ratio[places]))].tolist():
+        ratio = float(at_y.ratio[place])
+        as_near = int(np.searchsorted(ordered, ratio, side="right"))
+        yield NearCopy(
+            _example(model, place),
+            _example(train, int(at_y.place[place])),
+            distance=settle(float(at_y.distance[place]), _DIGITS),
+            ratio=settle(ratio, _DIGITS),
+            rarity=settle((1 + as_near) / (1 + len(ordered)), _DIGITS),
+        )
+
+
+def _example(samples: Samples, place: int) -> Example:
+    return Example(
+        place,
+        samples.ids[place] if samples.ids else None,
+        samples.texts[place] if samples.texts else None,
+        str(samples.images[place]) if samples.images else None,
+    )
+
+
+def _find_doubts(reference: Samples, model: Samples, train: Samples, at_x: Neighbours, seed: int) -> Iterator[Caveat]:
+    yield from reference.caveats
+    fewest = min(len(reference), len(model))
+    if fewest < _FEWEST:
+        text = f"only {fewest} samples of the model or the reference: a few copies cannot be told from chance. Use hundreds."
+        yield Caveat("few samples", text, values={"samples": fewest})
+    leaked = int((at_x.distance == 0).sum())
+    if leaked:
+        text = (
+            f"{leaked} of {len(reference)} reference samples are in the training data too, or have the same features: "
+            "they are not fresh, and hide copies. Leave them out of the reference."
+        )
+        yield Caveat("reference in training data", text, values={"samples": leaked, "n": len(reference)})
+    shared = set(model.unit_names or ()) & set(train.unit_names or ())
+    if shared:
+        text = (
+            f"{len(shared)} ids or prompts of the model's samples are in the training data too: such samples are near "
+            "to training data because they share a prompt. Use prompts that were not trained on, and ids that differ "
+            "where prompts do."
+        )
+        yield Caveat("prompts in training data", text, values={"prompts": len(shared)})
+    some = np.random.default_rng([seed, 20]).permutation(len(train))[:_COMPARED]
+    p_value = permutation_test(train.take(np.sort(some)).bare(), reference.bare(), permutations=199, rng=seed)
+    if p_value < _DIFFERENT:
+        text = (
+            f"training data and reference differ (p = {p_value:.2g}), so that nearness to training data may be due to "
+            "that. Draw both from one source, such as a random split."
+        )
+        yield Caveat("reference unlike training data", text, values={"p_value": p_value})

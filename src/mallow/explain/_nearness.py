@@ -28,8 +28,8 @@ class Neighbours:
     distance : array (n,)
         From it.
     ratio : array (n,)
-        The distance as a share of that from the next ones: small for a copy, whatever the scale of the features and however
-        dense the data are there; about 1 for a sample that merely lies among the data.
+        The distance as a share of that from the next ones: small for a copy, whatever the scale of the features and
+        however dense the data are there; about 1 for a sample that merely lies among the data.
     """
 
     place: Indices

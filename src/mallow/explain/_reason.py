@@ -1,13 +1,30 @@
-"""A reason: something that a person can read, and that goes with the evidence."""
+"""What an explanation consists of: reasons, the verdict as a sentence, and regions of the gap with samples from them."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal
+
+import numpy as np
+
+from mallow._checks import whole
+from mallow._files import atomic_file
+from mallow._optional import optional
+from mallow.embed import Preprocess
+from mallow.errors import InputError
+from mallow.results import at_most, p_text
 
 LEVEL = 0.05  # the usual level of significance
 
 Kind = Literal["words", "length", "trait", "region"]
+_REASONS = 3  # in a sentence; chosen
+_TEXT_LENGTH = 88  # characters of an example in print; chosen: a line of a terminal
+Side = Literal["missed", "invented"]
+_CAPTION_HEIGHT = 16  # pixels; Pillow's built-in font is 11 high
+_LEAST_SHEET_WIDTH = 64  # pixels: the longest caption fits
 
 
 @dataclass(frozen=True)
@@ -21,8 +38,8 @@ class Reason:
     text : str
         A phrase about the model's samples, for "What gives it away: …": no capital, no full stop.
     p_value : float
-        That it does not differ, or does not go with the held-out score; valid for shared prompts and for several samples
-        per prompt.
+        That it does not differ, or does not go with the held-out score; valid for shared prompts and for several
+        samples per prompt.
     adjusted : float
         The p-value after correction for everything that was tried.
     values : dict
@@ -34,3 +51,193 @@ class Reason:
     p_value: float
     adjusted: float
     values: dict[str, float] = field(default_factory=dict)
+
+
+def verdict_text(p_value: float, most: float, n: tuple[int, int], reasons: Sequence[Reason] = ()) -> str:
+    """Whether there is a gap, how large it is at least, and, where it is real, the first of its reasons.
+
+    `p_value` is that of the test of identity, `most` what MAUVE is at most with 95 % confidence.
+
+    Examples
+    --------
+    >>> verdict_text(1e-9, 0.2379, (1000, 1000))
+    'The gap is real: with 95 % confidence MAUVE is at most 0.24 (p < 1e-6).'
+    >>> verdict_text(0.31, 1.0, (1000, 500))
+    'No gap was found (p = 0.31): these 1,000 and 500 samples cannot be told apart.'
+    """
+    p, limit = p_text(p_value), _limit_text(most)
+    if p_value >= LEVEL and limit is None:
+        return f"No gap was found ({p}): these {n[0]:,} and {n[1]:,} samples cannot be told apart."
+    if p_value >= LEVEL:
+        return (
+            f"The evidence is mixed: the test finds no gap ({p}), but held-out samples put MAUVE at {limit} at most, "
+            "with 95 % confidence. More samples would decide."
+        )
+    if limit is None:
+        text = f"The gap is real ({p}), but too small to be measured with so few samples."
+    else:
+        text = f"The gap is real: with 95 % confidence MAUVE is at most {limit} ({p})."
+    if reasons:
+        text += f" What gives it away: {'; '.join(reason.text for reason in reasons[:_REASONS])}."
+    return text
+
+
+def _limit_text(most: float) -> str | None:
+    """What the area is at most, with two digits that count; None where that is 1."""
+    for digits in (2, 3, 4):
+        text = at_most(most, digits)
+        if float(text) < 1.0 and most >= 10.0 ** (1 - digits):
+            return text
+    return text if float(text) < 1.0 else None
+
+
+@dataclass(frozen=True)
+class Example:
+    """One sample of a region.
+
+    Attributes
+    ----------
+    place : int
+        Its place among the samples of its side, from 0.
+    id : str or None
+        Its id, if the samples have ids.
+    text, path : str or None
+        The text, or the file of the image; features have neither.
+    """
+
+    place: int
+    id: str | None = None
+    text: str | None = None
+    path: str | None = None
+
+    def __str__(self) -> str:
+        """The sample in one line, without control characters."""
+        if self.text is None:
+            return self.path or f"sample {self.place}" + (f" ({self.id})" if self.id else "")
+        line = "".join(letter if letter.isprintable() else "�" for letter in " ".join(self.text.split()))
+        return line if len(line) <= _TEXT_LENGTH else line[: _TEXT_LENGTH - 1] + "…"
+
+
+@dataclass(frozen=True)
+class Telltale(Example):
+    """A sample that by its held-out score belongs to its own side more than others do.
+
+    Attributes
+    ----------
+    score : float
+        Its held-out score, an estimate of log p/q by a rule that never saw it: below 0, it looks like the model's
+        samples, above 0 like those of the reference.
+    rank : int
+        1 for the clearest one.
+    """
+
+    score: float = 0.0
+    rank: int = 0
+
+
+@dataclass(frozen=True)
+class Region:
+    """A bin in which one side has more samples than the other.
+
+    Attributes
+    ----------
+    side : "missed" or "invented"
+        "missed": the model has too few samples here; "invented": it has too many.
+    bin : int
+        Its number in the partition.
+    share : float
+        Its share of what the model misses or invents; the shares of all bins of a side sum to 1.
+    reference, model : int
+        The number of samples of each side in the bin.
+    expected : tuple of float
+        The expected numbers if both sides had the same distribution.
+    p_value : float
+        Two-sided, for equal proportions in this bin; allows for samples that share an id.
+    adjusted : float
+        The p-value after Holm's correction over all bins, including those that are not shown.
+    reference_examples, model_examples : tuple of Example
+        The samples of each side nearest to the centre of the bin, the nearest first, equal texts only once.
+    terms : tuple of str
+        Words and pairs of words that are typical of the samples of the side in excess: `marking_terms`. Empty unless
+        the samples are texts.
+    lengths : dict
+        Median number of words: "region", of the samples of the side in excess here; "elsewhere", of all other samples.
+        Empty unless the samples are texts.
+    score : float
+        The mean held-out score of the samples of the side in excess: below 0 they look like the model's, above 0 like
+        those of the reference.
+    """
+
+    side: Side
+    bin: int
+    share: float
+    reference: int
+    model: int
+    expected: tuple[float, float]
+    p_value: float
+    adjusted: float
+    reference_examples: tuple[Example, ...]
+    model_examples: tuple[Example, ...]
+    terms: tuple[str, ...]
+    lengths: dict[str, float]
+    score: float = 0.0
+
+    @property
+    def significant(self) -> bool:
+        """Whether the proportions differ at the 5 % level, after correction for all bins."""
+        return self.adjusted < LEVEL
+
+    def __str__(self) -> str:
+        verb = "misses" if self.side == "missed" else "invents"
+        doubt = "" if self.significant else ", not significant"
+        lines = [
+            f"{self.share:.0%} of what the model {verb}: {self.reference} reference and {self.model} model samples, "
+            f"{self.expected[0]:.1f} and {self.expected[1]:.1f} expected; adjusted p = {self.adjusted:.2g}{doubt}"
+        ]
+        if self.score:
+            lines.append(f"  score      {self.score:+.2f} on average, held out")
+        if self.terms:
+            lines.append(f"  typical    {', '.join(self.terms)}")
+        if self.lengths:
+            lines.append(f"  length     {self.lengths['region']:g} words; elsewhere {self.lengths['elsewhere']:g}")
+        for name, examples in (("reference", self.reference_examples), ("model", self.model_examples)):
+            lines += [f"  {name:<9}  {example}" for example in examples]
+        return "\n".join(lines)
+
+
+def image_grid(region: Region, path: str | os.PathLike[str], *, size: int = 128) -> None:
+    """Draw the examples of a region of images into a PNG file: the reference in the upper row, the model in the lower.
+
+    Parameters
+    ----------
+    region : Region
+        Of a diagnosis of images.
+    path : path
+        Ends in .png.
+    size : int
+        The side, in pixels, of the square that each image is fitted into; proportions are kept.
+    """
+    whole("size", size, least=8)
+    target = Path(path)
+    if target.suffix.lower() != ".png" or not target.parent.is_dir():
+        raise InputError(f"`path` must name a .png file in an existing folder; got {os.fspath(path)!r}.")
+    sides = (region.reference_examples, region.model_examples)
+    rows = [[example.path for example in examples if example.path] for examples in sides]
+    if not any(rows):
+        raise InputError("`region` must have examples that are images; it has none. Diagnose images, with examples=3.")
+    pillow, ops, draw = (optional(f"PIL.{name}", extra="images") for name in ("Image", "ImageOps", "ImageDraw"))
+    decode = Preprocess(size=None, scale=(0, 255), layout="hwc")
+    width = max(size * max(map(len, rows)), _LEAST_SHEET_WIDTH)
+    sheet = pillow.new("RGB", (width, 2 * (size + _CAPTION_HEIGHT)), "white")
+    for row, (caption, files) in enumerate(zip(("reference", "model"), rows, strict=True)):
+        top = row * (size + _CAPTION_HEIGHT)
+        draw.Draw(sheet).text((2, top + 2), caption if files else f"{caption}: none", fill="black")
+        for column, file in enumerate(files):
+            pixels = np.rint(decode(file)).astype(np.uint8)
+            fitted = ops.pad(pillow.fromarray(pixels), (size, size), color="white")
+            sheet.paste(fitted, (column * size, top + _CAPTION_HEIGHT))
+    try:
+        with atomic_file(target) as stream:
+            sheet.save(stream, "PNG")
+    except OSError as error:
+        raise InputError(f"{os.fspath(path)}: cannot be written: {error.strerror or error}.") from error

@@ -11,14 +11,17 @@ from mallow.engine import settle, single_threaded_blas
 from mallow.errors import InputError
 from mallow.estimate import as_features
 from mallow.evidence import Evidence, holm
-from mallow.explain._candidate import Candidate, judge_traits
-from mallow.explain._features import column_candidates, distance_candidate, standardise
-from mallow.explain._images import image_candidates
+from mallow.explain._candidates import (
+    Candidate,
+    column_candidates,
+    distance_candidate,
+    image_candidates,
+    judge_traits,
+    standardise,
+)
 from mallow.explain._reason import LEVEL, Reason
-from mallow.explain._styles import style_candidates
-from mallow.explain._tokens import split_texts
 from mallow.explain._unit_tests import UnitTests, one_sided
-from mallow.explain._words import word_candidates
+from mallow.explain._words import split_texts, style_candidates, word_candidates
 from mallow.samples import Samples
 
 _MOST = 5  # reasons; chosen
@@ -31,20 +34,21 @@ _IMAGES = 250  # of each side that are opened; chosen: about a second
 def find_reasons(reference: Samples, model: Samples, evidence: Evidence) -> tuple[Reason, ...]:
     """What gives the model away: what differs between the sides and goes with the held-out score; the largest part first.
 
-    For texts: words and pairs of words, lengths, repetition and vocabulary, punctuation, capitals, numbers, and the traits
-    that `find_confounds` looks at. For images: size, brightness, contrast, colour and detail of 250 of each side. For
-    features: columns with other means or spreads. For all: the distance from the centre of the features.
+    For texts: words and pairs of words, lengths, repetition and vocabulary, punctuation, capitals, numbers, and the
+    traits that `find_confounds` looks at. For images: size, brightness, contrast, colour and detail of 250 of each
+    side. For features: columns with other means or spreads. For all: the distance from the centre of the features.
 
     A trait is a reason if it passes two tests over units, so that shared prompts and several samples per prompt are
-    allowed for: its mean differs between model and reference; and among samples of the same side, those that have more of
-    what the model has more of have lower held-out scores. So a difference that the score does not see is no reason, and
-    neither is a topic that the score sees but that both sides share. P-values of the first test are corrected (Holm) for
-    everything that was tried, those of the second for all that passed the first, and both for there being two tests.
+    allowed for: its mean differs between model and reference; and among samples of the same side, those that have more
+    of what the model has more of have lower held-out scores. So a difference that the score does not see is no reason,
+    and neither is a topic that the score sees but that both sides share. P-values of the first test are corrected
+    (Holm) for everything that was tried, those of the second for all that passed the first, and both for there being
+    two tests.
 
-    Of these traits the one is taken first that accounts for most of the mean difference between the scores of both sides:
-    the slope of the score within the sides times the difference of the trait. The next is the one that accounts for most
-    of what is left, so that two traits that say the same are not both shown. "explained" is the share of the difference
-    that a reason closes.
+    Of these traits the one is taken first that accounts for most of the mean difference between the scores of both
+    sides: the slope of the score within the sides times the difference of the trait. The next is the one that accounts
+    for most of what is left, so that two traits that say the same are not both shown. "explained" is the share of the
+    difference that a reason closes.
 
     Parameters
     ----------
@@ -56,8 +60,8 @@ def find_reasons(reference: Samples, model: Samples, evidence: Evidence) -> tupl
     Returns
     -------
     tuple of Reason
-        Five at most, the one that explains most first. Empty where the test of identity finds no gap at the 5 % level, where nothing was learned (all
-        held-out scores are 0), or where nothing is significant.
+        Five at most, the one that explains most first. Empty where the test of identity finds no gap at the 5 % level,
+        where nothing was learned (all held-out scores are 0), or where nothing is significant.
     """
     _check_sizes(reference, model, evidence)
     tests = UnitTests.of(evidence)
@@ -76,8 +80,8 @@ def _check_sizes(reference: Samples, model: Samples, evidence: Evidence) -> None
     ):
         if len(samples) != len(scores):
             raise InputError(
-                f"`evidence` must be about these samples; it has {len(scores)} scores for the {len(samples)} samples of "
-                f"`{name}`. Gather it again."
+                f"`evidence` must be about these samples; it has {len(scores)} scores for the {len(samples)} samples "
+                f"of `{name}`. Gather it again."
             )
 
 

@@ -3,9 +3,10 @@
 A trait is one number for each sample. What is independent is a unit: all sums are over units, so that shared prompts,
 several samples per prompt and unequal sizes are all the same case.
 
-- It *differs* if the mean over the reference minus the mean over the model, a sum of what each unit adds, is larger than
-  chance. Where both sides are one distribution, the sides of a unit can be exchanged, and the sum of squares of what units
-  add is the variance of the difference over all exchanges.
+- It *differs* if the mean over the reference minus the mean over the model, a sum of what each unit adds, is larger
+than
+  chance. Where both sides are one distribution, the sides of a unit can be exchanged, and the sum of squares of what
+  units add is the variance of the difference over all exchanges.
 - It *goes with the score* if, among samples of the same side, those with more of it have a larger (or smaller) held-out
   score. Between the sides nothing is compared here: any trait that differs would go with any score that does.
 """
@@ -23,8 +24,9 @@ from scipy.special import ndtr
 from mallow.evidence import Evidence
 from mallow.theory import Array
 
-# Sums of fixed numbers with random signs exceed z standard deviations at most so many times as often as a normal variable
-# (Bentkus and Dzindzalieva, Bernoulli 21, 2015: 1/(4 P(Z ≥ √2))). With pairs the p-values therefore hold for any sample.
+# Sums of fixed numbers with random signs exceed z standard deviations at most so many times as often as a normal
+# variable (Bentkus and Dzindzalieva, Bernoulli 21, 2015: 1/(4 P(Z ≥ √2))). With pairs the p-values therefore hold for
+# any sample.
 _RANDOM_SIGNS = 3.178
 _LEAST = 1e-16  # the smallest p-value that is claimed
 _ROUNDING = 1e-9  # of the largest sum of squares: what is smaller may be rounding alone

@@ -1,29 +1,176 @@
-"""Words and pairs of words that the model uses more or less often than the reference."""
+"""The words of texts: terms that are typical of some of them, and traits of words and style that may be a reason."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from mallow.caveats import TRAITS
 from mallow.evidence import holm
-from mallow.explain._candidate import Candidate, numbers_apart
-from mallow.explain._terms import without_overlap
-from mallow.explain._tokens import Indices, Tokens, distinct
+from mallow.explain._candidates import Candidate, numbers_apart
 from mallow.explain._unit_tests import UnitTests, two_sided
+from mallow.models import words
 from mallow.results import join_names
 from mallow.theory import Array
 
+Indices = NDArray[np.int64]
+_MOST_TERMS = 8  # n-grams shown for a region; chosen: one line
+_STANDARD_ERRORS = 3.0  # above 0, from which on an n-gram is shown; chosen: there are thousands of n-grams
+_FEWEST_TEXTS = 3  # texts that must contain an n-gram; chosen
+_PRIOR_TEXTS = 10.0  # texts that the prior counts as; chosen
 _FEWEST = 20  # texts with a term, and without it; with fewer, z is at most √20 and no term of a thousand is significant
 _STRATA = 20  # groups of texts with about equally many different words; chosen
 _SHOWN = 4  # terms in a phrase; chosen
 _LOOKED_AT = 100  # of the clearest terms, from which those are chosen; chosen
 _GOES_ALONG = 1.0  # standard errors by which a term that is shown should go with the score; chosen
+_SHORTEST = 20  # words; chosen: vocabularies are compared over so many at least
+_PHRASE = 4  # words of a phrase that may be repeated, as is usual
+_RATIO = 1.05  # chosen: medians that differ by less are not worth telling
+_SENTENCE_ENDS = frozenset(".!?…。！？؟۔।")
+_QUOTES = frozenset('"“”„«»「」')
+_DIGIT = re.compile(r"\d")
+_OPENING = "\"'“‘«([{*_"
+_BRACKETS = frozenset("()[]{}（）")
+
+
+@dataclass(frozen=True, eq=False)
+class Tokens:
+    """All words and punctuation marks of some texts, one text after the other.
+
+    Attributes
+    ----------
+    texts : int
+        How many there are.
+    row, token : int64 array (tokens,)
+        The text that each token is in, and its number in `vocabulary`.
+    vocabulary : list of str
+    """
+
+    texts: int
+    row: Indices
+    token: Indices
+    vocabulary: list[str]
+
+    @cached_property
+    def word(self) -> NDArray[np.bool_]:
+        """Which entries of the vocabulary are words or numbers, not punctuation."""
+        return self.which(lambda token: token.isalnum() or any(map(str.isalnum, token)))
+
+    @cached_property
+    def only_words(self) -> Tokens:
+        """The same without punctuation."""
+        keep = self.word[self.token]
+        return Tokens(self.texts, self.row[keep], self.token[keep], self.vocabulary)
+
+    def which(self, rule: Callable[[str], bool]) -> NDArray[np.bool_]:
+        """For which entries of the vocabulary a rule holds."""
+        return np.fromiter(map(rule, self.vocabulary), np.bool_, len(self.vocabulary))
+
+    def per_text(self, weight: NDArray[np.generic] | None = None) -> Array:
+        """The number of tokens of each text, or the sum of their weights, one for each entry of the vocabulary."""
+        weights = None if weight is None else weight[self.token].astype(np.float64)
+        return np.bincount(self.row, weights, self.texts).astype(np.float64)
+
+    def pairs(self) -> Indices:
+        """Each pair of a token and a text that contains it, once, as token · texts + text; sorted."""
+        return distinct(self.token * self.texts + self.row)
+
+    def different(self, first: int) -> Array:
+        """The number of different tokens among the first so many of each text."""
+        ends = np.cumsum(np.bincount(self.row, minlength=self.texts))
+        place = np.arange(len(self.row)) - np.concatenate([[0], ends])[self.row]
+        some = Tokens(self.texts, self.row[place < first], self.token[place < first], self.vocabulary)
+        return np.bincount(some.pairs() % self.texts, minlength=self.texts).astype(np.float64)
+
+
+def distinct(keys: NDArray[Any]) -> NDArray[Any]:
+    """The sorted keys without repetitions; faster for integers than `numpy.unique`."""
+    keys = np.sort(keys)
+    new = np.ones(len(keys), np.bool_)
+    new[1:] = keys[1:] != keys[:-1]
+    return keys[new]
+
+
+def split_texts(texts: Sequence[str]) -> Tokens:
+    """The tokens of texts by `mallow.models.words`."""
+    number: dict[str, int] = {}
+    every = [words(text) for text in texts]
+    token = np.fromiter((number.setdefault(each, len(number)) for own in every for each in own), np.int64)
+    row = np.repeat(np.arange(len(every)), [len(own) for own in every])
+    return Tokens(len(every), row, token, list(number))
+
+
+def marking_terms(inside: Sequence[str], outside: Sequence[str]) -> tuple[str, ...]:
+    """The words and pairs of words that are typical of some texts in contrast to others, the clearest first.
+
+    For each n-gram the odds that a text contains it are compared between inside and outside: the log odds ratio divided
+    by its standard error, with a prior worth ten texts at the rate of all texts together (Monroe, Colaresi and Quinn,
+    Fightin' Words, 2008, counting texts instead of words). Because texts are counted, a text that repeats itself counts
+    once; the prior holds down rare n-grams, and the standard error common ones. An n-gram is shown if at least three
+    texts contain it, if it is more than three standard errors above 0, and if it shares no word with a clearer one.
+    Case and punctuation are ignored: `mallow.models.words`.
+
+    Examples
+    --------
+    >>> marking_terms(["A soft cat sat.", "One soft cat."] * 20, ["A dog sat.", "A soft bed."] * 40)
+    ('cat', 'one', 'soft')
+    """
+    return terms_of_groups([inside], [*inside, *outside])[0]
+
+
+def terms_of_groups(groups: Sequence[Sequence[str]], every: Sequence[str]) -> list[tuple[str, ...]]:
+    """The terms that are typical of each group of texts in contrast to the rest of `every`, which contains the group."""
+    counts_inside = [Counter(term for text in group for term in _ngrams(text)) for group in groups]
+    # Only n-grams of several texts can be typical of a group; counting all n-grams of all texts would take much memory.
+    candidates = {term for counts in counts_inside for term, count in counts.items() if count >= _FEWEST_TEXTS}
+    pooled = Counter(term for text in every for term in _ngrams(text) & candidates)
+    return [
+        _typical_terms(counts, len(group), pooled, len(every))
+        for counts, group in zip(counts_inside, groups, strict=True)
+    ]
+
+
+def _typical_terms(inside: Counter[str], n: int, pooled: Counter[str], total: int) -> tuple[str, ...]:
+    """See `marking_terms`: `inside` and `pooled` count which of n and of all `total` texts contain each n-gram."""
+    # Of two equally clear ones, the word comes before the pair that contains it.
+    terms = sorted(
+        (term for term, count in inside.items() if count >= _FEWEST_TEXTS), key=lambda term: (" " in term, term)
+    )
+    here, everywhere = (np.array([counts[term] for term in terms], dtype=np.float64) for counts in (inside, pooled))
+    rate = (everywhere + 0.5) / (total + 1.0)
+    yes_inside, no_inside = here + _PRIOR_TEXTS * rate, n - here + _PRIOR_TEXTS * (1.0 - rate)
+    yes_outside = everywhere - here + _PRIOR_TEXTS * rate
+    no_outside = total - n - everywhere + here + _PRIOR_TEXTS * (1.0 - rate)
+    error = np.sqrt(1.0 / yes_inside + 1.0 / no_inside + 1.0 / yes_outside + 1.0 / no_outside)
+    z = (np.log(yes_inside / no_inside) - np.log(yes_outside / no_outside)) / error
+    order = [terms[i] for i in np.argsort(-z, kind="stable") if z[i] > _STANDARD_ERRORS]
+    return tuple(without_overlap(order))[:_MOST_TERMS]
+
+
+def without_overlap(terms: Iterable[str]) -> Iterator[str]:
+    """The terms that share no word with an earlier one: "new" says little after "new york", and "of york" less."""
+    used: set[str] = set()
+    for term in terms:
+        if used.isdisjoint(parts := term.split()):
+            used.update(parts)
+            yield term
+
+
+def _ngrams(text: str) -> set[str]:
+    """The words of a text and its pairs of neighbouring words without punctuation between them."""
+    tokens = [token if any(map(str.isalnum, token)) else "" for token in words(text)]
+    pairs = {f"{first} {second}" for first, second in pairwise(tokens) if first and second}
+    return pairs | set(filter(None, tokens))
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,9 +192,10 @@ class TermTable:
 def word_candidates(tokens: Tokens, tests: UnitTests, level: float) -> list[Candidate]:
     """Two candidates at most: terms that the model uses more often, together, and terms that it uses less often.
 
-    A term counts if the shares of texts that contain it differ, and still differ between texts with equally many different
-    words: longer texts contain more of all words. Its p-value, corrected for all terms that are frequent enough to be
-    tried, must be below `level`. The trait of a direction is the share of a text's vocabulary that its terms make up.
+    A term counts if the shares of texts that contain it differ, and still differ between texts with equally many
+    different words: longer texts contain more of all words. Its p-value, corrected for all terms that are frequent
+    enough to be tried, must be below `level`. The trait of a direction is the share of a text's vocabulary that its
+    terms make up.
     """
     table = tabulate_terms(tokens, _FEWEST)
     if not table.names:
@@ -121,3 +269,138 @@ def _term_phrase(terms: Sequence[str], shares: Array, model: float, reference: f
     quoted = [f"“{term}”" for term in terms]
     subject = "in" if len(terms) == 1 else f"{quoted[0]} in"
     return f"{join_names(quoted)} {amount} often ({subject} {own} % of the texts, reference {other} %)", values
+
+
+def style_candidates(texts: Sequence[str], tokens: Tokens, n: int) -> Iterator[Candidate]:
+    """Everything about the way of writing that may be a reason; the first n texts are those of the reference."""
+    words = tokens.only_words
+    length = words.per_text()
+    size = np.log1p(length)
+    yield Candidate("length", size, partial(_length_phrase, length, n))
+    yield Candidate("length", np.abs(size - np.median(size)), partial(_spread_phrase, length, n))
+    some = np.maximum(length, 1.0)
+    first = max(_SHORTEST, math.floor(np.quantile(length, 0.1)))
+    different = words.different(first) / np.maximum(np.minimum(length, first), 1.0)
+    yield _rate(different, "different words", f" % of the first {first} words", " %")
+    yield _rate(_repeated(words), "repeated phrases", f" % of all phrases of {_PHRASE} words", " %")
+    for noun, count in _marks(texts, tokens).items():
+        yield _rate(count / some, noun, " per 100 words")
+    letters = np.array([len(token) for token in tokens.vocabulary])
+    yield _mean(words.per_text(letters) / some, "words", "letters")
+    yield _mean(_sentence_lengths(length, tokens), "sentences", "words")
+    for trait in TRAITS:
+        share = np.fromiter(map(trait.applies_to, texts), np.float64, len(texts))
+        yield Candidate("trait", share, partial(_share_phrase, trait.phrase))
+
+
+def _marks(texts: Sequence[str], tokens: Tokens) -> dict[str, Array]:
+    """Counts in each text of what may be more or less frequent."""
+    rules = {
+        "commas": {",", "，", "、", "،"}.__contains__,
+        "quotation marks": _QUOTES.__contains__,
+        "brackets": _BRACKETS.__contains__,
+        "question and exclamation marks": frozenset("?!？！؟").__contains__,
+        "numbers": lambda token: _DIGIT.search(token) is not None,
+    }
+    counts = {"punctuation marks": tokens.per_text(~tokens.word)}
+    counts |= {noun: tokens.per_text(tokens.which(rule)) for noun, rule in rules.items()}
+    counts["words that begin with a capital"] = np.array(
+        [sum(map(str.isupper, _initials(text))) for text in texts], float
+    )
+    counts["line breaks"] = np.array([text.count("\n") for text in texts], float)
+    return counts
+
+
+def _sentence_lengths(length: Array, tokens: Tokens) -> Array:
+    """Words per mark that ends a sentence; texts without such a mark, such as lists, count as average."""
+    ends = tokens.per_text(tokens.which(_SENTENCE_ENDS.__contains__))
+    known = ends > 0
+    average = math.fsum(length[known] / ends[known]) / max(int(known.sum()), 1)
+    return np.where(known, length / np.maximum(ends, 1.0), average)
+
+
+def _initials(text: str) -> list[str]:
+    return [word.lstrip(_OPENING)[:1] for word in text.split()]
+
+
+def _repeated(words: Tokens) -> Array:
+    """The share of phrases in each text that occurred in it before."""
+    size = max(len(words.token) - _PHRASE + 1, 0)
+    key = np.zeros(size, np.uint64)
+    with np.errstate(over="ignore"):
+        for step in range(_PHRASE):  # a hash: two of the phrases of one text hardly ever share one of 2⁴⁰
+            key = (key ^ words.token[step : step + size].astype(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
+            key ^= key >> np.uint64(29)
+    row, last = words.row[:size], words.row[len(words.row) - size :]
+    inside = row == last
+    keys = (row[inside].astype(np.uint64) << np.uint64(40)) | (key[inside] >> np.uint64(24))
+    every = np.bincount(row[inside], minlength=words.texts)
+    different = np.bincount((distinct(keys) >> np.uint64(40)).astype(np.int64), minlength=words.texts)
+    share: Array = (every - different) / np.maximum(every, 1)
+    return share
+
+
+def _rate(trait: Array, noun: str, unit: str, short: str = "") -> Candidate:
+    """A frequency that is shown as so many of 100."""
+
+    def phrase(model: float, reference: float) -> tuple[str, dict[str, float]]:
+        own, other = numbers_apart(100.0 * model, 100.0 * reference)
+        amount = "more" if model > reference else "fewer"
+        return f"{amount} {noun} ({own}{unit}, reference {other}{short})", {"model": model, "reference": reference}
+
+    return Candidate("trait", trait, phrase)
+
+
+def _mean(trait: Array, noun: str, unit: str) -> Candidate:
+    """A length that is shown as a mean."""
+
+    def phrase(model: float, reference: float) -> tuple[str, dict[str, float]]:
+        own, other = numbers_apart(model, reference)
+        size = "longer" if model > reference else "shorter"
+        return f"{size} {noun} ({own} {unit} on average, reference {other})", {"model": model, "reference": reference}
+
+    return Candidate("trait", trait, phrase)
+
+
+def _share_phrase(predicate: str, model: float, reference: float) -> tuple[str, dict[str, float]]:
+    own, other = numbers_apart(100.0 * model, 100.0 * reference)
+    only = "only " if model < reference else ""
+    return f"{only}{own} % of the texts {predicate} (reference {other} %)", {"model": model, "reference": reference}
+
+
+def _length_phrase(length: Array, n: int, model: float, reference: float) -> tuple[str, dict[str, float]]:
+    """The medians if they differ, otherwise the end where lengths differ most; `model` and `reference` are mean logarithms."""
+    own, other, values = _quantiles(length, n, (0.5, 0.1, 0.9))
+    longer = model > reference
+    ratio = (own + 1.0) / (other + 1.0) if longer else (other + 1.0) / (own + 1.0)
+    place = 0 if ratio[0] >= _RATIO else int(np.argmax(ratio))
+    if ratio[place] < _RATIO:
+        return "", values
+    if place == 0:
+        subject, numbers = f"{'longer' if longer else 'shorter'} texts", f"median {own[0]:.0f} words"
+    elif place == 1:
+        subject, numbers = f"{'fewer' if longer else 'more'} short texts", f"a tenth have at most {own[1]:.0f} words"
+    else:
+        subject, numbers = f"{'more' if longer else 'fewer'} long texts", f"a tenth have at least {own[2]:.0f} words"
+    return f"{subject} ({numbers}, reference {other[place]:.0f})", values
+
+
+def _spread_phrase(length: Array, n: int, model: float, reference: float) -> tuple[str, dict[str, float]]:
+    """The range of most lengths; `model` and `reference` are mean distances from the middle."""
+    own, other, values = _quantiles(length, n, (0.1, 0.9))
+    ratio = (own[1] - own[0] + 1.0) / (other[1] - other[0] + 1.0)
+    amount = "more" if model > reference else "less"
+    text = (
+        f"texts whose length varies {amount} (80 % have {own[0]:.0f} to {own[1]:.0f} words, reference {other[0]:.0f} "
+        f"to {other[1]:.0f})"
+    )
+    return (text if (ratio if model > reference else 1.0 / ratio) >= _RATIO else ""), values
+
+
+def _quantiles(length: Array, n: int, levels: tuple[float, ...]) -> tuple[Array, Array, dict[str, float]]:
+    """Quantiles of the lengths of the model and of the reference, and the same by name."""
+    own, other = np.quantile(length[n:], levels), np.quantile(length[:n], levels)
+    values: dict[str, float] = {}
+    for level, one, another in zip(levels, own.tolist(), other.tolist(), strict=True):
+        values |= {f"words_{round(100 * level)}": one, f"words_{round(100 * level)}_reference": another}
+    return own, other, values

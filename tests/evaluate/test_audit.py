@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from explain.conftest import documentation
 from mallow import EstimateWarning, InputError, audit_embedder
 from mallow.embed import NGramKernel, glove
 from mallow.errors import Caveat
@@ -22,6 +23,11 @@ AUDIT = Audit(
     ),
     rate=1234.5,
 )
+
+
+@pytest.fixture(scope="session")
+def passages() -> list[str]:
+    return documentation(60)[:900]
 
 
 def test_averaged_word_vectors_are_blind_to_order_and_case(passages):

@@ -7,9 +7,10 @@ from hypothesis import strategies as st
 from pytest import approx
 
 from mallow import Measure, Samples
+from mallow.caveats import _estimates as _estimate_checks
+from mallow.caveats._counts import count_independent
+from mallow.caveats._estimates import blindness_caveats, check_estimate
 from mallow.estimate import Neighbors, Quantize, Reduce
-from mallow.evaluate import _estimate_checks
-from mallow.evaluate._estimate_checks import blindness_caveats, check_estimate
 from mallow.evaluate._run import reduction_of, run_repeats, summary_values
 from mallow.evidence import MAUVE_STAR
 
@@ -267,9 +268,9 @@ def test_histograms_differ_where_chi_squared_is_four_deviations_above_its_mean(s
 
 def test_samples_count_once_for_each_of_their_units():
     rows = gaussian(6, 2)
-    assert _estimate_checks._independent(Samples(features=rows)) == 6
-    assert _estimate_checks._independent(Samples(features=rows, ids=list("aabbcc"))) == 3
-    assert _estimate_checks._independent(Samples(features=rows, prompts=list("aaaaab"))) == 2
+    assert count_independent(Samples(features=rows)) == 6
+    assert count_independent(Samples(features=rows, ids=list("aabbcc"))) == 3
+    assert count_independent(Samples(features=rows, prompts=list("aaaaab"))) == 2
 
 
 def test_lengths_that_agree_are_not_told_however_low_their_score():

@@ -10,9 +10,10 @@ from hypothesis.extra.numpy import arrays
 from pytest import approx
 
 from mallow import Samples, read
+from mallow.caveats import _samples as _sample_checks
+from mallow.caveats._counts import count_independent
+from mallow.caveats._samples import check_samples
 from mallow.errors import Caveat
-from mallow.evaluate import _sample_checks
-from mallow.evaluate._sample_checks import check_samples
 from mallow.models import words
 
 RNG = np.random.default_rng(0)
@@ -272,7 +273,7 @@ def test_a_few_prompts_may_be_missing(own, unmatched):
 def test_file_names_are_not_prompts():
     images = [[f"{i:04}.png" for i in range(start, start + 50)] for start in (0, 25)]
     sides = [Samples(images=names, ids=names, features=of_features(50).features) for names in images]
-    assert list(_sample_checks._prompt_caveats(*sides, "model")) == []
+    assert list(_sample_checks._unmatched_prompt_caveats(*sides, "model")) == []
 
 
 # --- real data
@@ -345,8 +346,8 @@ def test_several_samples_for_each_prompt_are_no_unequal_sizes():
     assert _sample_checks._size_caveats(reference, twice) == []
     assert [one.kind for one in _sample_checks._size_caveats(reference, half)] == ["few samples", "unequal sizes"]
     assert [one.kind for one in _sample_checks._size_caveats(of_features(1000), of_features(2000))] == ["unequal sizes"]
-    assert _sample_checks._count_prompts(twice) == 1000
-    assert _sample_checks._count_prompts(half) == 500
+    assert count_independent(twice) == 1000
+    assert count_independent(half) == 500
 
 
 def test_duplicates_that_are_known_do_not_count_as_merged():

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from pytest import approx
 
 from mallow import MAUVE_STAR, Measure, Neighbors, Quantize
-from mallow.evaluate import _optimism
-from mallow.evaluate._optimism import _draw_half, optimism_caveats
+from mallow.caveats import _optimism
+from mallow.caveats._optimism import _draw_half, optimism_caveats
 from mallow.evidence import Units, debiased_estimate
 from mallow.evidence._systems import generator_for
 

@@ -1,52 +1,54 @@
 """What the samples of a score give reason to doubt, before anything is estimated.
 
-Besides differences that are unrelated to the model (`mallow.caveats`): texts that are too short, features that do not tell
-the samples apart, several samples per prompt, and prompts that only one side has.
+Besides differences that are unrelated to the model (`find_confounds`): few samples or unequal sizes, texts that are too
+short, features that do not tell the samples apart, several samples per prompt, and prompts that only one side has.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mallow.caveats import find_confounds
+from mallow.caveats._confounds import find_confounds
+from mallow.caveats._counts import count_independent
 from mallow.errors import Caveat
-from mallow.evaluate._caveats import rename_system, size_caveats
 from mallow.models import words
 from mallow.samples import Samples
 
 _TOKENS = 256  # paper: sec:best-practices, in tokens of GPT-2
-_TOKENS_PER_WORD = (
-    1.11  # measured: tokens of GPT-2 per word or mark of `words` are 1.10 to 1.13 in 12 sets of English texts
-)
+_TOKENS_PER_WORD = 1.11  # measured: of GPT-2, per word or mark of `words`; 1.10 to 1.13 in 12 sets of English texts
 _MARGIN = 0.9  # chosen: the number of tokens is an estimate, and texts cut at 256 tokens are not to blame
 _COUNTED = 31  # texts around the median length whose words are counted; chosen: words of all texts would take seconds
 _SAME_FEATURES = 0.05  # share of samples; measured: 1 % where MiniLM cuts texts that begin alike (Reuters)
-_LEAST_SPREAD = (
-    1e-3  # of the length of features; chosen: half precision rounds by 5e-4. Measured: 0.13 and more in real text
-)
-_UNEVEN = (
-    0.1  # share of prompts with another number of samples than most; chosen: a few samples are missing in most files
-)
+_LEAST_SPREAD = 1e-3  # of the length of features; half precision rounds by 5e-4. Measured: from 0.13 in real text
+_UNEVEN = 0.1  # share of prompts with another number of samples than most; chosen: most files miss a few samples
 _UNMATCHED = 0.05  # share of prompts without a partner; chosen: for the same reason
 _ROWS = 4096  # rows that are converted to double precision together
+_FEW_SAMPLES = 1000  # paper: sec:best-practices
+_SIZE_RATIO = 0.95  # of the smaller to the larger; chosen: bias falls like 1/n, so that a few samples do not matter
+# Where the measure ignores the lengths of rows and that hides a gap, this is why lengths differ, bins are crowded, or
+# the score misses what the evidence shows. That systems have different sizes says more than that each differs from the
+# reference.
+_EXPLAINED_BY = dict.fromkeys(("norm", "one bin", "blind score"), "length normalisation") | {
+    "unequal sizes": "system sizes"
+}
 
 
 def check_samples(pairs: Mapping[str, tuple[Samples, Samples]]) -> dict[str, list[Caveat]]:
     """What gives reason to doubt the score of each system, as far as the samples show it.
 
-    Confounds, what the embedder says about the samples, few samples or unequal sizes, short texts, features that do not tell
-    samples apart, several samples per prompt, prompts without a partner.
+    Confounds, what the embedder says about the samples, few samples or unequal sizes, short texts, features that do
+    not tell samples apart, several samples per prompt, prompts without a partner.
 
     Parameters
     ----------
     pairs : mapping
-        Name of a system → the reference and the samples of the system, both with features. The reference is the same for
-        all of them, except that a joint embedder gives it other features for each.
+        Name of a system → the reference and the samples of the system, both with features. The reference is the same
+        for all of them, except that a joint embedder gives it other features for each.
 
     Returns
     -------
@@ -63,20 +65,15 @@ def check_samples(pairs: Mapping[str, tuple[Samples, Samples]]) -> dict[str, lis
         own += _short_text_caveats(own_reference, samples, name)
         own += _feature_caveats(own_reference, samples, name, own)
         own += [*_generation_caveats(own_reference, "reference"), *_generation_caveats(samples, name)]
-        own += _prompt_caveats(own_reference, samples, name)
+        own += _unmatched_prompt_caveats(own_reference, samples, name)
         caveats[name] = own
     return caveats
-
-
-def _count_prompts(samples: Samples) -> int:
-    labels = samples.unit_names
-    return len(samples) if labels is None else len(set(labels))
 
 
 def _size_caveats(reference: Samples, samples: Samples) -> list[Caveat]:
     """Caveats about sizes; several samples for each of the same number of prompts are told elsewhere."""
     caveats = size_caveats(len(reference), len(samples))
-    same = _count_prompts(reference) == _count_prompts(samples)
+    same = count_independent(reference) == count_independent(samples)
     return [caveat for caveat in caveats if not (same and caveat.kind == "unequal sizes")]
 
 
@@ -93,9 +90,9 @@ def _short_text_caveats(reference: Samples, samples: Samples, name: str) -> Iter
         if tokens < _MARGIN * _TOKENS:
             yield Caveat(
                 "short texts",
-                f"the median text has {count:.0f} words and punctuation marks, about {tokens:.0f} tokens. The paper advises at "
-                f"least {_TOKENS}, because differences between shorter texts may go unnoticed. Use longer texts, or compare "
-                "this score only with scores of texts as short as these.",
+                f"the median text has {count:.0f} words and punctuation marks, about {tokens:.0f} tokens. The paper "
+                f"advises at least {_TOKENS}, because differences between shorter texts may go unnoticed. Use longer "
+                "texts, or compare this score only with scores of texts as short as these.",
                 system,
                 {"words": count, "tokens": tokens},
             )
@@ -121,9 +118,9 @@ def _feature_caveats(reference: Samples, samples: Samples, name: str, known: lis
             merged = True
             yield Caveat(
                 "same features",
-                f"{items} different {side.kind}s have only {distinct} different rows of features: the embedder cannot tell the "
-                "others apart, and neither can a score. It may cut them, or not know their language. See what it notices "
-                "with `mallow audit`, or use another embedder.",
+                f"{items} different {side.kind}s have only {distinct} different rows of features: the embedder cannot "
+                "tell the others apart, and neither can a score. It may cut them, or not know their language. See "
+                "what it notices with `mallow audit`, or use another embedder.",
                 system,
                 {"distinct": distinct, "items": items, "n": len(side)},
             )
@@ -134,8 +131,8 @@ def _feature_caveats(reference: Samples, samples: Samples, name: str, known: lis
     if spread < _LEAST_SPREAD:
         yield Caveat(
             "same features",
-            f"the features of all {reference.kind}s are nearly the same: they differ by {spread:.1e} of their length, so that "
-            "rounding errors decide the score. Use another embedder, or another layer or pooling of this one.",
+            f"the features of all {reference.kind}s are nearly the same: they differ by {spread:.1e} of their length, "
+            "so that rounding errors decide the score. Use another embedder, or another layer or pooling of this one.",
             name,
             {"spread": spread},
         )
@@ -172,19 +169,19 @@ def _generation_caveats(samples: Samples, name: str) -> Iterator[Caveat]:
     many = f"{n} samples for {prompts} {'prompt' if prompts == 1 else 'prompts'}"
     if prompts - usual > _UNEVEN * prompts:
         text = (
-            f"{many}, from {least} to {most} each: prompts with more samples count for more. Use the same number of samples "
-            "for each prompt."
+            f"{many}, from {least} to {most} each: prompts with more samples count for more. Use the same number of "
+            "samples for each prompt."
         )
         yield Caveat("uneven generations", text, name, values)
     else:
         text = (
-            f"{many}: samples for one prompt are alike, so that certificates and tests count prompts, not samples. For a surer "
-            "result use more prompts; more samples per prompt help little."
+            f"{many}: samples for one prompt are alike, so that certificates and tests count prompts, not samples. "
+            "For a surer result use more prompts; more samples per prompt help little."
         )
         yield Caveat("generations", text, name, values)
 
 
-def _prompt_caveats(reference: Samples, samples: Samples, name: str) -> Iterator[Caveat]:
+def _unmatched_prompt_caveats(reference: Samples, samples: Samples, name: str) -> Iterator[Caveat]:
     """A caveat about prompts of one side that the other lacks, if the two have some in common."""
     if reference.kind in ("image", "audio"):  # the ids are file names, which may be alike by accident
         return
@@ -194,9 +191,54 @@ def _prompt_caveats(reference: Samples, samples: Samples, name: str) -> Iterator
         return
     yield Caveat(
         "unmatched prompts",
-        f"{alone} of the {len(own)} prompts (ids) are not in the reference, and {missing} of the {len(others)} in the reference "
-        "are missing here, so that the two may differ in topic. Keep the same prompts on both sides; a limit (limit, --limit) "
-        "does so only if both list them in the same order.",
+        f"{alone} of the {len(own)} prompts (ids) are not in the reference, and {missing} of the {len(others)} in the "
+        "reference are missing here, so that the two may differ in topic. Keep the same prompts on both sides; a "
+        "limit (limit, --limit) does so only if both list them in the same order.",
         name,
         {"alone": alone, "missing": missing, "prompts": len(own), "prompts_reference": len(others)},
     )
+
+
+def size_caveats(n: int, m: int) -> list[Caveat]:
+    """Caveats about samples that are few or of different sizes."""
+    caveats = []
+    if min(n, m) < _FEW_SAMPLES:
+        text = f"only {min(n, m)} samples: with fewer than {_FEW_SAMPLES} per side, scores are biased and noisy."
+        caveats.append(Caveat("few samples", text, values={"n": n, "m": m}))
+    if min(n, m) < _SIZE_RATIO * max(n, m):
+        text = f"the sample sizes differ ({n} and {m}): compare scores only between samples of the same sizes."
+        caveats.append(Caveat("unequal sizes", text, values={"n": n, "m": m}))
+    return caveats
+
+
+def system_size_caveats(sizes: Mapping[str, int]) -> list[Caveat]:
+    """A caveat about systems of different sizes in one comparison; `sizes` has the number of samples of each."""
+    least, most = min(sizes.values()), max(sizes.values())
+    if least >= _SIZE_RATIO * most:
+        return []
+    smallest, largest = min(sizes, key=sizes.__getitem__), max(sizes, key=sizes.__getitem__)
+    text = (
+        f"the systems have different numbers of samples, from {least} ({smallest}) to {most} ({largest}): published "
+        f"scores depend on the number, so that the columns of the table cannot be compared. Use {least} samples of "
+        "each (limit, --limit), or judge by the differences."
+    )
+    return [Caveat("system sizes", text, values={"least": least, "most": most})]
+
+
+def rename_system(caveats: Iterable[Caveat], name: str) -> list[Caveat]:
+    """The caveats as those of a system; what concerns the reference stays so."""
+    return [
+        caveat if caveat.system is not None else Caveat(caveat.kind, caveat.message, name, caveat.values)
+        for caveat in caveats
+    ]
+
+
+def unique_caveats(caveats: Sequence[Caveat]) -> tuple[Caveat, ...]:
+    """The caveats without those that say the same again, or that another caveat of the same system explains."""
+    present = {(caveat.system, caveat.kind) for caveat in caveats}
+    kept = [
+        one
+        for one in caveats
+        if present.isdisjoint((system, _EXPLAINED_BY.get(one.kind)) for system in (None, one.system))
+    ]
+    return tuple({(caveat.system, caveat.message): caveat for caveat in kept}.values())

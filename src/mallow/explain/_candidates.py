@@ -1,26 +1,121 @@
-"""Where samples lie among the features: columns that differ, and how far from the centre samples are."""
+"""Candidates for a reason: traits of every sample, how sure they are, and how they are put into words; of features and images."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import importlib.util
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mallow.explain._candidate import Candidate, Phrase, clip_tails, numbers_apart
+from mallow._optional import optional
+from mallow.evidence import holm
+from mallow.explain._reason import Kind
 from mallow.explain._unit_tests import UnitTests, two_sided
 from mallow.results import join_names
 from mallow.theory import Array
+
+_TAIL = 0.025  # chosen: share of the samples at either end whose trait is cut to that of the next
+
+Phrase = Callable[[float, float], tuple[str, dict[str, float]]]
+"""(mean of the trait over the model's samples, over the reference) → the words, and the numbers in them by name.
+
+Without words, the difference is too small to be worth telling, however significant."""
 
 _ROWS = 256  # of features that are converted at once; chosen: they stay in the cache
 _TRIED = 32  # columns whose units are looked at; chosen: those with the largest differences
 _RATIO = 1.05  # chosen: distances that differ by less are not worth telling
 _SHOWN = 3  # columns in a phrase; chosen
 _CONSTANT = 1e-6  # of its mean: a column that varies less is constant; rounding of single precision
-
 Rows = NDArray[Any]
+_SIDE = 64  # pixels of the square that an image is shrunk to; chosen
+# What is measured → the adjective for more of it, for less of it, and what the number is.
+_LOOKS = {
+    "size": ("larger", "smaller", "shorter side {} pixels on average, reference {}"),
+    "proportion": ("wider", "narrower", "width over height {} on average, reference {}"),
+    "brightness": ("brighter", "darker", "mean brightness {} of 255, reference {}"),
+    "contrast": ("more contrasting", "flatter", "standard deviation of brightness {} of 255, reference {}"),
+    "colour": ("more colourful", "less colourful", "mean saturation {} of 255, reference {}"),
+    "detail": ("more detailed", "smoother", "mean step between neighbouring pixels {} of 255, reference {}"),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A trait that may be a reason.
+
+    Attributes
+    ----------
+    kind : Kind
+    trait : array (n + m,)
+        One number per sample, those of the reference first; without tails once it is judged.
+    phrase : Phrase
+    means : tuple of float
+        The means of the whole trait, of the model and of the reference, for the phrase.
+    p_value, adjusted : float
+        That the trait does not differ between the sides; adjusted for everything that was judged together.
+    """
+
+    kind: Kind
+    trait: Array
+    phrase: Phrase
+    means: tuple[float, float] = (0.0, 0.0)
+    p_value: float = 1.0
+    adjusted: float = 1.0
+
+
+def judge_traits(tests: UnitTests, candidates: Sequence[Candidate]) -> list[Candidate]:
+    """The candidates with the p-values of their differences."""
+    if not candidates:
+        return []
+    traits = np.stack([candidate.trait for candidate in candidates], axis=1)
+    columns = np.stack([clip_tails(trait) for trait in traits.T], axis=1)
+    means = tests.side_means(traits)
+    delta, z = tests.difference(columns)
+    p_values = two_sided(z)
+    p_values[delta * (means[:, 0] - means[:, 1]) <= 0] = 1.0  # phrases show plain means
+    adjusted = holm(p_values.tolist())
+    return [
+        replace(
+            candidate,
+            trait=columns[:, place],
+            means=(float(means[place, 1]), float(means[place, 0])),
+            p_value=float(p_values[place]),
+            adjusted=adjusted[place],
+        )
+        for place, candidate in enumerate(candidates)
+    ]
+
+
+def clip_tails(trait: Array) -> Array:
+    """The trait with its few largest and smallest values cut off, so that no sample decides alone.
+
+    A trait that nearly all samples share, so that nothing would be left of it, stays as it is.
+    """
+    low, high = np.quantile(trait, [_TAIL, 1.0 - _TAIL])
+    clipped: Array = np.clip(trait, low, high)
+    return clipped if low < high else trait
+
+
+def numbers_apart(model: float, reference: float) -> tuple[str, str]:
+    """Two numbers with as few decimals as show their difference, and two digits of the larger.
+
+    Examples
+    --------
+    >>> numbers_apart(4.331, 4.744), numbers_apart(151.2, 152.9), numbers_apart(0.484, -0.0004)
+    (('4.3', '4.7'), ('151', '153'), ('0.48', '0.00'))
+    """
+    largest = max(abs(model), abs(reference))
+    start = 0 if largest >= 10 else 1 if largest >= 1 else 2
+    for decimals in range(start, 7):
+        first, second = (round(value, decimals) + 0.0 for value in (model, reference))  # + 0.0: no minus sign before 0
+        if abs(first - second) >= abs(model - reference) / 2.0:
+            break
+    return f"{first:.{decimals}f}", f"{second:.{decimals}f}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,3 +242,41 @@ def _column_phrase(places: NDArray[np.intp], moments: Array, amounts: tuple[str,
         what = "means" if name == "mean" else "spreads"
         text = f"other {what} in columns {join_names([str(place) for place in places])} (column {places[0]}: {numbers})"
     return lambda *_: (text, values)
+
+
+def image_candidates(paths: Sequence[Path]) -> list[Candidate]:
+    """Everything about the looks of images that may be a reason; nothing without Pillow, or if one cannot be read."""
+    if importlib.util.find_spec("PIL") is None:
+        return []
+    pillow = optional("PIL.Image", extra="images")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", pillow.DecompressionBombWarning)  # very large images are legal
+            looks = np.array([_measure(path, pillow) for path in paths])
+    except Exception:  # a decoder may raise anything; whether an image can be used is for the embedder to say
+        return []
+    return [_image_candidate(name, column) for name, column in zip(_LOOKS, looks.T, strict=True)]
+
+
+def _measure(path: Path, pillow: Any) -> list[float]:
+    """The numbers of one image, in the order of `_LOOKS`."""
+    with pillow.open(path) as image:
+        width, height = image.size
+        image.draft("RGB", (2 * _SIDE, 2 * _SIDE))  # JPEG files are decoded no finer than needed
+        small = image.convert("RGB").resize((_SIDE, _SIDE), pillow.Resampling.BOX)
+    bright = np.asarray(small.convert("L"), dtype=np.float64)
+    saturation = np.asarray(small.convert("HSV"), dtype=np.float64)[..., 1]
+    steps = np.abs(np.diff(bright, axis=0)).mean() + np.abs(np.diff(bright, axis=1)).mean()
+    size, proportion = float(min(width, height)), width / height
+    return [size, proportion, float(bright.mean()), float(bright.std()), float(saturation.mean()), float(steps) / 2.0]
+
+
+def _image_candidate(name: str, trait: Array) -> Candidate:
+    more, less, numbers = _LOOKS[name]
+
+    def phrase(model: float, reference: float) -> tuple[str, dict[str, float]]:
+        shown = numbers.format(*numbers_apart(model, reference))
+        text = f"{more if model > reference else less} images ({shown})"
+        return text, {"model": model, "reference": reference}
+
+    return Candidate("trait", trait, phrase)

@@ -98,7 +98,7 @@ def test_an_estimator_must_return_masses():
 
 
 def test_a_row_of_zeros_has_no_direction():
-    from mallow.caveats._no_answer import _one_direction
+    from mallow.caveats._estimates import _one_direction
 
     line = np.outer([1.0, 2.0, 5.0], [1.0, 2.0])
     assert _one_direction([line])
@@ -121,7 +121,7 @@ def test_one_row_that_differs_anywhere_is_an_answer(place):
 
 @pytest.mark.parametrize(("turn", "told"), [(1e-7, True), (5e-6, False), (-1e-7, True), (-5e-6, False)])
 def test_directions_that_differ_by_rounding_are_one(turn, told):
-    from mallow.caveats._no_answer import _one_direction
+    from mallow.caveats._estimates import _one_direction
 
     assert _one_direction([np.array([[1.0, 0.0], [2.0, 2 * turn]])]) == told
     assert _one_direction([np.array([[1.0, 0.0]]), np.array([[2.0, 2 * turn]])]) == told
@@ -129,7 +129,7 @@ def test_directions_that_differ_by_rounding_are_one(turn, told):
 
 
 def test_what_scales_rows_to_length_one():
-    from mallow.caveats._no_answer import ignores_lengths
+    from mallow.caveats._estimates import ignores_lengths
 
     x = np.random.default_rng(0).normal(size=(40, 3))
     assert ignores_lengths(mallow.MAUVE_STAR)
