@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from mallow.errors import InputError
 
+_CHUNK = 1 << 22  # entries tested at a time; chosen: 32 MB of float64, so that a mapped file is never loaded whole
+
 
 def checked_texts(values: Sequence[str]) -> tuple[str, ...]:
     """The texts as a tuple of str."""
@@ -56,9 +58,6 @@ def _refuse_single(name: str, values: object) -> None:
     """Raise an InputError for a single text or path: a string would be read as a list of characters."""
     if isinstance(values, str | bytes | PathLike):
         raise InputError(f"`{name}` must be a list; got a single {type(values).__name__}. Put it into a list.")
-
-
-_CHUNK = 1 << 22  # entries tested at a time; chosen: 32 MB of float64, so that a mapped file is never loaded whole
 
 
 def feature_array(subject: str, values: object) -> NDArray[Any]:
