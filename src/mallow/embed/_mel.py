@@ -68,7 +68,7 @@ class MelStatistics(StreamsFeatures):
         return f"MelStatistics(rate={self.rate}, bands={self.bands})"
 
     def stream(self, samples: Sequence[Any], /) -> Iterator[Rows]:
-        """Places and features (4 × bands) of recordings, which are paths or pairs of values and their rate, in order."""
+        """Places and features (4 × bands) of recordings (paths, or pairs of values and their rate), in order."""
         return stream_recordings(samples, self._features)
 
     def _features(self, recording: Recording) -> NDArray[np.float32]:

@@ -180,8 +180,8 @@ def _names_for(kind: str) -> str:
 
 def _no_model_of(kind: str, spec: str) -> InputError:
     return InputError(
-        f"`embedder` must be {_names_for(kind)} or package.module:object for {kind} samples; got {spec!r}. A function from a list "
-        "of paths to an array (n, d) embeds anything."
+        f"`embedder` must be {_names_for(kind)} or package.module:object for {kind} samples; got {spec!r}. A function "
+        "from a list of paths to an array (n, d) embeds anything."
     )
 
 

@@ -217,8 +217,8 @@ def _checked_inputs(session: Any) -> dict[str, type[np.signedinteger[Any]]]:
     for entry in session.get_inputs():
         if entry.name not in provided or entry.type not in types:
             raise InputError(
-                f"The graph asks for the input {entry.name!r} ({entry.type}); OnnxText provides {', '.join(provided)} as "
-                "integers. Export it as a text encoder."
+                f"The graph asks for the input {entry.name!r} ({entry.type}); OnnxText provides {', '.join(provided)} "
+                "as integers. Export it as a text encoder."
             )
         if any(isinstance(size, int) and size != wanted for size, wanted in zip(entry.shape, (1, None), strict=False)):
             raise InputError(

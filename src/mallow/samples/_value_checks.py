@@ -17,26 +17,23 @@ _CHUNK = 1 << 22  # entries tested at a time; chosen: 32 MB of float64, so that 
 
 def checked_texts(values: Sequence[str]) -> tuple[str, ...]:
     """The texts as a tuple of str."""
-    _refuse_single("texts", values)
-    texts = tuple(values)
-    for place, text in enumerate(texts):
-        if not isinstance(text, str):
-            raise InputError(
-                f"`texts` must contain strings; got {repr(text)[:40]} ({type(text).__name__}) at place {place}."
-            )
-    return tuple(map(str, texts))  # numpy's strings become Python's
+    return tuple(map(str, _checked_entries("texts", values, str, "strings")))  # numpy's strings become Python's
 
 
 def checked_paths(name: str, values: Sequence[str | PathLike[str]]) -> tuple[Path, ...]:
     """The paths of images or recordings as a tuple of Path; the files are not opened."""
+    return tuple(map(Path, _checked_entries(name, values, (str, PathLike), "paths")))
+
+
+def _checked_entries(name: str, values: Sequence[Any], kinds: type | tuple[type, ...], noun: str) -> tuple[Any, ...]:
     _refuse_single(name, values)
-    paths = tuple(values)
-    for place, path in enumerate(paths):
-        if not isinstance(path, str | PathLike):
+    entries = tuple(values)
+    for place, entry in enumerate(entries):
+        if not isinstance(entry, kinds):
             raise InputError(
-                f"`{name}` must contain paths; got {repr(path)[:40]} ({type(path).__name__}) at place {place}."
+                f"`{name}` must contain {noun}; got {repr(entry)[:40]} ({type(entry).__name__}) at place {place}."
             )
-    return tuple(map(Path, paths))
+    return entries
 
 
 def checked_labels(name: str, values: Sequence[object]) -> tuple[str, ...]:
