@@ -10,9 +10,9 @@ import pytest
 from pytest import approx
 
 from mallow._files import digest
+from mallow.embed._image_networks import OnnxImages
 from mallow.embed._preprocess import Preprocess
 from mallow.embed._protocol import StreamingEmbedder
-from mallow.embed._saved_networks import OnnxImages
 from mallow.errors import InputError
 from onnx_files import FLOAT, graph_input, graph_output, node, tensor, write_onnx
 

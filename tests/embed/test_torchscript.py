@@ -12,8 +12,8 @@ import pytest
 from pytest import approx
 
 from mallow._files import digest
+from mallow.embed._image_networks import TorchScript, inception
 from mallow.embed._preprocess import Preprocess
-from mallow.embed._saved_networks import TorchScript, inception
 from mallow.errors import InputError
 
 pytest.importorskip("PIL.Image", reason="needs Pillow: pip install 'mallow[images]'")

@@ -9,9 +9,9 @@ import pytest
 from pytest import approx
 
 from mallow._files import digest
+from mallow.embed._image_networks import VisionModel
 from mallow.embed._preprocess import Preprocess
 from mallow.embed._protocol import StreamingEmbedder
-from mallow.embed._vision_model import VisionModel
 from mallow.errors import InputError
 
 pytest.importorskip("PIL.Image", reason="needs Pillow: pip install 'mallow[images]'")

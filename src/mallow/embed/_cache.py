@@ -1,8 +1,9 @@
 """Features on disk, identified by the sample and by the name of the embedder.
 
 Each embedder has a folder with files of rows and their keys (`_cache_file.py`). A file is written under a hidden name,
-renamed when it is complete, and never changed afterwards. So several processes can add files at the same time, and a process
-that is killed leaves at most a hidden file, which is never read. Several files may hold the same key; their rows are equal.
+renamed when it is complete, and never changed afterwards. So several processes can add files at the same time, and a
+process that is killed leaves at most a hidden file, which is never read. Several files may hold the same key; their
+rows are equal.
 
 Every row has a digest that is checked when the row is read. What was damaged on the disk is dropped and embedded again.
 """
@@ -25,9 +26,12 @@ from numpy.typing import NDArray
 
 from mallow._files import atomic_file, create_folder
 from mallow.embed._cache_file import KEY_BYTES, CacheFile, DamageError, write_cache_file
-from mallow.embed._protocol import Points
+from mallow.embed._protocol import Points, read_bytes
 from mallow.errors import EstimateWarning, InputError
 
+ABOUT = "embedder.json"
+DATA_FILES = "[0-9]*.rows"
+OLD_FILES = "[0-9]*.npy"  # of versions that wrote no digests; never read
 _STALE = 3600.0  # seconds; chosen: no process takes that long to write a file, so an older hidden file was abandoned
 
 
@@ -204,9 +208,9 @@ class Cache:
         """
         removed = sum(remove(file) for file in self.folder.glob("features/*/.*.tmp") if age(file) > _STALE)
         removed += sum(remove(file) for file in self.folder.glob(f"features/*/{OLD_FILES}"))
-        known = statuses(file for home in self._homes() for file in data_files(home))
-        files = sorted(known, key=age, reverse=True)
-        total = sum(status.st_size for status in known.values())
+        status_of = statuses(file for home in self._homes() for file in data_files(home))
+        files = sorted(status_of, key=age, reverse=True)
+        total = sum(status.st_size for status in status_of.values())
         for file in files:
             old = unused_days is not None and age(file) > unused_days * 86400
             if old or (keep_bytes is not None and total > keep_bytes):
@@ -253,11 +257,7 @@ def sample_key(sample: str | os.PathLike[str]) -> bytes:
     """A hash of a text, or of the content of a file: an image or a recording."""
     if isinstance(sample, str):
         return hashlib.blake2b(sample.encode("utf-8", "surrogatepass"), digest_size=KEY_BYTES, person=b"text").digest()
-    try:
-        content = Path(sample).read_bytes()
-    except OSError as error:
-        raise InputError(f"{os.fspath(sample)}: cannot be read: {error.strerror or error}.") from error
-    return hashlib.blake2b(content, digest_size=KEY_BYTES, person=b"image").digest()
+    return hashlib.blake2b(read_bytes(sample), digest_size=KEY_BYTES, person=b"image").digest()
 
 
 def _new_file(home: Path) -> Path:
@@ -283,11 +283,6 @@ def _describe_damage(damaged: Sequence[Damage]) -> str:
     if len(damaged) == 1:
         return f"The cache file {first.path} was damaged: {first.reason}. {fate}"
     return f"{len(damaged)} cache files were damaged, the first of them {first.path}: {first.reason}. {fate}"
-
-
-ABOUT = "embedder.json"
-DATA_FILES = "[0-9]*.rows"
-OLD_FILES = "[0-9]*.npy"  # of versions that wrote no digests; never read
 
 
 def folder_name(name: str) -> str:
@@ -318,11 +313,11 @@ def data_files(home: Path) -> list[Path]:
 
 def statuses(files: Iterable[Path]) -> dict[Path, os.stat_result]:
     """File → its size and times, without files that another process has removed."""
-    known = {}
+    present = {}
     for file in files:
         with suppress(FileNotFoundError):
-            known[file] = file.stat()
-    return known
+            present[file] = file.stat()
+    return present
 
 
 def count_rows(file: Path) -> int:

@@ -1,8 +1,8 @@
 """One file of the cache: rows with their keys, in which any changed bit is noticed on reading.
 
-The file begins with a line of JSON (format, type, width and number of rows) and a digest of that line. One record per row
-follows: the key, a digest, the row. The digest of a record covers the first line, the key and the row. So neither a value nor
-its place nor its meaning can change unnoticed, and a reader checks only the rows that it takes.
+The file begins with a line of JSON (format, type, width and number of rows) and a digest of that line. One record per
+row follows: the key, a digest, the row. The digest of a record covers the first line, the key and the row. So neither a
+value nor its place nor its meaning can change unnoticed, and a reader checks only the rows that it takes.
 """
 
 from __future__ import annotations

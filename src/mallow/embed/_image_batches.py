@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from mallow._checks import whole
 from mallow._optional import optional
 from mallow.embed._preprocess import FidPreprocess, Image, Preprocess
-from mallow.embed._protocol import Points, Rows, collected
+from mallow.embed._protocol import Points, Rows, StreamsFeatures
 from mallow.engine import cores, ordered_map
 from mallow.errors import InputError
 from mallow.models import halve_on_memory_error, kept_model
@@ -40,20 +40,16 @@ class LoadedNetwork(NamedTuple):
     limit: int  # images in the largest batch
 
 
-class StreamedImages:
+class StreamedImages(StreamsFeatures):
     """The methods that all image embedders share; each of them only loads its network."""
 
     kind: ClassVar[Literal["image"]] = "image"
 
     def stream(self, samples: Sequence[Any], /) -> Iterator[Rows]:
-        """Places and float32 features as they are ready, in order."""
+        """Places and float32 features of images (paths, arrays or Pillow images), in order, as they are ready."""
         items = checked_images(samples)  # before anything is loaded
         network = kept_model(repr(self), self._load)
         yield from image_rows(items, network.preprocess, network.run, limit=network.limit)
-
-    def __call__(self, samples: Sequence[Any], /) -> Points:
-        """Features (n, d) of the images: paths, arrays or Pillow images."""
-        return collected(self.stream(samples), len(samples))
 
     if TYPE_CHECKING:  # each embedder has its own
 
@@ -63,6 +59,12 @@ class StreamedImages:
 def batch_limit(device: str) -> int:
     """Images in the largest batch on this device."""
     return _CPU_BATCH if device.startswith("cpu") else _ACCELERATOR_BATCH
+
+
+def exact_providers(runtime: Any) -> list[str]:
+    """The providers of onnxruntime to use; others, such as CoreML, may compute in half precision without notice."""
+    available = runtime.get_available_providers()
+    return [name for name in ("CUDAExecutionProvider", "CPUExecutionProvider") if name in available]
 
 
 def checked_file(path: str | os.PathLike[str], preprocess: object) -> str:
@@ -136,7 +138,8 @@ def grown_batches(images: Iterable[Image], network: Network, *, limit: int) -> I
 
     The first batch has 8 images, and each later one twice as many as the one before, up to `limit`. A batch that runs
     out of memory is halved, down to single images, and no later batch is larger than the one that fitted. Time plays no
-    part: the batches of two runs differ only where their memory does. In `network`, rows must not depend on their batch.
+    part: the batches of two runs differ only where their memory does. In `network`, rows must not depend on their
+    batch.
     """
     size = min(_FIRST_BATCH, whole("limit", limit, least=1))
     source = iter(images)

@@ -33,6 +33,9 @@ from mallow.models import (
     within_memory,
 )
 
+Pooling = Literal["last", "mean", "cls"]
+"""Which hidden states make the vector of a text."""
+
 # The default comes first.
 _POOLINGS: dict[Attention, tuple[Pooling, ...]] = {
     "causal": ("last", "mean"),
@@ -52,9 +55,9 @@ _ADVICE = "Set a smaller max_length, or use a smaller model."
 class LanguageModel:
     """Features of texts: hidden states of a language model, by default of its last layer, after the final norm.
 
-    ``pooling="last"`` with GPT-2 large, the default, is the published featurisation of MAUVE: the state of the last token
-    of the text, truncated to 1,024 tokens. The features of a text do not depend on the other texts, to about 1e-6 in
-    float32.
+    ``pooling="last"`` with GPT-2 large, the default, is the published featurisation of MAUVE: the state of the last
+    token of the text, truncated to 1,024 tokens. The features of a text do not depend on the other texts, to about 1e-6
+    in float32.
 
     Parameters
     ----------
@@ -62,8 +65,8 @@ class LanguageModel:
         Name on the hub; or a local folder as `save_pretrained` writes it; or a file that ends in .gguf, whose weights
         transformers converts to `dtype` (needs ``pip install 'mallow[gguf]'``).
     revision : str or None
-        Branch, tag or commit on the hub; None is the newest that is known. The commit that it resolves to is part of the
-        name.
+        Branch, tag or commit on the hub; None is the newest that is known. The commit that it resolves to is part of
+        the name.
     pooling : "last", "mean", "cls" or None
         Last token, mean over all tokens, or first token. Causal models allow "last" (the default) and "mean";
         bidirectional models "mean" (the default) and "cls". Of encoder–decoder models only the encoder is used, with
@@ -79,9 +82,9 @@ class LanguageModel:
         Tokens in one batch, padding included. None is 2,048 on a CPU and depends on the free memory elsewhere. A batch
         that does not fit is halved. It does not change the features and is not part of the name.
     layer : int or None
-        The hidden layer: 0 for the embeddings of the input, 1 for the output of the first layer, and so on; negative numbers
-        count from the end. None, as published: the last one, after the final norm. Middle layers often say more about
-        topics, and the last ones about the next word.
+        The hidden layer: 0 for the embeddings of the input, 1 for the output of the first layer, and so on; negative
+        numbers count from the end. None, as published: the last one, after the final norm. Middle layers often say more
+        about topics, and the last ones about the next word.
 
     Notes
     -----
@@ -92,7 +95,8 @@ class LanguageModel:
     Examples
     --------
     >>> LanguageModel("gpt2-large", revision="main")
-    LanguageModel(model='gpt2-large', revision='main', pooling=None, max_length=1024, dtype=None, device=None, token_budget=None, layer=None)
+    LanguageModel(model='gpt2-large', revision='main', pooling=None, max_length=1024, dtype=None, device=None,
+    token_budget=None, layer=None)
     """
 
     kind: ClassVar[Literal["text"]] = "text"
@@ -138,7 +142,7 @@ class LanguageModel:
         yield from self._stream_tokens(tokenise_texts)
 
     def of_tokens(self, tokens: Sequence[Sequence[int]]) -> Points:
-        """The features (n, d) of texts that are already tokens of this model, at least one each; long ones are truncated."""
+        """The features (n, d) of texts that are already tokens of this model, at least one each; long ones are cut."""
         texts = [np.asarray(text, np.int32).reshape(-1) for text in tokens]
         for place, text in enumerate(texts):
             if not text.size:
@@ -242,15 +246,11 @@ def _release_function(torch: Any, device: str) -> Callable[[], object] | None:
     return torch.mps.empty_cache if device.startswith("mps") else None
 
 
-Pooling = Literal["last", "mean", "cls"]
-"""Which hidden states make the vector of a text."""
-
-
 def is_causal(torch: Any, model: Any) -> bool:
     """Whether the state of a token is the same whatever follows it, found out by trying.
 
-    If so, texts padded on the right need no mask, and attention takes its fastest path. A model that claims to be causal
-    and is not (XLNet) gets masks.
+    If so, texts padded on the right need no mask, and attention takes its fastest path. A model that claims to be
+    causal and is not (XLNet) gets masks.
     """
     with torch.inference_mode():
         first = _states(model, torch.tensor([[2, 3], [2, 4]], device=model.device), None)[:, 0].float()
@@ -282,7 +282,7 @@ def find_last_mlp(torch: Any, model: Any) -> Any:
 
 @contextlib.contextmanager
 def only_at_places(module: Any) -> Iterator[threading.local]:
-    """Inside, the module gets one state per text, (batch, 1, width): the one at `places`, which each thread sets for itself.
+    """Inside, the module gets one state per text, (batch, 1, width), at the `places` that each thread sets for itself.
 
     Nothing changes if `module` is None.
     """

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mallow._checks import whole
-from mallow.embed._protocol import Points, Rows, collected
+from mallow.embed._protocol import Rows, StreamsFeatures
 from mallow.engine import cores, ordered_map
 from mallow.errors import InputError
 from mallow.samples import decode_audio
@@ -26,16 +26,16 @@ _FLOOR = 1e-8  # of the power in a band; chosen: 80 dB below a sine of full scal
 
 
 @dataclass(frozen=True)
-class MelStatistics:
+class MelStatistics(StreamsFeatures):
     """Features of recordings: mean and spread over time of the logarithmic power in mel bands, and of its change.
 
-    A recording is mixed to one channel, resampled to `rate`, and cut into windows of 25 ms every 10 ms; the power spectrum of
-    each is summed in `bands` triangular bands, equally spaced on the mel scale, and its logarithm (base 10) is taken. The 4 × `bands`
-    features are, for each band, the mean and the standard deviation over all windows, and the mean and the standard deviation of
-    the absolute change from one window to the next.
+    A recording is mixed to one channel, resampled to `rate`, and cut into windows of 25 ms every 10 ms; the power
+    spectrum of each is summed in `bands` triangular bands, equally spaced on the mel scale, and its logarithm (base 10)
+    is taken. The 4 × `bands` features are, for each band, the mean and the standard deviation over all windows, and the
+    mean and the standard deviation of the absolute change from one window to the next.
 
-    They see loudness, timbre, pitch range, noise, bandwidth and how fast the sound changes; not what is said, and not the
-    order of longer passages: a melody and its reverse are nearly the same. For those use a network of your own
+    They see loudness, timbre, pitch range, noise, bandwidth and how fast the sound changes; not what is said, and not
+    the order of longer passages: a melody and its reverse are nearly the same. For those use a network of your own
     (docs/how-to/anything.md). Nothing but numpy and scipy is needed; .flac files need soundfile (``mallow[audio]``).
 
     Parameters
@@ -67,12 +67,8 @@ class MelStatistics:
         """The rate and the bands."""
         return f"MelStatistics(rate={self.rate}, bands={self.bands})"
 
-    def __call__(self, samples: Sequence[Any], /) -> Points:
-        """The features (n, 4 × bands) of recordings: paths, or pairs of values and their rate."""
-        return collected(self.stream(samples), len(samples))
-
     def stream(self, samples: Sequence[Any], /) -> Iterator[Rows]:
-        """Places and features, as they are ready, in order."""
+        """Places and features (4 × bands) of recordings (paths, or pairs of values and their rate), in order."""
         return stream_recordings(samples, self._features)
 
     def _features(self, recording: Recording) -> NDArray[np.float32]:
@@ -125,8 +121,8 @@ def _checked_values(item: tuple[Any, Any], place: int) -> Recording:
     values = np.asarray(item[0])
     if values.dtype.kind != "f" or values.ndim not in (1, 2) or not values.size or not np.isfinite(values).all():
         raise InputError(
-            f"recording {place}: the values must be floating point in [-1, 1], of shape (frames,) or (frames, channels), and "
-            f"finite; got shape {values.shape} and dtype {values.dtype}."
+            f"recording {place}: the values must be floating point in [-1, 1], of shape (frames,) or (frames, "
+            f"channels), and finite; got shape {values.shape} and dtype {values.dtype}."
         )
     return values.astype(np.float32).reshape(len(values), -1), whole(f"rate of recording {place}", item[1], least=1)
 
@@ -135,17 +131,17 @@ def mono(recording: Recording, rate: int) -> NDArray[np.float64]:
     """One channel at another rate, by a polyphase filter that lets nothing above half of the lower rate pass."""
     from scipy.signal import resample_poly
 
-    values, own = recording
+    values, stored_rate = recording
     mixed: NDArray[np.float64] = values.astype(np.float64).mean(axis=1)
-    if own == rate:
+    if stored_rate == rate:
         return mixed
-    common = np.gcd(own, rate)
-    resampled: NDArray[np.float64] = resample_poly(mixed, rate // common, own // common)
+    common = np.gcd(stored_rate, rate)
+    resampled: NDArray[np.float64] = resample_poly(mixed, rate // common, stored_rate // common)
     return resampled
 
 
 def power_spectra(values: NDArray[np.float64], length: int, hop: int, *, centred: bool) -> NDArray[np.float64]:
-    """Power spectra (windows, length // 2 + 1) of Hann windows; with `centred` they begin half a window before the sound.
+    """Power spectra (windows, length // 2 + 1) of Hann windows; `centred`: they begin half a window before the sound.
 
     A sound that is shorter than a window is filled up with silence.
     """

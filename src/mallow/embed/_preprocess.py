@@ -23,7 +23,13 @@ Image = NDArray[np.float32]
 Resample = Literal["bicubic", "bilinear", "lanczos"]
 Channels = Literal["rgb", "bgr", "grey"]
 Layout = Literal["chw", "hwc"]
+FidTool = Literal["torch-fidelity", "pytorch-fid", "clean-fid"]
 
+_FID_SIZE = 299
+_RESAMPLE: dict[int, Resample] = {1: "lanczos", 2: "bilinear", 3: "bicubic"}  # Pillow's numbers
+# Image processors for which a single number is a square; for the others that crop, it is the shorter side.
+_SQUARE = ("deit", "beit", "flava", "perceiver", "data2vec")
+_WAY_OUT = "Pass preprocess=Preprocess(size=…, mean=…, std=…)."
 _MOST_PIXELS = 2**27  # after the resize; chosen: a strip of 1×60000 pixels must not become an image of 12 GB
 
 
@@ -195,19 +201,14 @@ def _checked_numbers(name: str, values: Any, length: int) -> tuple[float, ...] |
     return numbers
 
 
-FidTool = Literal["torch-fidelity", "pytorch-fid", "clean-fid"]
-
-_SIZE = 299
-
-
 @dataclass(frozen=True)
 class FidPreprocess:
     """The preprocessing of a published FID tool; its repr is part of the name of the embedder.
 
     All of them convert files to RGB as Pillow does: transparency and the orientation in EXIF are ignored. Then
 
-    - "torch-fidelity" (0.2 to 0.4): bilinear to 299×299 as in TensorFlow 1, without antialiasing, each pixel at its upper
-      left corner; (value − 128) / 128;
+    - "torch-fidelity" (0.2 to 0.4): bilinear to 299×299 as in TensorFlow 1, without antialiasing, each pixel at its
+      upper left corner; (value − 128) / 128;
     - "pytorch-fid" (0.3): bilinear without antialiasing, each pixel at its centre; value / 127.5 − 1;
     - "clean-fid" (0.1, mode "clean"): bicubic with antialiasing, in floating point; (value − 128) / 128.
 
@@ -227,7 +228,7 @@ class FidPreprocess:
         one_of("match", self.tool, get_args(FidTool))
 
     def __call__(self, image: object, *, label: str = "the image") -> Image:
-        """The image as a float32 array (3, 299, 299): a path, a Pillow image, or an array (height, width, 3) of uint8."""
+        """The image (path, Pillow image or uint8 array (height, width, 3)) as a float32 array (3, 299, 299)."""
         if isinstance(image, str | os.PathLike):
             label = str(image)
         pixels = np.asarray(decode_image(image, label=label, plain=True)[0], np.float32).transpose(2, 0, 1)
@@ -243,12 +244,12 @@ class FidPreprocess:
 def _resize_clean(channel: NDArray[np.float32]) -> NDArray[np.float32]:
     """One channel, by Pillow in floating point; what the filter pushes beyond black or white is clipped."""
     pillow = optional("PIL.Image", extra="images")
-    resized = pillow.fromarray(np.ascontiguousarray(channel)).resize((_SIZE, _SIZE), pillow.Resampling.BICUBIC)
+    resized = pillow.fromarray(np.ascontiguousarray(channel)).resize((_FID_SIZE, _FID_SIZE), pillow.Resampling.BICUBIC)
     return np.asarray(resized, np.float32).clip(0, 255)
 
 
 def _resize_bilinear(pixels: NDArray[np.float32], *, centred: bool) -> NDArray[np.float32]:
-    """Channels (3, height, width) to 299×299 without antialiasing, in float32 and in the order of the published code."""
+    """Channels (3, height, width) to 299×299 without antialiasing, in float32, in the order of the published code."""
     (top, bottom, down), (left, right, across) = (_neighbours(length, centred=centred) for length in pixels.shape[1:])
     down = down[:, None]
     upper, lower = pixels[:, top], pixels[:, bottom]
@@ -260,16 +261,10 @@ def _resize_bilinear(pixels: NDArray[np.float32], *, centred: bool) -> NDArray[n
 def _neighbours(length: int, *, centred: bool) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]:
     """For each of 299 places, the pixels before and after it, and how far it is from the one before."""
     half = np.float32(0.5) if centred else np.float32(0)
-    place = (np.arange(_SIZE, dtype=np.float32) + half) * np.float32(length / _SIZE) - half
+    place = (np.arange(_FID_SIZE, dtype=np.float32) + half) * np.float32(length / _FID_SIZE) - half
     place = np.maximum(place, np.float32(0))
     before = place.astype(np.int64)
     return before, np.minimum(before + 1, length - 1), place - before.astype(np.float32)
-
-
-_RESAMPLE: dict[int, Resample] = {1: "lanczos", 2: "bilinear", 3: "bicubic"}  # Pillow's numbers
-# Image processors for which a single number is a square; for the others that crop, it is the shorter side.
-_SQUARE = ("deit", "beit", "flava", "perceiver", "data2vec")
-_WAY_OUT = "Pass preprocess=Preprocess(size=…, mean=…, std=…)."
 
 
 def processor_settings(source: Source) -> dict[str, Any]:

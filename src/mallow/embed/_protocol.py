@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Literal, Protocol, runtime_checkable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,10 +23,10 @@ Rows = tuple[NDArray[np.int64], Points]
 class Embedder(Protocol):
     """Turns samples into features: any callable with a name.
 
-    The name goes into the signature of every score and into the key of the cache, so it must include everything that the
-    features depend on: weights with their revision, pooling, length, precision. A plain function has no such name; it
-    works, but is not cached. An embedder may also offer ``caveats(samples)``, which returns what it finds doubtful about
-    these samples as a tuple of `Caveat`.
+    The name goes into the signature of every score and into the key of the cache, so it must include everything that
+    the features depend on: weights with their revision, pooling, length, precision. A plain function has no such name;
+    it works, but is not cached. An embedder may also offer ``caveats(samples)``, which returns what it finds doubtful
+    about these samples as a tuple of `Caveat`.
     """
 
     @property
@@ -39,7 +41,7 @@ class Embedder(Protocol):
 
 @runtime_checkable
 class StreamingEmbedder(Embedder, Protocol):
-    """An embedder that returns features as they are ready, in any order: for progress, and to lose little when stopped."""
+    """An embedder that returns features as they are ready, in any order, so that little is lost when it is stopped."""
 
     @property
     def kind(self) -> Literal["text", "image", "audio"]:
@@ -67,6 +69,26 @@ class JointEmbedder(Protocol):
 
 AnyEmbedder = Embedder | JointEmbedder | Callable[[Any], Any]
 """What may be passed as an embedder, with or without a name."""
+
+
+class StreamsFeatures:
+    """Calls of an embedder are answered by its `stream`."""
+
+    if TYPE_CHECKING:  # each embedder has its own
+
+        def stream(self, samples: Sequence[Any], /) -> Iterator[Rows]: ...
+
+    def __call__(self, samples: Sequence[Any], /) -> Points:
+        """The features (n, d) of the samples, in their order."""
+        return collected(self.stream(samples), len(samples))
+
+
+def read_bytes(path: str | os.PathLike[str]) -> bytes:
+    """The content of a file; an InputError that names it if it cannot be read."""
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise InputError(f"{os.fspath(path)}: cannot be read: {error.strerror or error}.") from error
 
 
 def collected(parts: Iterable[Rows], n: int) -> Points:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mallow._checks import whole
 from mallow._optional import optional
 from mallow.embed._onnx_text import leading_part
-from mallow.embed._protocol import Points, Rows, checked_texts, collected
+from mallow.embed._protocol import Points, Rows, StreamsFeatures, checked_texts
 from mallow.errors import InputError
 from mallow.models import Source, kept_model, move_network, ran_out_of_memory, refuse_foreign_modules, within_memory
 
@@ -22,7 +22,7 @@ _CHARACTERS_PER_TOKEN = 4  # chosen: a usual value for English; only the size of
 
 
 @dataclass(frozen=True)
-class SentenceModel:
+class SentenceModel(StreamsFeatures):
     """Features of texts from a sentence-transformers model, in float32.
 
     Its own pooling, scaling and default prompt are used. Texts of similar length share a batch, so that there is little
@@ -63,10 +63,6 @@ class SentenceModel:
         """Everything that the features depend on, in one line."""
         self._refuse_other_kinds()
         return f"SentenceModel({self._source.label}, max_length={self.max_length or 'own'}, float32)"
-
-    def __call__(self, samples: Sequence[str], /) -> Points:
-        """The features (n, d) of the texts, in their order."""
-        return collected(self.stream(samples), len(samples))
 
     def stream(self, samples: Sequence[str], /) -> Iterator[Rows]:
         """Places among the texts with their features, long texts first; the model is loaded once."""
@@ -115,8 +111,8 @@ class SentenceModel:
         model = move_network(model.float(), source.chosen_device, source.model)
         if getattr(model.tokenizer, "pad_token", "") is None:
             raise InputError(
-                f"`model` must have a tokenizer with a padding token, so that texts can share a batch; {self.model!r} has "
-                "none. Set tokenizer.pad_token, for example to its eos_token, and save the model."
+                f"`model` must have a tokenizer with a padding token, so that texts can share a batch; {self.model!r} "
+                "has none. Set tokenizer.pad_token, for example to its eos_token, and save the model."
             )
         if self.max_length is not None:
             model.max_seq_length = self.max_length

@@ -1,8 +1,8 @@
-"""Many files of texts or images become as many files of features: on this machine or a cluster, and what is done stays done.
+"""Many files of texts or images become files of features, on this machine or a cluster; a rerun resumes the work.
 
-A task is an input shard. Its samples are embedded a part at a time, and each part becomes an output shard, which its worker
-writes itself, completely or not at all. A worker that dies loses the part that it was at: the task starts again elsewhere,
-and skips the parts that exist. So does the same call after an interruption.
+A task is an input shard. Its samples are embedded a part at a time, and each part becomes an output shard, which its
+worker writes itself, completely or not at all. A worker that dies loses the part that it was at: the task starts again
+elsewhere, and skips the parts that exist. So does the same call after an interruption.
 """
 
 from __future__ import annotations
@@ -64,22 +64,23 @@ def embed_shards(
 ) -> Samples:
     """The features of many files of texts or images, which stay on the disk: pass them to `mallow.score`.
 
-    Every output shard is a .npz file of at most `rows` samples, with ids, prompts and provenance: the embedder, the input
-    shard, the first sample, and digests of samples and features. Call it again after an interruption: what exists is not
-    embedded again.
+    Every output shard is a .npz file of at most `rows` samples, with ids, prompts and provenance: the embedder, the
+    input shard, the first sample, and digests of samples and features. Call it again after an interruption: what exists
+    is not embedded again.
 
     Parameters
     ----------
     source : path or URL
-        A folder, a glob or a file: .jsonl(.gz), .parquet (texts), .tar (images, as of webdataset) or a folder of images;
-        also as a URL that fsspec knows, such as s3://bucket/texts/*.jsonl.gz.
+        A folder, a glob or a file: .jsonl(.gz), .parquet (texts), .tar (images, as of webdataset) or a folder of
+        images; also as a URL that fsspec knows, such as s3://bucket/texts/*.jsonl.gz.
     folder : path or URL
         Where output shards are written. All workers must be able to write there.
     embedder : Embedder, callable, name or None
-        As in `mallow.score`; each worker loads it once. It must embed each sample by itself, which string kernels do not.
+        As in `mallow.score`; each worker loads it once. It must embed each sample by itself, which string kernels do
+        not.
     engine : None, "ray", "ray://…" or an engine
-        None: one shard after another, on all processors of this machine. On a cluster each worker embeds shards of its own,
-        with the processors and GPUs that ``mallow.Ray(cpus=…, gpus=…)`` gives it.
+        None: one shard after another, on all processors of this machine. On a cluster each worker embeds shards of its
+        own, with the processors and GPUs that ``mallow.Ray(cpus=…, gpus=…)`` gives it.
     rows : int
         Samples per output shard, which are also what a worker that dies loses. Samples of similar length go through the
         model together, among these.
@@ -143,8 +144,8 @@ def _labels(names: Sequence[str]) -> list[str]:
     """The beginnings of the names of output shards: what tells the inputs apart, without suffix."""
     paths = [(name.partition("://")[2] if is_url(name) else name).rstrip("/") for name in names]
     above = os.path.commonpath([os.path.dirname(path) for path in paths])
-    own = [os.path.relpath(path, above or ".") for path in paths]
-    labels = [re.sub(r"[^A-Za-z0-9._-]+", "-", name.removesuffix(shard_suffix(name))) for name in own]
+    relative = [os.path.relpath(path, above or ".") for path in paths]
+    labels = [re.sub(r"[^A-Za-z0-9._-]+", "-", name.removesuffix(shard_suffix(name))) for name in relative]
     if len(set(labels)) < len(labels):  # part-0.jsonl and part-0.jsonl.gz
         twice = next(label for label in labels if labels.count(label) > 1)
         raise InputError(
@@ -178,8 +179,8 @@ def _report_faults(outcomes: Sequence[Outcome], tasks: Sequence[ShardTask], sour
         first = next(iter(faults.values()))
         end = "" if first.endswith((".", "?")) else "."
         raise InputError(
-            f"{source}: {len(faults)} of {total} shards could not be embedded. {first}{end} {done} output shards are in {folder}: "
-            "the same call goes on from there."
+            f"{source}: {len(faults)} of {total} shards could not be embedded. {first}{end} {done} output shards are "
+            f"in {folder}: the same call goes on from there."
         )
 
 
@@ -238,8 +239,8 @@ def single_embedder(embedder: AnyEmbedder | str | None, kind: str) -> AnyEmbedde
     chosen = find_embedder(embedder, kind=kind) if embedder is None or isinstance(embedder, str) else embedder
     if isinstance(chosen, JointEmbedder):
         raise InputError(
-            f"`embedder` must embed each sample by itself; {embedder_name(chosen)} embeds all at once. Use another, such as "
-            "'minilm'."
+            f"`embedder` must embed each sample by itself; {embedder_name(chosen)} embeds all at once. Use another, "
+            "such as 'minilm'."
         )
     return chosen
 
@@ -340,6 +341,9 @@ def _stamp(source: str) -> list[object]:
     """Size and time of an input shard; of a folder of images, those of all files."""
     path = Path(source)
     if not is_url(source) and path.is_dir():
-        every = [file.stat() for file in sorted(path.rglob("*")) if file.is_file()]
-        return [sum(status.st_size for status in every), str(max((status.st_mtime_ns for status in every), default=0))]
+        statuses = [file.stat() for file in sorted(path.rglob("*")) if file.is_file()]
+        return [
+            sum(status.st_size for status in statuses),
+            str(max((status.st_mtime_ns for status in statuses), default=0)),
+        ]
     return list(stamp_of(source))

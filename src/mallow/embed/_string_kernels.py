@@ -2,9 +2,9 @@
 
 A kernel compares pairs of texts (paper: sec:string-kernel), so the features of one text depend on the other texts: a
 kernel is not an `Embedder`. It offers three views of the texts of *both* samples: similarities (`gram`), the matrix of
-distances that `Neighbors.from_distances` and `KernelDensity.from_distances` take, and `points`, features whose Euclidean
-distances are those of the kernel, for any other estimator. Time and memory grow with the square of the number of texts:
-each matrix takes 32 MB for 2,000 texts and 3.2 GB for 20,000.
+distances that `Neighbors.from_distances` and `KernelDensity.from_distances` take, and `points`, features whose
+Euclidean distances are those of the kernel, for any other estimator. Time and memory grow with the square of the number
+of texts: each matrix takes 32 MB for 2,000 texts and 3.2 GB for 20,000.
 
 Known failure: the paper finds that these kernels see the trends of model size, decoding and length "only weakly and
 unreliably" (table:non-deep). They are baselines to beat, not a substitute for learned features.
@@ -31,6 +31,11 @@ from mallow.models import words
 Matrix = NDArray[np.float64]
 Tokenize = Callable[[str], Sequence[Hashable]]
 
+_BLOCK = 1 << 20  # similarities computed at a time; chosen: 8 MB
+_LEAST_DECAY = 1e-100  # chosen: below, gaps add less than rounding errors; the reciprocal must not overflow
+_NEGLIGIBLE = (
+    1e-200  # chosen: smaller powers become 0; they are far below rounding, and their products would be slow denormals
+)
 _MANY_SHORT = 0.05  # chosen: the share of texts too short for the kernel above which there is a caveat
 
 
@@ -180,10 +185,10 @@ def _short_text_caveats(lengths: Iterable[int], n: int) -> tuple[Caveat, ...]:
 
 def _to_distances(gram: Matrix) -> Matrix:
     """Distances from similarities, in place."""
-    own = np.diagonal(gram).copy()
+    norms = np.diagonal(gram).copy()  # squared
     gram *= -2.0
-    for row, other in zip(gram, own, strict=True):
-        row += own + other
+    for row, norm in zip(gram, norms, strict=True):
+        row += norms + norm
     np.maximum(gram, 0.0, out=gram)
     np.fill_diagonal(gram, 0.0)
     return np.sqrt(gram, out=gram)
@@ -202,9 +207,6 @@ def _to_points(gram: Matrix) -> Matrix:
     kept[-1] = True  # if no text has features: one axis of zeros
     rows = vectors[:, kept][:, ::-1] * np.sqrt(np.maximum(values[kept][::-1], 0.0))
     return rows[group]  # type: ignore[no-any-return]
-
-
-_BLOCK = 1 << 20  # similarities computed at a time; chosen: 8 MB
 
 
 @dataclass(frozen=True, repr=False)
@@ -285,28 +287,23 @@ def _jaccard(membership: Any) -> Matrix:
     return similarities
 
 
-_LEAST_DECAY = 1e-100  # chosen: below, gaps add less than rounding errors; the reciprocal must not overflow
-_NEGLIGIBLE = (
-    1e-200  # chosen: smaller powers become 0; they are far below rounding, and their products would be slow denormals
-)
-
-
 @dataclass(frozen=True, repr=False)
 class SubsequenceKernel(StringKernel):
     """Similarity by common subsequences of N tokens, gaps allowed but discounted (paper: sec:string-kernel (b)).
 
-    The feature of a sequence z of N tokens is φ(x)[z] = Σ decay^len(i) over all places i with x[i] = z, where
-    len(i) = i_N − i_1 + 1 is the length of the stretch of text they span; κ(x, x′) = ⟨φ(x), φ(x′)⟩ (Lodhi et al. 2002).
-    The features are never listed: in one pass over the M pairs of equal tokens of two texts, with Fenwick trees for the
-    sums, κ takes O(N M log|x|) steps as in Rousu and Shawe-Taylor (2005), and memory of O(N |x|). Decays are relative to
-    the current place, so that long texts do not underflow; absolute errors are those of rounding, 1e-15 times the norms.
+    The feature of a sequence z of N tokens is φ(x)[z] = Σ decay^len(i) over all places i with x[i] = z, where len(i) =
+    i_N − i_1 + 1 is the length of the stretch of text they span; κ(x, x′) = ⟨φ(x), φ(x′)⟩ (Lodhi et al. 2002). The
+    features are never listed: in one pass over the M pairs of equal tokens of two texts, with Fenwick trees for the
+    sums, κ takes O(N M log|x|) steps as in Rousu and Shawe-Taylor (2005), and memory of O(N |x|). Decays are relative
+    to the current place, so that long texts do not underflow; absolute errors are those of rounding, 1e-15 times the
+    norms.
 
     A text of fewer than N tokens has no feature, φ = 0. If normalised, two such texts have similarity 1 and such a text
     has similarity 0 with all others, as if "nothing" were a feature; if not, all its similarities are 0.
 
     It needs numba (``pip install 'mallow[kernels]'``), which compiles it at the first call, in about a second. The
-    compiled code is kept beside this file or in the user's numba cache; where neither can be written, it is compiled once
-    per process. All cores are used, and the result is exactly the same on any number of them.
+    compiled code is kept beside this file or in the user's numba cache; where neither can be written, it is compiled
+    once per process. All cores are used, and the result is exactly the same on any number of them.
 
     Parameters
     ----------

@@ -26,6 +26,13 @@ from mallow.embed._protocol import Points, Rows, checked_texts, collected
 from mallow.embed._string_kernels import tokenizer_label
 from mallow.errors import Caveat, InputError, warn_about
 
+Vectors = tuple[list[bytes], NDArray[np.float64]]
+"""Words in the order of the file, and their vectors, one row per word."""
+
+_HEADER = 1 << 16  # bytes; chosen: a longer first line is not one of word vectors
+_COUNTS = 100  # bytes; a first line with the number of words and the dimension is shorter
+_MOST_EXPANSION = 1100  # of a .gz file, by its format
+_BLOCK = 1 << 22  # bytes of a binary file that are read at a time; chosen: small beside the vectors that are kept
 _TEXTS = 4096  # texts per part that `stream` yields; chosen: some megabytes of sparse counts
 
 _STANFORD = re.compile(
@@ -43,8 +50,8 @@ _STANFORD = re.compile(
 def stanford_words(text: str) -> list[str]:
     """Lower-case words and punctuation marks of a text, split like the text on which GloVe 6B was trained.
 
-    Close to the Stanford tokeniser: clitics are separate (do n't, it 's); numbers, hyphenated words and initials stay in
-    one piece; every other mark is a word of its own. It has no list of abbreviations: mr. is two words.
+    Close to the Stanford tokeniser: clitics are separate (do n't, it 's); numbers, hyphenated words and initials stay
+    in one piece; every other mark is a word of its own. It has no list of abbreviations: mr. is two words.
 
     Examples
     --------
@@ -235,19 +242,10 @@ def _count_words(texts: list[str], tokenize: Callable[[str], list[str]]) -> _Cou
 
 
 def _in_file_order(rows: NDArray[np.int64], times: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    known = rows >= 0
-    rows, times = rows[known], times[known]
+    present = rows >= 0
+    rows, times = rows[present], times[present]
     order = np.argsort(rows)
     return rows[order], times[order]
-
-
-Vectors = tuple[list[bytes], NDArray[np.float64]]
-"""Words in the order of the file, and their vectors, one row per word."""
-
-_HEADER = 1 << 16  # bytes; chosen: a longer first line is not one of word vectors
-_COUNTS = 100  # bytes; a first line with the number of words and the dimension is shorter
-_MOST_EXPANSION = 1100  # of a .gz file, by its format
-_BLOCK = 1 << 22  # bytes of a binary file that are read at a time; chosen: small beside the vectors that are kept
 
 
 def read_vectors(path: Path, wanted: Container[bytes]) -> Vectors:
@@ -278,7 +276,8 @@ def _read_file(path: Path, wanted: Container[bytes]) -> Vectors:
             )
         if 4 * dimension > _MOST_EXPANSION * path.stat().st_size:  # before memory is set aside for it
             raise InputError(
-                f"{path}: the first line announces vectors of {dimension} numbers, more than the file can hold. Download it again."
+                f"{path}: the first line announces vectors of {dimension} numbers, more than the file can hold. "
+                "Download it again."
             )
         if not has_header:
             stream.seek(0)
@@ -404,7 +403,8 @@ def _read_folder(path: Path, wanted: Container[bytes]) -> Vectors:
         )
     if table.ndim != 2 or len(table) != len(words) or table.shape[1] < 1 or table.dtype.kind not in "fiu":
         raise InputError(
-            f"{table_file}: must have one row of numbers for each of the {len(words)} words; got shape {table.shape} of {table.dtype}."
+            f"{table_file}: must have one row of numbers for each of the {len(words)} words; got shape {table.shape} "
+            f"of {table.dtype}."
         )
     places: dict[bytes, int] = {}
     for place, word in enumerate(words):

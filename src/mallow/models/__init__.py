@@ -1,4 +1,4 @@
-"""Pretrained models: finding and loading them, tokenizers, batches that fit into memory. Shared by `embed` and `generate`."""
+"""Pretrained models for `embed` and `generate`: finding and loading them, tokenizers, batches that fit into memory."""
 
 from mallow.models._batches import halve_on_memory_error, ran_out_of_memory, within_memory
 from mallow.models._load_errors import first_line, refuse_foreign_modules

@@ -1,4 +1,4 @@
-"""Which samples go through a model together: of similar length, within a budget, in smaller batches if memory runs out."""
+"""Batches of samples of similar length, within a budget of memory, and smaller ones if memory runs out."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def within_memory(
 ) -> Iterator[tuple[NDArray[np.int64], T]]:
     """The places of the samples in each batch, longest first, with what `compute` returns for them; each place once.
 
-    A batch is a rectangle as wide as its longest sample. It has at most `budget` cells (unless it is a single sample). At
-    most the share `waste` of them is padding, or `overhead` cells if that is more; samples of equal length need none. The
-    longest come first, so that a lack of memory shows at once.
+    A batch is a rectangle as wide as its longest sample. It has at most `budget` cells (unless it is a single sample).
+    At most the share `waste` of them is padding, or `overhead` cells if that is more; samples of equal length need
+    none. The longest come first, so that a lack of memory shows at once.
 
     If memory runs out, the batch is halved, and so is the budget for all later batches, which then run one at a time.
 
@@ -45,9 +45,10 @@ def within_memory(
     compute : callable
         Takes the places of one batch.
     waste : float
-        Largest share of padding in a batch, in [0, 1). Chosen: 3 % keeps batches large at little cost.
+        Largest share of padding in a batch, in [0, 1). Chosen: 3% keeps batches large at little cost.
     overhead : int
-        What an additional batch costs, in cells: up to this much padding is cheaper than a batch of a few short samples.
+        What an additional batch costs, in cells: up to this much padding is cheaper than a batch of a few short
+        samples.
     workers : int
         Batches that run at the same time, each in a thread. The order of the results does not depend on it.
     prepare : callable, optional

@@ -1,9 +1,8 @@
-"""Why a model cannot be loaded: one sentence for an error of transformers or of the hub's client, with the way out."""
+"""Why a model cannot be loaded: failures of transformers and the hub in one sentence, and code that is not run."""
 
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,31 +10,25 @@ from mallow._files import parse_json, read_text
 from mallow._optional import optional
 from mallow.errors import InputError
 
-
-@dataclass(frozen=True)
-class Request:
-    """What was to be loaded, for the error message."""
-
-    model: str
-    revision: str | None
-    alternatives: str  # to a name on the hub, such as "a local folder"
+_WAY_OUT = "If you trust it, load it in a function of your own and pass that as package.module:object."
+_PATIENCE = 4.0  # seconds; chosen: connections take less than one, and an answer is promised within ten
+_NO_CONNECTION = {"ConnectError", "ConnectionError", "ConnectTimeout", "TimeoutException", "Timeout", "NetworkError"}
 
 
-def explain_hub_error(error: BaseException, request: Request) -> str:
-    """One sentence for an error while loading a model from the hub."""
-    kinds = class_names(error)
-    model, instead = request.model, f"Or pass {request.alternatives}."
+def explain_hub_error(error: BaseException, model: str, revision: str | None, alternatives: str) -> str:
+    """One sentence for an error while loading a model from the hub; `alternatives` are such as "a local folder"."""
+    kinds, instead = class_names(error), f"Or pass {alternatives}."
     if "GatedRepoError" in kinds:
         return (
             f"`model` {model} is available on the hub only to those who accept its terms. Accept them there, then run: "
             f"hf auth login. {instead}"
         )
     if "RevisionNotFoundError" in kinds:
-        return f"`revision` must be a branch, tag or commit of {model} on the hub; there is no {request.revision!r}."
+        return f"`revision` must be a branch, tag or commit of {model} on the hub; there is no {revision!r}."
     if kinds & {"RepositoryNotFoundError", "HFValidationError"}:
         return f"`model` must be on the hub; there is no {model} that you have access to. Check the name. {instead}"
     if kinds & {"LocalEntryNotFoundError", "ConnectError", "ConnectionError", "TimeoutException"}:
-        at = "" if request.revision is None else f" at {request.revision!r}"
+        at = "" if revision is None else f" at {revision!r}"
         connect = "unset HF_HUB_OFFLINE" if "OfflineModeIsEnabled" in kinds else "connect"
         return (
             f"`model` {model}{at} is not among the downloaded models, and the hub cannot be reached. "
@@ -66,9 +59,6 @@ def class_names(error: BaseException) -> set[str]:
     return {kind.__name__ for link in chain for kind in type(link).__mro__}
 
 
-_WAY_OUT = "If you trust it, load it in a function of your own and pass that as package.module:object."
-
-
 def code_refusal(model: str, what: str = "the program code that it brings along") -> str:
     """The sentence for a model that cannot be loaded without running code of its own."""
     return f"`model` must be one that its library knows; {model} needs {what}, which mallow does not run. {_WAY_OUT}"
@@ -80,12 +70,12 @@ def refuse_downloaded_kernels(model: str, config_file: Path | None) -> None:
     for name in ("attn_implementation", "_attn_implementation"):
         value = config.get(name)
         named = list(value.values()) if isinstance(value, dict) else [value]
-        if any(isinstance(each, str) and "/" in each for each in named):
+        if any(isinstance(kernel, str) and "/" in kernel for kernel in named):
             raise InputError(code_refusal(model, f"the compiled code {value!r} from the hub"))
 
 
 def refuse_foreign_modules(model: str, folder: Path) -> None:
-    """Refuse a sentence-transformers model with modules or functions that are not part of sentence-transformers or torch.
+    """Refuse a sentence-transformers model with modules or functions from outside sentence-transformers and torch.
 
     Some versions of sentence-transformers import them without asking if the model is a local folder.
     """
@@ -106,10 +96,6 @@ def _read(file: Path | None) -> Any:
         return {} if file is None else parse_json(read_text(file))
     except ValueError:
         return {}
-
-
-_PATIENCE = 4.0  # seconds; chosen: connections take less than one, and an answer is promised within ten
-_NO_CONNECTION = {"ConnectError", "ConnectionError", "ConnectTimeout", "TimeoutException", "Timeout", "NetworkError"}
 
 
 def hub_is_unreachable(*, extra: str) -> bool:

@@ -1,4 +1,4 @@
-"""Where a network runs and in which precision; and the check of an option that must be one of several words."""
+"""Options of a network: its device, its precision, choices among words, and whether it stays in memory."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Finding and loading a pretrained model: which files, which commit, on which device and in which precision.
 
-A `Source` names a model and loads its parts. Whatever can be wrong with it is reported here, in one sentence with the way out.
-Program code that a model brings along is never run.
+A `Source` names a model and loads its parts. Whatever can be wrong with it is reported here, in one sentence with the
+way out. Program code that a model brings along is never run.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from mallow._files import digest, refuse_special
 from mallow._optional import optional
 from mallow.errors import InputError
 from mallow.models._load_errors import (
-    Request,
     asks_to_run_code,
     code_refusal,
     explain_hub_error,
@@ -92,7 +91,7 @@ class Source:
 
     @cached_property
     def label(self) -> str:
-        """The weights in the name of an embedder: folder or file with its digest, or name on the hub with its commit."""
+        """The weights in the name of an embedder: folder or file with its digest, or hub name with its commit."""
         path = Path(self.model)
         return f"{path.resolve().name}@{digest(path)}" if self.is_local else f"{self.model}@{self.commit[:12]}"
 
@@ -140,7 +139,7 @@ class Source:
 
     @property
     def wants_bos(self) -> bool:
-        """Whether a GGUF file states that texts begin with <bos>; transformers does not add it for all models (Gemma)."""
+        """Whether a GGUF file states that texts begin with <bos>, which transformers does not always add (Gemma)."""
         return self.is_gguf and gguf_adds_bos(self.model)
 
     def load(self, auto: str, **options: Any) -> Any:
@@ -174,22 +173,22 @@ class Source:
         """Refuse a model that lacks weights: they would be random."""
         if weights:
             raise InputError(
-                f"`model` must have all its weights; {self.model} lacks {len(weights)}, such as {weights[0]}, which would "
-                f"be random. {way_out}"
+                f"`model` must have all its weights; {self.model} lacks {len(weights)}, such as {weights[0]}, which "
+                f"would be random. {way_out}"
             )
 
     def refuse_empty_tokenizer(self, tokenizer: Any, network: Any) -> None:
         """Refuse the empty tokenizer that transformers creates if its files are missing: it makes all texts equal."""
-        known, vocabulary = len(tokenizer), getattr(network.config.get_text_config(), "vocab_size", 0)
-        if known < vocabulary / 2:
+        tokens, vocabulary = len(tokenizer), getattr(network.config.get_text_config(), "vocab_size", 0)
+        if tokens < vocabulary / 2:
             raise InputError(
-                f"`model` must come with its tokenizer; the tokenizer of {self.model} knows {known} tokens, the model "
+                f"`model` must come with its tokenizer; the tokenizer of {self.model} knows {tokens} tokens, the model "
                 f"{vocabulary}. Save the tokenizer into the same folder."
             )
 
     @contextlib.contextmanager
     def loading(self, part: str) -> Iterator[None]:
-        """Inside the block, transformers shows no progress bars or reports, and a failure becomes a one-sentence error."""
+        """Inside the block transformers prints nothing, and a failure becomes a one-sentence error."""
         logging = optional("transformers", extra=self.extra).utils.logging
         level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
         logging.set_verbosity_error()
@@ -222,8 +221,7 @@ class Source:
                     f"`model` must be a model saved by {package}; the {part} of {self.model} cannot be loaded: "
                     f"{first_line(error)}"
                 ) from error
-            request = Request(self.model, self.revision, self._local_files)
-            raise InputError(explain_hub_error(error, request)) from error
+            raise InputError(explain_hub_error(error, self.model, self.revision, self._local_files)) from error
 
     @property
     def _local_files(self) -> str:

@@ -86,7 +86,7 @@ def tokenise(tokenizer: Any, texts: Sequence[str], limit: int, *, add_bos: bool)
 
 @dataclass(frozen=True)
 class TokenFile:
-    """Splits texts into the tokens of a file, such as GPT-2's: ``text_statistics(texts, tokenize=TokenFile("gpt2-bpe"))``.
+    """Splits texts into the tokens of a file such as GPT-2's: `text_statistics(texts, tokenize=TokenFile("gpt2-bpe"))`.
 
     Attributes
     ----------
@@ -121,8 +121,8 @@ def load_token_file(path: str, *, extra: str = "human") -> Any:
             tokenizer = tokenizers.ByteLevelBPETokenizer(str(vocabulary), str(merges))
         else:
             raise InputError(
-                '`tokenizer` must be "words", a tokenizer.json, or a folder with one or with GPT-2\'s vocab.json and merges.txt; '
-                f"there is none at {path!r}."
+                '`tokenizer` must be "words", a tokenizer.json, or a folder with one or with '
+                f"GPT-2's vocab.json and merges.txt; there is none at {path!r}."
             )
     except InputError:
         raise
@@ -135,8 +135,8 @@ def load_token_file(path: str, *, extra: str = "human") -> Any:
     return tokenizer
 
 
-# Latin letters and the usual punctuation: no marks, joiners, emoji or scripts without spaces, and nothing invisible. The
-# short pattern finds the same tokens in such texts, four times as fast.
+# Latin letters and the usual punctuation: no marks, joiners, emoji or scripts without spaces, and nothing invisible.
+# The short pattern finds the same tokens in such texts, four times as fast.
 _PLAIN = re.compile("[\x00-\u00ac\u00ae-\u02ff\u2010-\u2027\u2030-\u205e\u20a0-\u20bf]*")
 _PLAIN_WORDS = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")
 
@@ -145,10 +145,10 @@ def words(text: str) -> list[str]:
     """Words in lower case, and single punctuation marks and symbols, in the order of the text.
 
     Words keep their apostrophes (don't) and their combining marks (as in Devanagari or pointed Hebrew); underscores and
-    digits belong to words. An emoji with its modifiers is one token, and so is a flag. Each Chinese or Japanese character
-    is a token, because no spaces separate the words. In Thai, Lao, Khmer and Burmese everything between two spaces is one
-    token: pass another `tokenize` for these languages. White space and invisible directional marks are dropped. Composed
-    and decomposed letters are equal (NFC).
+    digits belong to words. An emoji with its modifiers is one token, and so is a flag. Each Chinese or Japanese
+    character is a token, because no spaces separate the words. In Thai, Lao, Khmer and Burmese everything between two
+    spaces is one token: pass another `tokenize` for these languages. White space and invisible directional marks are
+    dropped. Composed and decomposed letters are equal (NFC).
 
     Examples
     --------

@@ -7,15 +7,15 @@ Nothing is skipped silently. A bad entry is an error that names its place; with 
 listed in `Samples.skipped`.
 """
 
-from mallow.samples._audio import AudioHeader, decode_audio, read_audio_header
+from mallow.samples._audio import decode_audio, read_audio_header
 from mallow.samples._feature_arrays import check_members
 from mallow.samples._images import decode_image
 from mallow.samples._limits import Limits
 from mallow.samples._parts import read_parts
 from mallow.samples._read import holds_shards, read, read_column, split_field
 from mallow.samples._samples import Samples
-from mallow.samples._shard_files import is_url, list_shards, open_shard, shard_suffix, stamp_of
-from mallow.samples._shards import Chunk, Shard, Shards, find_shards
+from mallow.samples._shard_files import is_url, list_shards, shard_suffix, stamp_of
+from mallow.samples._shards import Chunk, Shards, find_shards
 from mallow.samples._write import (
     join,
     make_shard_folder,
@@ -28,11 +28,9 @@ from mallow.samples._write import (
 )
 
 __all__ = [
-    "AudioHeader",
     "Chunk",
     "Limits",
     "Samples",
-    "Shard",
     "Shards",
     "check_members",
     "decode_audio",
@@ -43,7 +41,6 @@ __all__ = [
     "join",
     "list_shards",
     "make_shard_folder",
-    "open_shard",
     "read",
     "read_audio_header",
     "read_column",

@@ -47,7 +47,7 @@ class _UnfitError(Exception):
 
 
 def decode_audio(path: str | os.PathLike[str], *, label: str | None = None) -> tuple[NDArray[np.float32], int]:
-    """The values of a recording (frames, channels) in [-1, 1], and the rate; an InputError that names the file otherwise."""
+    """The values of a recording (frames, channels) in [-1, 1], and the rate; or an InputError that names the file."""
     try:
         if Path(path).suffix.lower() == ".flac":
             values, rate = _decode_flac(path)
@@ -115,9 +115,10 @@ def _decode_flac(path: str | os.PathLike[str]) -> tuple[NDArray[np.float32], int
     with soundfile.SoundFile(os.fspath(path)) as file:
         while len(block := file.read(_BLOCK, dtype="float32", always_2d=True)):
             blocks.append(block)
-            if sum(own.nbytes for own in blocks) > allowed:
+            if sum(values.nbytes for values in blocks) > allowed:
                 raise _UnfitError(
-                    f"it expands to more than {DEFAULT_LIMITS.expansion:g} times its size; if you trust it, save it as wav"
+                    f"it expands to more than {DEFAULT_LIMITS.expansion:g} times its size; if you trust it, save it as "
+                    "wav"
                 )
         return np.concatenate(blocks) if blocks else np.zeros((0, file.channels), np.float32), file.samplerate
 
@@ -171,8 +172,8 @@ def _read_encoding(chunk: bytes) -> tuple[int, int, int, int]:
     code, channels, rate, _, _, bits = struct.unpack("<HHIIHH", chunk[:16])
     if code == _EXTENSIBLE and len(chunk) >= 26:
         code = struct.unpack("<H", chunk[24:26])[0]
-    known = {_PCM: (8, 16, 24, 32), _FLOAT: (32, 64)}
-    if bits not in known.get(code, ()):
+    supported = {_PCM: (8, 16, 24, 32), _FLOAT: (32, 64)}
+    if bits not in supported.get(code, ()):
         raise _UnfitError(f"encoding {code} with {bits} bits is not supported; save it with 16 bits")
     if not channels or not rate:
         raise _UnfitError(f"its header promises {channels} channels and {rate} values per second")

@@ -164,7 +164,7 @@ def _split_row(row: object, field: str, label: str) -> tuple[Any, str | None, st
 
 
 def _with_inner_field(row: Mapping[str, Any], field: str) -> Mapping[str, Any]:
-    """The row with the value at a path such as ``output.completion`` under that name; the row itself where there is none."""
+    """The row with the value at a path such as ``output.completion`` under that name; unchanged if there is none."""
     value: object = row
     for name in field.split("."):
         if not isinstance(value, Mapping) or name not in value:

@@ -1,7 +1,7 @@
 """Logs of evaluation tools as samples: lm-evaluation-harness (samples_*.jsonl) and Inspect (.eval, .json).
 
-Each record becomes a row with `text`, `id` and `prompt`, beside its own fields; so the answers of a run are read without
-any option, and the answers that were expected with the field `target`.
+Each record becomes a row with `text`, `id` and `prompt`, beside its own fields; so the answers of a run are read
+without any option, and the answers that were expected with the field `target`.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ def _harness_row(row: Mapping[str, Any]) -> object:
         return row
     if any(not isinstance(answer, str) for answer in answers) or _are_likelihoods(responses, row.get("arguments")):
         return BadEntryError(
-            "the answers are likelihoods, not texts: only tasks that generate have samples to read (output_type generate_until)"
+            "the answers are likelihoods, not texts: only tasks that generate have samples to read (output_type "
+            "generate_until)"
         )
     prompt = _first_text(row.get("arguments"))
     more = {} if prompt is None or "prompt" in row else {"prompt": prompt}
@@ -57,15 +58,14 @@ def _harness_row(row: Mapping[str, Any]) -> object:
 
 
 def _are_likelihoods(responses: object, requests: object) -> bool:
-    """Whether answers are numbers, which the harness writes as strings: ["-1.5", "False"] of a choice, or "-1.5" of a text.
+    """Whether answers are numbers, written as strings: ["-1.5", "False"] for a choice, or "-1.5" for a text.
 
     Texts are asked for with a dict of options, so that whatever such a request got is a text.
     """
     if not isinstance(requests, dict | list) or not requests:
         return False
-    for one in _entries(requests):
-        if any(isinstance(part, dict) for part in _entries(one)):
-            return False
+    if any(isinstance(part, dict) for request in _entries(requests) for part in _entries(request)):
+        return False
     return all(_is_number(answer) or answer in ("True", "False") for answer in _leaves(responses))
 
 
@@ -85,8 +85,8 @@ def _is_number(text: object) -> bool:
 def _leaves(value: object) -> Iterator[object]:
     """What nested lists contain, in order."""
     if isinstance(value, list):
-        for one in value:
-            yield from _leaves(one)
+        for entry in value:
+            yield from _leaves(entry)
     else:
         yield value
 
@@ -102,13 +102,11 @@ def _first_text(arguments: object) -> str | None:
 
 
 def object_rows(stream: BinaryIO, name: str, limits: Limits) -> Iterator[Row]:
-    """The samples of a .json file that is one object, an Inspect log; or the lines of one that holds an object per line."""
+    """The samples of a .json file that is one object, an Inspect log; or that holds one object per line."""
     try:
         data = stream.read(_LARGEST + 1)
         text = data.decode("utf-8-sig")
     except (UnicodeDecodeError, EOFError, OSError, zlib.error) as error:
-        if isinstance(error, InputError):
-            raise
         raise InputError(f"{name}: cannot be read as UTF-8: {message_of(error)}. Is the file complete?") from error
     if len(data) > _LARGEST:
         raise InputError(
@@ -124,14 +122,14 @@ def object_rows(stream: BinaryIO, name: str, limits: Limits) -> Iterator[Row]:
     if (fault := depth_fault(text, limits)) is not None:
         raise InputError(f"{name}: {fault}.")
     if isinstance(value, dict) and isinstance(value.get("samples"), list) and "eval" in value:
-        return ((place, _inspect_row(one)) for place, one in enumerate(value["samples"]))
+        return ((place, _inspect_row(sample)) for place, sample in enumerate(value["samples"]))
     if isinstance(value, dict) and isinstance(value.get("text"), str):
         return iter([(0, value)])
     names = list(value)
     fields = list_names(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
     raise InputError(
-        f"{name}: must be a JSON array, one JSON object per line, or a log of Inspect; it is an object with the fields {fields}. "
-        "Write the list of samples to a file of its own."
+        f"{name}: must be a JSON array, one JSON object per line, or a log of Inspect; it is an object with the fields "
+        f"{fields}. Write the list of samples to a file of its own."
     )
 
 
@@ -155,10 +153,11 @@ def eval_rows(stream: BinaryIO, name: str, limits: Limits) -> Iterator[Row]:
     """The samples of an .eval file of Inspect, in the order of their ids and epochs."""
     try:
         with zipfile.ZipFile(stream) as archive:
-            members = [one for one in archive.infolist() if one.filename.startswith("samples/")]
-            members = [one for one in members if one.filename.endswith(".json")]
-            stored, size = sum(one.compress_size for one in members), 0
-            for place, member in enumerate(sorted(members, key=lambda one: _natural(one.filename))):
+            members = [
+                member for member in archive.infolist() if re.fullmatch(r"samples/.*\.json", member.filename, re.S)
+            ]
+            stored, size = sum(member.compress_size for member in members), 0
+            for place, member in enumerate(sorted(members, key=lambda member: _natural(member.filename))):
                 size += member.file_size
                 check_expansion(name, size, stored, limits)
                 yield place, _member_row(_contents(archive, member, name), limits)
@@ -210,7 +209,7 @@ def _member_row(data: bytes, limits: Limits) -> object:
 
 
 def _natural(name: str) -> list[tuple[int, str]]:
-    """Numbers in a name count as numbers: 2 before 10. They are compared by length and digits, however long they are."""
+    """A sort key in which numbers count as numbers, 2 before 10, compared by length and digits, however long."""
     numbers = [number.lstrip("0") for number in re.findall("[0-9]+", name)]
     return [(len(number), number) for number in numbers] + [(0, name)]
 

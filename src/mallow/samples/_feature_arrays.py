@@ -1,4 +1,4 @@
-"""Features: arrays, .npy and .npz files."""
+"""Features from arrays and from .npy and .npz files."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def read_features(values: object, name: str, options: Options) -> Samples:
 
 
 def read_numpy(path: Path, name: str, options: Options) -> Samples:
-    """Samples from a .npy file, which is mapped and not loaded, or from a .npz file with its ids, prompts and provenance."""
+    """Samples from a .npy file, which is mapped, or from a .npz file with its ids, prompts and provenance."""
     try:
         with path.open("rb") as raw:
             zipped = is_gzip(raw)
@@ -63,7 +63,9 @@ def read_numpy(path: Path, name: str, options: Options) -> Samples:
 def check_members(archive: zipfile.ZipFile, arrays: list[str], name: str, limits: Limits) -> None:
     """Refuse arrays that expand too far, or whose header promises more than there is, before memory is set aside."""
     entries = [archive.getinfo(array if array in archive.namelist() else f"{array}.npy") for array in arrays]
-    check_expansion(name, sum(one.file_size for one in entries), sum(one.compress_size for one in entries), limits)
+    check_expansion(
+        name, sum(entry.file_size for entry in entries), sum(entry.compress_size for entry in entries), limits
+    )
     for entry in entries:
         with archive.open(entry) as stream:
             _check_header(stream, entry.file_size)
@@ -72,9 +74,8 @@ def check_members(archive: zipfile.ZipFile, arrays: list[str], name: str, limits
 def _check_header(stream: Any, size: int) -> None:
     """Raise a ValueError if an array of the .npy format is larger than `size`, that of its file."""
     version = np.lib.format.read_magic(stream)
-    read_header = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}.get(
-        version
-    )
+    readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    read_header = readers.get(version)
     if read_header is None:
         raise ValueError(f"its format {version} is for arrays with named fields, not for features")
     shape, _, dtype = read_header(stream)
@@ -144,9 +145,11 @@ def _keep_finite(
     finite = finite_rows(rows, limit if labels is None else None)
     good, stop = np.flatnonzero(finite), len(finite)
     if limit is not None:
-        own = [row if labels is None else labels[row] for row in good.tolist()]
-        places = first_places(own, limit)
-        if len(places) < len(good) or len(set(own)) == limit:  # what comes after the last prompt is not looked at
+        prompt_of_row = [row if labels is None else labels[row] for row in good.tolist()]
+        places = first_places(prompt_of_row, limit)
+        if (
+            len(places) < len(good) or len(set(prompt_of_row)) == limit
+        ):  # what comes after the last prompt is not looked at
             stop = int(good[places[-1]]) + 1
         good = good[places]
     for row in np.flatnonzero(~finite[:stop]):

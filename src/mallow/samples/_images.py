@@ -24,7 +24,8 @@ _MORE_PIXELS = "if you trust the file, raise PIL.Image.MAX_IMAGE_PIXELS (--max p
 def image_fault(entry: object, *, decode: bool) -> str | None:
     """What is wrong with an image as far as its name and header show, or None. The file is opened once.
 
-    With `decode` it is opened again and all of its pixels are read as well: an image that is skipped must not end the work later.
+    With `decode` it is opened again and all of its pixels are read as well: an image that is skipped must not end the
+    work later.
     """
     if not isinstance(entry, str | os.PathLike):
         return f"must be the path of an image; got {repr(entry)[:40]}"
@@ -52,8 +53,8 @@ def image_fault(entry: object, *, decode: bool) -> str | None:
     except InputError as error:  # of the decoder
         return str(error).removeprefix("image: ").rstrip(".")
     except Exception as error:  # a decoder may raise anything on a corrupt header
-        known = isinstance(error, pillow.UnidentifiedImageError)
-        return "cannot be opened as an image" + ("" if known else f": {error}")
+        unidentified = isinstance(error, pillow.UnidentifiedImageError)
+        return "cannot be opened as an image" + ("" if unidentified else f": {error}")
     return None
 
 
@@ -88,8 +89,8 @@ def decode_image(image: object, *, label: str, plain: bool = False) -> list[Any]
         raise InputError(f"{label}: {error}.") from error
     except Exception as error:  # decoders raise OSError, SyntaxError, EOFError, zlib.error, struct.error and others
         raise InputError(
-            f"{label}: the image cannot be read ({_reason(error)}). Open it in a viewer; if it is broken, save it again "
-            "or leave it out."
+            f"{label}: the image cannot be read ({_reason(error)}). Open it in a viewer; if it is broken, save it "
+            "again or leave it out."
         ) from error
     return bands
 

@@ -32,8 +32,8 @@ class Limits:
 
     Notes
     -----
-    How many pixels an image may have is Pillow's own setting, ``PIL.Image.MAX_IMAGE_PIXELS``. On the command line all of
-    them are set by ``--max NAME=VALUE``.
+    How many pixels an image may have is Pillow's own setting, ``PIL.Image.MAX_IMAGE_PIXELS``. On the command line all
+    of them are set by ``--max NAME=VALUE``.
 
     Examples
     --------

@@ -40,24 +40,24 @@ MEDIA_SUFFIXES = IMAGE_SUFFIXES | AUDIO_SUFFIXES
 
 
 def read_folder(folder: Path, name: str, options: Options) -> Samples:
-    """The images or recordings in a folder and its subfolders, in the order of their names; ids are the paths inside."""
+    """The images or recordings in a folder and its subfolders, sorted by name; ids are the paths inside."""
     files = sorted((path.relative_to(folder).as_posix(), path) for path in files_below(folder))
-    held = {
+    entries_of = {
         medium: [(id_, path) for id_, path in files if path.suffix.lower() in medium.suffixes | medium.others]
         for medium in _MEDIA
     }
-    held = {medium: entries for medium, entries in held.items() if entries}
-    if not held:
+    entries_of = {medium: entries for medium, entries in entries_of.items() if entries}
+    if not entries_of:
         content = ", ".join(id_ for id_, _ in files[:3]) + (", …" if len(files) > 3 else "")
         kinds = " or ".join(f"{medium.noun} ({' '.join(sorted(medium.suffixes))})" for medium in _MEDIA)
         raise InputError(
             f"{name}: a folder must contain {kinds}; it contains {content or 'no files'}. "
             "For texts or features, pass the path of one file."
         )
-    if len(held) > 1:
-        counts = " and ".join(f"{len(entries)} {medium.noun}" for medium, entries in held.items())
+    if len(entries_of) > 1:
+        counts = " and ".join(f"{len(entries)} {medium.noun}" for medium, entries in entries_of.items())
         raise InputError(f"{name}: a folder must contain samples of one kind; it contains {counts}. Separate them.")
-    (medium, entries), *_ = held.items()
+    (medium, entries), *_ = entries_of.items()
     return _gather(entries, medium, name, options)
 
 
@@ -66,7 +66,7 @@ def read_media(files: Iterable[tuple[str, object]], name: str, options: Options)
     entries = iter(files)
     first = next(entries, None)
     suffix = Path(cast("str", first[1])).suffix.lower() if first and isinstance(first[1], str | os.PathLike) else ""
-    medium = next((each for each in _MEDIA if suffix in each.suffixes | each.others), _MEDIA[0])
+    medium = next((kind for kind in _MEDIA if suffix in kind.suffixes | kind.others), _MEDIA[0])
     return _gather(entries if first is None else chain([first], entries), medium, name, options)
 
 

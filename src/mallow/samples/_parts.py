@@ -35,8 +35,8 @@ def read_parts(
 
     Notes
     -----
-    The images of an archive are files in a temporary folder, which exist until the next part is asked for. Their ids are
-    their names in the archive.
+    The images of an archive are files in a temporary folder, which exist until the next part is asked for. Their ids
+    are their names in the archive.
     """
     if shard_suffix(name) == ".tar":
         yield from _read_archive(name, rows, Options(field, skip_bad, None, limits))
@@ -75,7 +75,7 @@ def _read_archive(name: str, rows: int, options: Options) -> Iterator[Samples]:
 
 
 class _Entry(tarfile.TarInfo):
-    """An entry of an archive whose damage is an error: tarfile itself takes a damaged header for the end of the archive."""
+    """An entry of an archive whose damage is an error: tarfile takes a damaged header for the end of the archive."""
 
     @classmethod
     def fromtarfile(cls, archive: tarfile.TarFile) -> Self:

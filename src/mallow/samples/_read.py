@@ -44,33 +44,34 @@ def read(
     Parameters
     ----------
     source : path, "-", list, array, table or Samples
-        - a file: .jsonl (.ndjson), .json (an array), .txt (one text per line), .csv (separated by commas, with a header) or
-          .parquet for texts; .npy or .npz for features; each may be compressed as .gz. Text is UTF-8, with or without a
-          byte-order mark. ``"human.jsonl:body"`` is a file and its field;
+        - a file: .jsonl (.ndjson), .json (an array), .txt (one text per line), .csv (separated by commas, with a
+          header) or .parquet for texts; .npy or .npz for features; each may be compressed as .gz. Text is UTF-8, with
+          or without a byte-order mark. ``"human.jsonl:body"`` is a file and its field;
         - a log of an evaluation: samples_*.jsonl of lm-evaluation-harness, .eval or .json of Inspect. The texts are the
           answers of the model; ``"log.eval:target"`` reads the expected ones;
-        - ``"-"``: standard input, read as jsonl if it begins with ``{``, as a JSON array if it begins with ``[``, and as one
-          text per line otherwise;
+        - ``"-"``: standard input, read as jsonl if it begins with ``{``, as a JSON array if it begins with ``[``, and
+          as one text per line otherwise;
         - a folder, glob or URL (s3://…, gs://…) of shards: .npy, .npz, .parquet (a column of lists) or .safetensors for
-          features, which are described here and read where they are used (`Samples.shards`); .jsonl or .jsonl.gz for texts;
-        - a folder of images (png, jpg, jpeg, webp, bmp, gif, tif, tiff), including its subfolders, in the order of their
-          names; or of recordings (wav, flac). Other files and hidden ones are ignored. The ids are the paths inside the
-          folder;
+          features, which are described here and read where they are used (`Samples.shards`); .jsonl or .jsonl.gz for
+          texts;
+        - a folder of images (png, jpg, jpeg, webp, bmp, gif, tif, tiff), including its subfolders, in the order of
+          their names; or of recordings (wav, flac). Other files and hidden ones are ignored. The ids are the paths
+          inside the folder;
         - a list of texts, of dicts, or of paths to images or recordings;
         - an array (n, d) of features; an array with one axis is n samples of one feature;
         - a pandas or polars DataFrame or Series, a pyarrow Table or a Hugging Face Dataset;
         - `Samples`, which are returned as they are, up to the limit.
     field : str or None
         The field or column that holds the text; None means ``text``. A field inside of others is written with dots:
-        ``output.completion``. In a .npz file it is the name of the array; None
-        means ``features``, or the only array. Formats without fields ignore it. A field that holds a list of texts gives
-        several generations for one prompt: they follow one another and share an id, which is the number of the entry,
-        from 1, if the entries have no ``id``. The fields ``id`` and ``prompt`` are read if all entries have them. The
-        arrays ``ids``, ``prompts`` and ``provenance`` of a .npz file are read as well.
+        ``output.completion``. In a .npz file it is the name of the array; None means ``features``, or the only array.
+        Formats without fields ignore it. A field that holds a list of texts gives several generations for one prompt:
+        they follow one another and share an id, which is the number of the entry, from 1, if the entries have no
+        ``id``. The fields ``id`` and ``prompt`` are read if all entries have them. The arrays ``ids``, ``prompts`` and
+        ``provenance`` of a .npz file are read as well.
     skip_bad : bool
-        Skip bad entries and list them in `Samples.skipped`, instead of refusing the source. An entry is bad if it is not
-        valid JSON, not UTF-8, not a string, or empty; if it lacks the field; if it is an image that cannot be decoded; or
-        if its features are not finite. White space alone does not count as empty: models do generate it.
+        Skip bad entries and list them in `Samples.skipped`, instead of refusing the source. An entry is bad if it is
+        not valid JSON, not UTF-8, not a string, or empty; if it lacks the field; if it is an image that cannot be
+        decoded; or if its features are not finite. White space alone does not count as empty: models do generate it.
     limit : int or None
         Read only the first `limit` prompts with all of their samples, and nothing after them; None means all. Samples
         with the same id (the same prompt, if there are no ids) belong to one prompt, and in a file they follow one
@@ -83,8 +84,8 @@ def read(
     Notes
     -----
     Files are read as streams: apart from the samples, only one line (one batch of a parquet file) is in memory at a
-    time. A .npy file is mapped, not loaded. Only the header of an image is read (with `skip_bad` all of it), and only if
-    Pillow is installed. Pickles are never loaded.
+    time. A .npy file is mapped, not loaded. Only the header of an image is read (with `skip_bad` all of it), and only
+    if Pillow is installed. Pickles are never loaded.
 
     Examples
     --------
@@ -174,7 +175,7 @@ def _read_standard_input(options: Options) -> Samples:
 
 
 def _read_stream(stream: BinaryIO, name: str, options: Options) -> Samples:
-    """Texts from a stream without a suffix: a JSON array, jsonl if they begin with a brace, otherwise one text per line."""
+    """Texts from a stream without a suffix: a JSON array, jsonl if it begins with a brace, else one text per line."""
     if begins_with(stream, name) == "[":
         return gather_texts(json_rows("json", stream, name, options), at_index(name), name, options)
     lines = decode_lines(stream, name, options.limits)
@@ -250,8 +251,8 @@ def _read_list(values: Iterable[object], name: str, options: Options) -> Samples
         return read_media(((str(path), path) for path in entries), name, options)
     if isinstance(example, numbers.Number):
         raise InputError(
-            f"{name}: must contain texts, paths to images or recordings, or rows of features; got numbers such as {example!r}. "
-            "For samples of one feature, pass a numpy array."
+            f"{name}: must contain texts, paths to images or recordings, or rows of features; got numbers such as "
+            f"{example!r}. For samples of one feature, pass a numpy array."
         )
     rows_of_numbers = isinstance(example, list | tuple) and bool(example) and isinstance(example[0], numbers.Number)
     if rows_of_numbers or (hasattr(example, "__array__") and np.asarray(example).dtype.kind in "biuf"):
@@ -323,11 +324,11 @@ def _read_texts(names: tuple[str, ...], source: str, options: Options) -> Sample
                 parts.append(gather_texts(rows, at_line(name), name, options))
         if left is not None and sum(map(len, parts)) >= left:
             break
-    whole: dict[str, object] = {"source": source, "skipped": tuple(one for part in parts for one in part.skipped)}
+    whole: dict[str, object] = {"source": source, "skipped": tuple(entry for part in parts for entry in part.skipped)}
     for label in ("texts", "ids", "prompts"):
         values = [getattr(part, label) for part in parts]
-        if all(own is not None for own in values):
-            whole[label] = tuple(one for own in values for one in own)
+        if all(column is not None for column in values):
+            whole[label] = tuple(itertools.chain.from_iterable(values))
     return Samples.trusted(**whole).first(left)
 
 
@@ -341,8 +342,8 @@ _SUFFIXES = (".jsonl", ".ndjson", ".json", ".csv", ".parquet", ".npz", ".eval")
 def split_field(source: str) -> tuple[str, str | None]:
     """The path and the field of FILE:FIELD; None for the field where a path names none.
 
-    A path that exists is a path, whatever its name. Otherwise the part after the last colon is a field if the part before
-    it is standard input, an existing file or folder, or ends as a file with fields does.
+    A path that exists is a path, whatever its name. Otherwise the part after the last colon is a field if the part
+    before it is standard input, an existing file or folder, or ends as a file with fields does.
 
     Examples
     --------

@@ -31,8 +31,8 @@ class Samples:
     audio : sequence of paths or None
         Recordings: .wav or .flac files.
     features : array (n, d) or None
-        One row per sample, all entries finite; an array with one axis is n samples of one feature. An array mapped from a
-        .npy file stays on disk until it is used. Pass texts, images, audio or features; features may also accompany
+        One row per sample, all entries finite; an array with one axis is n samples of one feature. An array mapped from
+        a .npy file stays on disk until it is used. Pass texts, images, audio or features; features may also accompany
         the others, for samples that were embedded elsewhere.
     ids : sequence of str or None
         One per sample; other values, such as numbers, are converted to strings. Samples with the same id belong
@@ -48,13 +48,14 @@ class Samples:
     caveats : tuple of Caveat
         What the embedder found doubtful about these samples.
     shards : Shards or None
-        Features in many files, which are not in memory: `load` reads them, `mallow.score` and `mallow.compare` need not.
+        Features in many files, which are not in memory: `load` reads them, `mallow.score` and `mallow.compare` need
+        not.
 
     Attributes
     ----------
     texts, images, audio, features
-        None where the samples have none; `require_texts`, `require_images`, `require_audio` and `require_features` raise an
-        `InputError` instead.
+        None where the samples have none; `require_texts`, `require_images`, `require_audio` and `require_features`
+        raise an `InputError` instead.
 
     Examples
     --------
@@ -106,7 +107,7 @@ class Samples:
 
     @classmethod
     def trusted(cls, **values: Any) -> Samples:
-        """Samples from values that are already checked and have the types of the attributes: for readers and embedders."""
+        """Samples from values that are already checked and have the right types: for readers and embedders."""
         samples = object.__new__(cls)
         for field in fields(cls):
             samples._set(field.name, values.pop(field.name, field.default))
@@ -201,7 +202,8 @@ class Samples:
             return self.shards.read()
         if self.features is None:
             raise InputError(
-                f"{self.source}: {self.kind} samples have no features yet. Embed them first with mallow.embed.embed_samples."
+                f"{self.source}: {self.kind} samples have no features yet. Embed them first with "
+                "mallow.embed.embed_samples."
             )
         return self.features
 
@@ -209,7 +211,7 @@ class Samples:
         return InputError(f"{self.source}: {kind} samples are needed here; got {self.kind} samples.")
 
     def load(self) -> Samples:
-        """The same samples with the features of their shards in memory; an InputError if they take more than is allowed."""
+        """The same samples with the features of their shards in memory; an InputError if they need too much."""
         if self.shards is None:
             return self
         changes = {"features": self.shards.read(), "ids": self.ids or self.shards.ids(), "shards": None}
@@ -238,10 +240,11 @@ class Samples:
         return Samples.trusted(**self._values() | changes)
 
     def first(self, count: int | None) -> Samples:
-        """The samples of the first `count` prompts; all samples if `count` is None or larger than the number of prompts.
+        """The samples of the first `count` prompts; all samples if `count` is None or there are fewer prompts.
 
         Samples with the same id (the same prompt, if there are no ids) belong to one prompt, and a prompt keeps all of
-        its samples, wherever they are. Without ids and prompts, or if all samples have the same one, samples are counted.
+        its samples, wherever they are. Without ids and prompts, or if all samples have the same one, samples are
+        counted.
 
         Examples
         --------

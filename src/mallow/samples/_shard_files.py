@@ -48,7 +48,8 @@ def list_shards(source: str) -> tuple[str, ...]:
     formats = sorted({shard_suffix(name).removesuffix(".gz") for name in shards})
     if len(formats) > 1:
         raise InputError(
-            f"{source}: all shards must be of one format; got {' and '.join(formats)}. Choose some: {source.rstrip('/')}/*{formats[0]}"
+            f"{source}: all shards must be of one format; got {' and '.join(formats)}. Choose some: "
+            f"{source.rstrip('/')}/*{formats[0]}"
         )
     if not is_glob(source):
         _refuse_different_names(source, shards)
@@ -61,9 +62,9 @@ def _refuse_different_names(source: str, shards: list[str]) -> None:
     if len(kinds) > 1:
         one, other, *_ = kinds.values()
         raise InputError(
-            f"{source}: the shards of a folder must be named alike but for numbers, as part-0001.npy is; got {one} and {other}, "
-            f"which may be different sets. Choose with a pattern, such as {source.rstrip('/')}/*{shard_suffix(one)}, or pass "
-            "one file."
+            f"{source}: the shards of a folder must be named alike but for numbers, as part-0001.npy is; got {one} and "
+            f"{other}, which may be different sets. Choose with a pattern, such as "
+            f"{source.rstrip('/')}/*{shard_suffix(one)}, or pass one file."
         )
 
 
@@ -133,7 +134,8 @@ def stamp_of(name: str) -> Stamp:
 def gone(name: str) -> InputError:
     """The error for a shard that is no longer there."""
     return InputError(
-        f"{name}: the shard is no longer there. Put it back and start again: with a checkpoint, what is done stays done."
+        f"{name}: the shard is no longer there. Put it back and start again: with a checkpoint, what is done stays "
+        "done."
     )
 
 

@@ -96,7 +96,7 @@ def read_ids(name: str, content: Content, low: int, high: int) -> list[str] | No
         raise InputError(f"{name}: the ids cannot be read: {_reason(error)}. Write the shard again.") from error
     if len(ids) != high - low:
         raise InputError(f"{name}: each row must have an id; there are fewer ids than rows. Write the shard again.")
-    return [str(one) for one in ids]
+    return [str(id_) for id_ in ids]
 
 
 def _reason(error: Exception) -> str:
@@ -132,22 +132,26 @@ def _read_range(name: str, content: Content, low: int, high: int) -> Array:
 def _describe_npy(name: str, field: str | None) -> Content:
     size = stamp_of(name)[0]
     start = io.BytesIO(read_bytes(name, 0, min(size, 4096)))
-    version = np.lib.format.read_magic(start)
-    header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    shape, by_columns, dtype = header(start)
+    shape, by_columns, dtype = _array_header(start)
     if by_columns and len(shape) > 1:
         raise InputError(
-            f"{name}: the rows of a shard must follow one another; these are stored by columns (Fortran order). Write it again "
-            "with np.save(name, np.ascontiguousarray(features))."
+            f"{name}: the rows of a shard must follow one another; these are stored by columns (Fortran order). Write "
+            "it again with np.save(name, np.ascontiguousarray(features))."
         )
     rows, width = _shape(name, shape, dtype)
     needed = start.tell() + rows * width * dtype.itemsize
     if size < needed:
         raise InputError(
-            f"{name}: the shard is cut short: its header promises shape {shape}, which takes {needed:,} bytes; it has {size:,}. "
-            "Write it again."
+            f"{name}: the shard is cut short: its header promises shape {shape}, which takes {needed:,} bytes; it has "
+            f"{size:,}. Write it again."
         )
     return Content(rows, width, dtype.str, offset=start.tell())
+
+
+def _array_header(stream: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Shape, whether it is stored by columns, and type of an array in the .npy format."""
+    first = np.lib.format.read_magic(stream) == (1, 0)
+    return np.lib.format.read_array_header_1_0(stream) if first else np.lib.format.read_array_header_2_0(stream)
 
 
 def _shape(name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[int, int]:
@@ -164,20 +168,19 @@ def _shape(name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[int
 def _describe_npz(name: str, field: str | None) -> Content:
     with open_shard(name) as stream, np.load(stream) as arrays:
         members = arrays.zip.infolist()
-        size, stored = sum(one.file_size for one in members), sum(one.compress_size for one in members)
+        size, stored = sum(member.file_size for member in members), sum(member.compress_size for member in members)
         if size > ALWAYS_ALLOWED and size > DEFAULT_LIMITS.expansion * stored:
             raise InputError(
                 f"{name}: expands to more than {DEFAULT_LIMITS.expansion:g} times its size, {size / 1e6:,.0f} MB from "
-                f"{stored / 1e6:,.2f} MB. If you trust the file, write its array again with np.save, which does not compress."
+                f"{stored / 1e6:,.2f} MB. If you trust the file, write its array again with np.save, which does not "
+                "compress."
             )
-        others = [each for each in arrays.files if each not in ("ids", "prompts", "provenance")]
+        others = [array for array in arrays.files if array not in ("ids", "prompts", "provenance")]
         chosen = field or (others[0] if len(others) == 1 else "features")
         if chosen not in arrays.files:
             raise InputError(f"{name}: no array `{chosen}`; it has {', '.join(arrays.files)}. Choose one with field=….")
         with arrays.zip.open(f"{chosen}.npy") as member:
-            version = np.lib.format.read_magic(member)
-            header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-            shape, _, dtype = header(member)
+            shape, _, dtype = _array_header(member)
         embedder = ""
         if "provenance" in arrays.files:
             embedder = str(json.loads(str(arrays["provenance"][()])).get("embedder", ""))
@@ -205,7 +208,7 @@ def _describe_parquet(name: str, field: str | None) -> Content:
     with open_shard(name) as stream:
         file = parquet.ParquetFile(stream)
         schema, rows = file.schema_arrow, file.metadata.num_rows
-        lists = [each.name for each in schema if _is_list(arrow, each.type)]
+        lists = [column.name for column in schema if _is_list(arrow, column.type)]
         chosen = field or (lists[0] if len(lists) == 1 else "features")
         if chosen not in schema.names:
             raise InputError(
@@ -219,7 +222,7 @@ def _describe_parquet(name: str, field: str | None) -> Content:
         kind = schema.field(chosen).type
         width = 0 if first is None else len(first.column(0)[0])
         metadata = json.loads((schema.metadata or {}).get(b"mallow", b"{}"))
-        ids = next((each for each in ("id", "ids") if each in schema.names and each != chosen), "")
+        ids = next((label for label in ("id", "ids") if label in schema.names and label != chosen), "")
         dtype = np.dtype(kind.value_type.to_pandas_dtype()).str
         return Content(rows, width, dtype, field=chosen, ids=ids, embedder=str(metadata.get("embedder", "")))
 

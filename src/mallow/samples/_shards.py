@@ -1,4 +1,4 @@
-"""Features in many files, or in more rows than fit the memory: described here, read a chunk at a time where they are used."""
+"""Features in many files, or more than fit into memory: described here, read chunk by chunk where they are used."""
 
 from __future__ import annotations
 
@@ -81,8 +81,8 @@ class Chunk:
             row = int(np.argmin(np.isfinite(rows).all(axis=1)))
             column = int(np.argmin(np.isfinite(rows[row])))
             raise InputError(
-                f"{self.shard.name}: features must be finite; row {self.low + row} has {rows[row, column]} in column {column}. "
-                "Remove such rows and write the shard again."
+                f"{self.shard.name}: features must be finite; row {self.low + row} has {rows[row, column]} in column "
+                f"{column}. Remove such rows and write the shard again."
             )
         return rows
 
@@ -105,8 +105,8 @@ class Chunk:
         now = stamp_of(self.shard.name)
         if now != self.shard.stamp:
             raise InputError(
-                f"{self.shard.name}: the shard has changed since it was described: it had {self.shard.stamp[0]:,} bytes and has "
-                f"{now[0]:,}. Do not write to shards while they are used; start again."
+                f"{self.shard.name}: the shard has changed since it was described: it had {self.shard.stamp[0]:,} "
+                f"bytes and has {now[0]:,}. Do not write to shards while they are used; start again."
             )
 
 
@@ -177,15 +177,15 @@ class Shards:
                 if values is None:
                     yield Chunk(shard, low, high, start + low)
                 else:  # a task must not carry the whole array
-                    own = replace(shard, values=values, content=replace(shard.content, rows=high - low))
-                    yield Chunk(own, 0, high - low, start + low)
+                    part = replace(shard, values=values, content=replace(shard.content, rows=high - low))
+                    yield Chunk(part, 0, high - low, start + low)
             start += shard.rows
 
     def first(self, count: int) -> Shards:
         """The first rows."""
         kept: list[Shard] = []
         for shard in self.shards:
-            left = count - sum(one.rows for one in kept)
+            left = count - sum(kept_shard.rows for kept_shard in kept)
             if left > 0:
                 kept.append(replace(shard, content=replace(shard.content, rows=min(shard.rows, left))))
         return replace(self, shards=tuple(kept))
@@ -194,9 +194,9 @@ class Shards:
         """All rows as one array; an InputError if they take more memory than allowed."""
         if self.size > memory_budget():
             raise InputError(
-                f"{self.source}: {len(self):,} rows of {self.width} features take {self.size / 1e9:.3g} GB, more than the "
-                f"{memory_budget() / 1e9:.3g} GB allowed. `score` and `compare` need not hold them in memory; for other functions "
-                "use fewer shards, or set MALLOW_MEMORY."
+                f"{self.source}: {len(self):,} rows of {self.width} features take {self.size / 1e9:.3g} GB, more than "
+                f"the {memory_budget() / 1e9:.3g} GB allowed. `score` and `compare` need not hold them in memory; for "
+                "other functions use fewer shards, or set MALLOW_MEMORY."
             )
         rows = np.empty((len(self), self.width), self.dtype)
         for chunk in self.chunks(max(1, (1 << 22) // self.width)):
@@ -207,7 +207,7 @@ class Shards:
         """The ids of all rows; None without any."""
         if not self.has_ids:
             return None
-        return tuple(one for chunk in self.chunks(1 << 20) for one in chunk.ids() or ())
+        return tuple(id_ for chunk in self.chunks(1 << 20) for id_ in chunk.ids() or ())
 
 
 def find_shards(source: str, field: str | None = None, *, names: Sequence[str] | None = None) -> Shards:
@@ -226,16 +226,16 @@ def find_shards(source: str, field: str | None = None, *, names: Sequence[str] |
     for name in listed:
         stamp = stamp_of(name)
         shards.append(Shard(name, describe_shard(name, field), stamp))
-        first, own = shards[0].content, shards[-1].content
+        first, last = shards[0].content, shards[-1].content
         for what in ("width", "dtype", "embedder"):
-            ours, theirs = getattr(own, what), getattr(first, what)
+            ours, theirs = getattr(last, what), getattr(first, what)
             if ours != theirs:
                 raise InputError(
-                    f"{name}: all shards must have the same {what}; this one has {ours or 'none'}, and {shards[0].name} has "
-                    f"{theirs or 'none'}. Were they embedded by the same model? Choose shards that belong together, or write "
-                    "this one again."
+                    f"{name}: all shards must have the same {what}; this one has {ours or 'none'}, and "
+                    f"{shards[0].name} has {theirs or 'none'}. Were they embedded by the same model? Choose shards "
+                    "that belong together, or write this one again."
                 )
-        if bool(own.ids) != bool(first.ids):
+        if bool(last.ids) != bool(first.ids):
             raise InputError(f"{name}: either all shards have ids, or none; {shards[0].name} differs. Write it again.")
     return Shards(source, tuple(shards))
 

@@ -107,8 +107,8 @@ class _Pipe(io.RawIOBase):
                 return len(data)
             if time.monotonic() > end:
                 raise InputError(
-                    f"{self._name}: no program writes to this pipe; waited for {self._limits.wait:g} s. Start the program "
-                    "first, or wait longer with limits=Limits(wait=…) (--max wait=…)."
+                    f"{self._name}: no program writes to this pipe; waited for {self._limits.wait:g} s. Start the "
+                    "program first, or wait longer with limits=Limits(wait=…) (--max wait=…)."
                 )
             time.sleep(0.02)
 

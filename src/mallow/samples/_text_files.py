@@ -26,7 +26,7 @@ def line_rows(form: str, lines: Iterable[Row], name: str, options: Options) -> I
 
 
 def json_rows(form: str, stream: BinaryIO, name: str, options: Options) -> Iterator[Row]:
-    """The rows of a .json file (an array, objects in lines, or a log of Inspect) or of an .eval file, numbered from 0."""
+    """The rows of a .json file (array, objects in lines, or Inspect log) or of an .eval file, numbered from 0."""
     if form == "eval":
         return eval_rows(stream, name, options.limits)
     if begins_with(stream, name) == "{":
@@ -136,8 +136,8 @@ def _csv_entries(reader: Any, name: str, options: Options) -> Iterator[Row]:
         except csv.Error as error:
             if "field limit" in str(error):  # where the entry ends is not known: it cannot be skipped
                 raise InputError(
-                    f"{name}:{first}: the entry is longer than {options.limits.line_mb:g} MB. Is a quotation mark missing? Or "
-                    "allow longer ones with limits=Limits(line_mb=…) (--max line-mb=…)."
+                    f"{name}:{first}: the entry is longer than {options.limits.line_mb:g} MB. Is a quotation mark "
+                    "missing? Or allow longer ones with limits=Limits(line_mb=…) (--max line-mb=…)."
                 ) from error
             yield first, BadEntryError(f"invalid CSV: {error} (lines {first} to {reader.line_num})")
             continue
@@ -198,7 +198,7 @@ _MARK = b"\xef\xbb\xbf"
 
 
 def begins_with(stream: BinaryIO, name: str) -> str:
-    """The first character of a stream that can `peek` which is not white space, as far as it can be seen; "" for none."""
+    """The first visible character of a stream that can `peek`; "" if there is only white space at its start."""
     try:
         head: bytes = stream.peek(256)[:256]  # type: ignore[attr-defined]
     except (EOFError, OSError, zlib.error) as error:
@@ -214,7 +214,8 @@ def array_rows(stream: BinaryIO, name: str, options: Options) -> Iterator[Row]:
     text = _Buffer(stream, name)
     if text.next_sign() != "[":
         raise InputError(
-            f'{name}: must be a JSON array, such as [{{"text": "…"}}, …]; it begins with {text.next_sign() or "nothing"!r}. '
+            f'{name}: must be a JSON array, such as [{{"text": "…"}}, …]; it begins with '
+            f"{text.next_sign() or 'nothing'!r}. "
             "If it contains one JSON object per line, rename it to .jsonl."
         )
     text.skip()
@@ -231,7 +232,8 @@ def array_rows(stream: BinaryIO, name: str, options: Options) -> Iterator[Row]:
                 break
             if sign != ",":
                 raise InputError(
-                    f"{name}[{place - 1}]: a comma or ] must follow; got {sign or 'the end of the file'!r}. Is the file complete?"
+                    f"{name}[{place - 1}]: a comma or ] must follow; got {sign or 'the end of the file'!r}. Is the "
+                    "file complete?"
                 )
     if text.next_sign():
         raise InputError(f"{name}: must be one JSON array; something follows after its end.")

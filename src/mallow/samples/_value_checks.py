@@ -12,29 +12,28 @@ from numpy.typing import NDArray
 
 from mallow.errors import InputError
 
+_CHUNK = 1 << 22  # entries tested at a time; chosen: 32 MB of float64, so that a mapped file is never loaded whole
+
 
 def checked_texts(values: Sequence[str]) -> tuple[str, ...]:
     """The texts as a tuple of str."""
-    _refuse_single("texts", values)
-    texts = tuple(values)
-    for place, text in enumerate(texts):
-        if not isinstance(text, str):
-            raise InputError(
-                f"`texts` must contain strings; got {repr(text)[:40]} ({type(text).__name__}) at place {place}."
-            )
-    return tuple(map(str, texts))  # numpy's strings become Python's
+    return tuple(map(str, _checked_entries("texts", values, str, "strings")))  # numpy's strings become Python's
 
 
 def checked_paths(name: str, values: Sequence[str | PathLike[str]]) -> tuple[Path, ...]:
     """The paths of images or recordings as a tuple of Path; the files are not opened."""
+    return tuple(map(Path, _checked_entries(name, values, (str, PathLike), "paths")))
+
+
+def _checked_entries(name: str, values: Sequence[Any], kinds: type | tuple[type, ...], noun: str) -> tuple[Any, ...]:
     _refuse_single(name, values)
-    paths = tuple(values)
-    for place, path in enumerate(paths):
-        if not isinstance(path, str | PathLike):
+    entries = tuple(values)
+    for place, entry in enumerate(entries):
+        if not isinstance(entry, kinds):
             raise InputError(
-                f"`{name}` must contain paths; got {repr(path)[:40]} ({type(path).__name__}) at place {place}."
+                f"`{name}` must contain {noun}; got {repr(entry)[:40]} ({type(entry).__name__}) at place {place}."
             )
-    return tuple(map(Path, paths))
+    return entries
 
 
 def checked_labels(name: str, values: Sequence[object]) -> tuple[str, ...]:
@@ -56,9 +55,6 @@ def _refuse_single(name: str, values: object) -> None:
     """Raise an InputError for a single text or path: a string would be read as a list of characters."""
     if isinstance(values, str | bytes | PathLike):
         raise InputError(f"`{name}` must be a list; got a single {type(values).__name__}. Put it into a list.")
-
-
-_CHUNK = 1 << 22  # entries tested at a time; chosen: 32 MB of float64, so that a mapped file is never loaded whole
 
 
 def feature_array(subject: str, values: object) -> NDArray[Any]:

@@ -33,9 +33,10 @@ def write(samples: Samples, path: str | os.PathLike[str]) -> None:
     samples : Samples
         Samples with texts or features. Texts and images that were embedded have features.
     path : path
-        For texts: .jsonl, .json, .csv or .parquet, which keep ids and prompts, or .txt, which keeps only the texts and refuses
-        texts with line breaks. For features: .npz, which keeps ids, prompts and provenance, or .npy, which refuses
-        features that have any of them. Add .gz to compress the file; the same samples always give the same bytes.
+        For texts: .jsonl, .json, .csv or .parquet, which keep ids and prompts, or .txt, which keeps only the texts and
+        refuses texts with line breaks. For features: .npz, which keeps ids, prompts and provenance, or .npy, which
+        refuses features that have any of them. Add .gz to compress the file; the same samples always give the same
+        bytes.
 
     Examples
     --------
@@ -282,5 +283,6 @@ def _put(name: str, content: bytes) -> None:
         system.pipe_file(path, content)
     except Exception as error:  # each store has errors of its own
         raise InputError(
-            f"{name}: cannot be written: {str(error).rstrip('.') or type(error).__name__}. Check the address and your rights."
+            f"{name}: cannot be written: {str(error).rstrip('.') or type(error).__name__}. Check the address and your "
+            "rights."
         ) from error
