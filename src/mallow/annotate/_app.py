@@ -14,27 +14,29 @@ from starlette.types import ASGIApp
 
 from mallow.annotate._database import StorageError
 from mallow.annotate._export import annotator_table, export_votes, overview, votes_text
-from mallow.annotate._pages import Entrance, Judging, asset, page
+from mallow.annotate._pages import AnnotatorPages, asset, message, page
 from mallow.annotate._settings import Settings
 from mallow.annotate._store import Store
 from mallow.annotate._visitors import FormError, Guard, Visitors, read_form_fields, same_origin
+
+_WHO = "the owner"
 
 
 def make_app(store: Store, settings: Settings) -> ASGIApp:
     """The application of a study."""
     visitors = Visitors(store, settings)
-    entrance, judging = Entrance(store, settings, visitors), Judging(store, settings, visitors)
+    pages = AnnotatorPages(store, settings, visitors)
     routes = [
-        Route("/", entrance.home),
-        Route("/join", entrance.join, methods=["POST"]),
-        Route("/join/{token}", entrance.personal_link),
-        Route("/instructions", entrance.instructions),
-        Route("/start", entrance.start, methods=["POST"]),
-        Route("/pair/{place:int}", judging.pair),
-        Route("/pair/{place:int}", judging.answer, methods=["POST"]),
-        Route("/pair/{place:int}/skip", judging.skip, methods=["POST"]),
-        Route("/pair/{place:int}/{side}", judging.picture),
-        Route("/done", judging.done),
+        Route("/", pages.home),
+        Route("/join", pages.join, methods=["POST"]),
+        Route("/join/{token}", pages.personal_link),
+        Route("/instructions", pages.instructions),
+        Route("/start", pages.start, methods=["POST"]),
+        Route("/pair/{place:int}", pages.pair),
+        Route("/pair/{place:int}", pages.answer, methods=["POST"]),
+        Route("/pair/{place:int}/skip", pages.skip, methods=["POST"]),
+        Route("/pair/{place:int}/{side}", pages.picture),
+        Route("/done", pages.done),
         Route("/health", _health),
         Route("/static/{name}", _static),
         *owner_routes(store, settings),
@@ -64,28 +66,26 @@ async def _static(request: Request) -> Response:
 
 async def _refuse(status: int) -> ASGIApp:
     if status == 414:
-        text = "The address is too long. Please open the address of the study again."
-        return page("message.html", status, form=None, heading="Not possible", text=text)
-    text = "There were too many requests in a short time. Please wait a few seconds and load the page again. Answers that were saved are kept."
-    answer = page("message.html", status, form=None, heading="One moment, please", text=text)
+        return message(status, "Not possible", "The address is too long. Please open the address of the study again.")
+    text = (
+        "There were too many requests in a short time. Please wait a few seconds and load the page again. "
+        "Answers that were saved are kept."
+    )
+    answer = message(status, "One moment, please", text)
     answer.headers["Retry-After"] = "5"
     return answer
 
 
 async def _on_http_error(request: Request, error: HTTPException) -> Response:
-    headings = {403: "Not possible", 404: "There is no such page", 405: "Not possible"}
-    text = (
-        error.detail
-        if error.status_code != 404 or error.detail != "Not Found"
-        else "Please open the address of the study again."
-    )
-    return page(
-        "message.html", error.status_code, form=None, heading=headings.get(error.status_code, "Not possible"), text=text
+    unknown = error.status_code == 404 and error.detail == "Not Found"
+    heading = "There is no such page" if error.status_code == 404 else "Not possible"
+    return message(
+        error.status_code, heading, "Please open the address of the study again." if unknown else error.detail
     )
 
 
 async def _on_form_error(request: Request, error: FormError) -> Response:
-    return page("message.html", error.status, form=None, heading="Not possible", text=str(error))
+    return message(error.status, "Not possible", str(error))
 
 
 async def _on_storage_error(request: Request, error: StorageError) -> Response:
@@ -93,7 +93,7 @@ async def _on_storage_error(request: Request, error: StorageError) -> Response:
     fields = getattr(request.state, "fields", None)
     if fields is None:
         text = "The answers cannot be reached at the moment. Nothing is lost: please load the page again in a minute."
-        answer = page("message.html", 503, form=None, heading="One moment, please", text=text)
+        answer = message(503, "One moment, please", text)
     else:
         answer = page("again.html", 503, form=None, action=request.scope["path"], fields=fields)
     answer.headers["Retry-After"] = "10"
@@ -102,10 +102,7 @@ async def _on_storage_error(request: Request, error: StorageError) -> Response:
 
 async def _on_error(request: Request, error: Exception) -> Response:
     text = "Something went wrong on our side. Answers that were saved are kept: please load the page again."
-    return page("message.html", 500, form=None, heading="One moment, please", text=text)
-
-
-_WHO = "the owner"
+    return message(500, "One moment, please", text)
 
 
 def owner_routes(store: Store, settings: Settings) -> list[Route]:

@@ -1,4 +1,4 @@
-"""Where answers are kept: SQLite in a file, or PostgreSQL by URL. One transaction at a time; what is committed is on disk."""
+"""Where answers are kept: SQLite or PostgreSQL. One transaction at a time; what is committed is on disk."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _SCHEMA = (
         id TEXT PRIMARY KEY, name TEXT NOT NULL, source TEXT NOT NULL, external TEXT NOT NULL, session TEXT NOT NULL,
         joined DOUBLE PRECISION NOT NULL, ready DOUBLE PRECISION, UNIQUE (source, external))""",
     """CREATE TABLE IF NOT EXISTS assignments (
-        annotator TEXT NOT NULL REFERENCES annotators (id), place INTEGER NOT NULL, task TEXT NOT NULL, kind TEXT NOT NULL,
-        swapped INTEGER NOT NULL, state TEXT NOT NULL, expires DOUBLE PRECISION NOT NULL, reason TEXT,
-        PRIMARY KEY (annotator, place), UNIQUE (annotator, task, kind))""",
+        annotator TEXT NOT NULL REFERENCES annotators (id), place INTEGER NOT NULL, task TEXT NOT NULL,
+        kind TEXT NOT NULL, swapped INTEGER NOT NULL, state TEXT NOT NULL, expires DOUBLE PRECISION NOT NULL,
+        reason TEXT, PRIMARY KEY (annotator, place), UNIQUE (annotator, task, kind))""",
     "CREATE INDEX IF NOT EXISTS assignments_by_task ON assignments (task, kind, state, expires)",
     "CREATE INDEX IF NOT EXISTS assignments_by_state ON assignments (state, expires)",
     """CREATE TABLE IF NOT EXISTS submissions (
-        annotator TEXT NOT NULL, place INTEGER NOT NULL, number INTEGER NOT NULL, page TEXT NOT NULL, answers TEXT NOT NULL,
-        seconds DOUBLE PRECISION NOT NULL, received DOUBLE PRECISION NOT NULL, PRIMARY KEY (annotator, place, number),
-        FOREIGN KEY (annotator, place) REFERENCES assignments (annotator, place))""",
+        annotator TEXT NOT NULL, place INTEGER NOT NULL, number INTEGER NOT NULL, page TEXT NOT NULL,
+        answers TEXT NOT NULL, seconds DOUBLE PRECISION NOT NULL, received DOUBLE PRECISION NOT NULL,
+        PRIMARY KEY (annotator, place, number), FOREIGN KEY (annotator, place) REFERENCES assignments (annotator, place))""",
 )
 
 
@@ -84,21 +84,20 @@ class _SQLite:
         if not path.parent.is_dir():
             raise InputError(f"{path}: the folder {path.parent} does not exist. Create it first.")
         try:
-            os.close(
-                os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-            )  # it holds the key that signs links: for its owner alone
+            # It holds the key that signs links: for its owner alone.
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
             self._connection = sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
             self._connection.execute("PRAGMA foreign_keys = ON")
             self._connection.execute("PRAGMA journal_mode = WAL")
-            # With the usual NORMAL, a crash of the machine may undo the last commits; FULL waits for the disk each time.
+            # With the usual NORMAL, a crash of the machine may undo the last commits; FULL waits for the disk each
+            # time.
             self._connection.execute("PRAGMA synchronous = FULL")
             fault = self._connection.execute("PRAGMA quick_check(1)").fetchone()[0]
             if fault != "ok":
                 raise sqlite3.DatabaseError(f"it is damaged: {fault}")
         except (OSError, sqlite3.Error) as error:
-            raise InputError(
-                f"{path}: cannot be used as a database: {getattr(error, 'strerror', None) or error}."
-            ) from error
+            reason = getattr(error, "strerror", None) or error
+            raise InputError(f"{path}: cannot be used as a database: {reason}.") from error
         self._lock = threading.Lock()
 
     @contextmanager
@@ -148,9 +147,8 @@ class _Postgres:
 
                     yield execute
             except self._psycopg.Error as error:
-                raise StorageError(
-                    f"PostgreSQL: {str(error).splitlines()[0] if str(error) else 'no connection'}."
-                ) from None
+                reason = str(error).splitlines()[0] if str(error) else "no connection"
+                raise StorageError(f"PostgreSQL: {reason}.") from None
 
     def _connect(self) -> Any:
         if self._connection is None or self._connection.closed or self._connection.broken:

@@ -11,11 +11,14 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+import numpy as np
+
 from mallow.annotate._store import Store
 from mallow.errors import InputError
 from mallow.human import Study, Task, Vote, krippendorff_alpha
 
-_ANSWERED = ("done",)
+_CHECKS = ("gold_right", "gold", "repeats_same", "repeats")
+_PERSON_COLUMNS = ("judged", "skipped", "late", "seconds", *_CHECKS)
 
 
 def export_votes(store: Store) -> tuple[Vote, ...]:
@@ -38,19 +41,15 @@ def votes_text(votes: tuple[Vote, ...]) -> str:
 
 def annotator_table(store: Store) -> str:
     """One line per annotator as CSV: who they are, what they did, and their completion code."""
-    shown = overview(store)
     table = io.StringIO()
     writer = csv.writer(table)
-    writer.writerow(["id", "name", "source", "external", "session", *_PERSON_COLUMNS, "completion_code"])
-    for person in shown.people:
-        ends = [_harmless(str(person[name])) for name in ("id", "name", "source", "external", "session")]
-        writer.writerow(
-            [*ends, *(_blank(person[name]) for name in _PERSON_COLUMNS), store.signer.completion_code(person["id"])]
-        )
+    identity = ("id", "name", "source", "external", "session")
+    writer.writerow([*identity, *_PERSON_COLUMNS, "completion_code"])
+    for person in overview(store).people:
+        who = [_harmless(str(person[name])) for name in identity]
+        numbers = ["" if person[name] is None else person[name] for name in _PERSON_COLUMNS]
+        writer.writerow([*who, *numbers, store.signer.completion_code(person["id"])])
     return table.getvalue()
-
-
-_PERSON_COLUMNS = ("judged", "skipped", "late", "seconds", "gold_right", "gold", "repeats_same", "repeats")
 
 
 @dataclass(frozen=True)
@@ -65,11 +64,12 @@ class Overview:
     pairs : list of dict
         For each pair of systems: first, second, given, wanted.
     people : list of dict
-        For each annotator: id, name, source, judged, skipped, late, seconds (median), gold, gold_right, repeats, repeats_same.
+        For each annotator: id, name, source, judged, skipped, late, seconds (median), gold, gold_right, repeats,
+        repeats_same.
     agreement : list of dict
-        For each question: among annotators who judged the same pair, the share of pairs of answers that prefer the same side
-        (None without such pairs), how many there are, and Krippendorff's α of the five options; the same share for repeats
-        and for gold pairs.
+        For each question: among annotators who judged the same pair, the share of pairs of answers that prefer the same
+        side (None without such pairs), how many there are, and Krippendorff's α of the five options; the same share for
+        repeats and for gold pairs.
     seconds : tuple of float or None
         Lower quartile, median and upper quartile of the time per pair.
     skips : list of (reason, count)
@@ -125,7 +125,7 @@ def _votes(study: Study, tables: dict[str, list[dict[str, Any]]]) -> tuple[Vote,
     known = {row["id"] for row in tables["annotators"]}
     for row in tables["assignments"]:
         key = (row["annotator"], row["place"])
-        if row["state"] in _ANSWERED and key in latest and row["task"] in tasks:
+        if row["state"] == "done" and key in latest and row["task"] in tasks:
             seconds = sum(times[key].values())
             try:
                 if row["annotator"] not in known:
@@ -133,8 +133,8 @@ def _votes(study: Study, tables: dict[str, list[dict[str, Any]]]) -> tuple[Vote,
                 page = _page_votes(study, tasks[row["task"]], row, latest[key], seconds)
             except (ArithmeticError, AttributeError, LookupError, OSError, TypeError, ValueError) as error:
                 raise InputError(
-                    f"the database is damaged: the answer of annotator {key[0]} to pair {key[1]} cannot be read: {error}. "
-                    "Restore a copy of the file."
+                    f"the database is damaged: the answer of annotator {key[0]} to pair {key[1]} cannot be read: "
+                    f"{error}. Restore a copy of the file."
                 ) from error
             votes.append((latest[key]["received"], key, page))
     votes.sort(key=lambda entry: entry[:2])
@@ -183,18 +183,13 @@ def _people(tables: dict[str, list[dict[str, Any]]], votes: tuple[Vote, ...], fi
 
 def _person(row: dict[str, Any], own: list[Vote], states: Counter[str], first: str) -> dict[str, Any]:
     seconds = [vote.seconds for vote in own if vote.question == first and vote.seconds is not None]
-    gold = [vote for vote in own if vote.expected is not None]
-    same = _repeats(own)
     return {
         **row,
         "judged": states["done"] + states["late"],
         "skipped": states["skipped"],
         "late": states["late"],
         "seconds": statistics.median(seconds) if seconds else None,
-        "gold": len(gold),
-        "gold_right": sum(_sign(vote.answer) == _sign(vote.expected or 0) for vote in gold),
-        "repeats": len(same),
-        "repeats_same": sum(same),
+        **_quality_checks(own),
     }
 
 
@@ -209,36 +204,25 @@ def _agreement(question: str, votes: tuple[Vote, ...]) -> dict[str, Any]:
         counts = Counter(vote.winner for vote in group)
         pairs += len(group) * (len(group) - 1) // 2
         agreeing += sum(count * (count - 1) // 2 for count in counts.values())
-    same = _repeats(own)
     answers = [[vote.answer for vote in group] for group in groups.values()]
-    gold = [vote for vote in own if vote.expected is not None]
     return {
         "question": question,
         "share": agreeing / pairs if pairs else None,
         "pairs": pairs,
         "alpha": krippendorff_alpha(answers, "ordinal") if pairs else None,
-        "repeats": len(same),
-        "repeats_same": sum(same),
-        "gold": len(gold),
-        "gold_right": sum(_sign(vote.answer) == _sign(vote.expected or 0) for vote in gold),
+        **_quality_checks(own),
     }
 
 
-def _repeats(votes: list[Vote]) -> list[bool]:
-    """For each answer to a repeated pair whether it prefers the same system as before, ties included."""
+def _quality_checks(votes: list[Vote]) -> dict[str, int]:
+    """How many gold pairs were answered as expected, and how many repeated ones as before, ties included."""
+    gold = [np.sign(vote.answer) == np.sign(vote.expected) for vote in votes if vote.expected is not None]
     before = {(vote.annotator, vote.task, vote.question): vote.winner for vote in votes if vote.kind == "task"}
     again = [(vote, (vote.annotator, vote.task, vote.question)) for vote in votes if vote.kind == "repeat"]
-    return [vote.winner == before[key] for vote, key in again if key in before]
-
-
-def _sign(number: int) -> int:
-    return (number > 0) - (number < 0)
+    repeats = [vote.winner == before[key] for vote, key in again if key in before]
+    return dict(zip(_CHECKS, (int(sum(gold)), len(gold), sum(repeats), len(repeats)), strict=True))
 
 
 def _harmless(cell: str) -> str:
     """A cell that a spreadsheet does not take for a formula."""
     return "'" + cell if cell[:1] in ("=", "+", "-", "@", "\t", "\r") else cell
-
-
-def _blank(value: Any) -> Any:
-    return "" if value is None else value

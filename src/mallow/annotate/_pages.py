@@ -1,4 +1,7 @@
-"""The pages that annotators see: how they come in, what they read first, the pairs, and the thanks at the end."""
+"""The pages that annotators see: how they come in, what they read first, the pairs, and the thanks at the end.
+
+Everything that is filled into a template is escaped; the style and the script are files of our own.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +21,27 @@ from mallow._visible import one_line
 from mallow.annotate._settings import Settings
 from mallow.annotate._store import Annotator, Assignment, Finished, Store
 from mallow.annotate._visitors import FormError, Visitors, crowd_identity, read_form_fields, same_origin
-from mallow.human import Task
+from mallow.human import Form
 
 _ASSETS = {"style.css": "text/css", "script.js": "text/javascript", "icon.svg": "image/svg+xml"}
+_LONGEST_NAME = 80  # characters; chosen
+_LONGEST_REASON = 300  # characters; chosen
+_SKIP_REASONS = (
+    "The pair cannot be judged",
+    "I do not understand the language",
+    "Offensive or upsetting",
+    "Something else",
+)
 
 
 def page(template: str, status: int = 200, **values: Any) -> HTMLResponse:
     """A page as a response."""
     return HTMLResponse(_environment().get_template(template).render(**values), status)
+
+
+def message(status: int, heading: str, text: str, form: Form | None = None) -> HTMLResponse:
+    """A page that says why something is not possible; `form` is that of the study where its title is shown."""
+    return page("message.html", status, form=form, heading=heading, text=text)
 
 
 @functools.cache
@@ -46,15 +62,13 @@ def _environment() -> Any:
     )
 
 
-_LONGEST_NAME = 80  # characters; chosen
-
-
-class Entrance:
-    """The pages before the first pair."""
+class AnnotatorPages:
+    """The pages of one study."""
 
     def __init__(self, store: Store, settings: Settings, visitors: Visitors) -> None:
         self._store, self._settings, self._visitors = store, settings, visitors
-        self._study = store.study
+        self._study, self._form = store.study, store.study.form
+        self._tasks = {task.id: task for task in (*self._study.tasks, *self._study.gold)}
 
     async def home(self, request: Request) -> Response:
         """Where everybody arrives: sends annotators to their pair, and asks others for a name."""
@@ -63,11 +77,12 @@ class Entrance:
             return await self._join_from_crowd(request, *crowd)
         annotator = await self._visitors.annotator(request)
         if annotator is not None:
-            return await self._next(annotator)
+            current = await self._current(annotator)
+            return current if isinstance(current, Response) else RedirectResponse("/done", 303)
         if not self._settings.open_link:
             text = "This study is by invitation. Please open the personal link that was sent to you."
-            return page("message.html", 403, form=self._study.form, heading="By invitation", text=text)
-        return page("welcome.html", form=self._study.form, name="", error="", longest=_LONGEST_NAME)
+            return message(403, "By invitation", text, self._form)
+        return page("welcome.html", form=self._form, name="", error="", longest=_LONGEST_NAME)
 
     async def join(self, request: Request) -> Response:
         """The form with the name."""
@@ -77,33 +92,30 @@ class Entrance:
         name = one_line(" ".join(fields.get("name", "").split()))  # PostgreSQL, for one, keeps no zero byte
         if not 0 < len(name) <= _LONGEST_NAME:
             error = f"Please enter a name of at most {_LONGEST_NAME} characters."
-            return page(
-                "welcome.html",
-                422,
-                form=self._study.form,
-                name=name[:_LONGEST_NAME],
-                error=error,
-                longest=_LONGEST_NAME,
-            )
+            start = name[:_LONGEST_NAME]
+            return page("welcome.html", 422, form=self._form, name=start, error=error, longest=_LONGEST_NAME)
         return await self._enter("open", None, name, session="", trusted=True)
 
     async def personal_link(self, request: Request) -> Response:
         """A personal link: its token becomes a cookie and leaves the address."""
         link = self._store.signer.read_personal_token(request.path_params["token"])
         if link is None:
-            text = "This link is not complete, or is not one of this study. Please copy all of it from the message that you received."
-            return page("message.html", 404, form=self._study.form, heading="Unknown link", text=text)
+            text = (
+                "This link is not complete, or is not one of this study. Please copy all of it from the message that "
+                "you received."
+            )
+            return message(404, "Unknown link", text, self._form)
         name, expires = link
         if expires < time.time():
             text = "This link has expired. Please ask for a new one; answers that you have already given are kept."
-            return page("message.html", 410, form=self._study.form, heading="The link has expired", text=text)
+            return message(410, "The link has expired", text, self._form)
         return await self._enter("link", name, name, session="", trusted=True)
 
     async def _join_from_crowd(self, request: Request, source: str, person: str, session: str) -> Response:
         if not session:  # MTurk shows tasks before they are accepted
-            return page("instructions.html", form=self._study.form, csrf="", ready=False, preview=True)
-        known = await self._visitors.annotator(request)
-        same = known is not None and (known.source, known.name) == (source, person)
+            return page("instructions.html", form=self._form, csrf="", ready=False, preview=True)
+        visitor = await self._visitors.annotator(request)
+        same = visitor is not None and (visitor.source, visitor.name) == (source, person)
         return await self._enter(source, person, person, session=session, trusted=same)
 
     async def _enter(self, source: str, external: str | None, name: str, *, session: str, trusted: bool) -> Response:
@@ -111,8 +123,11 @@ class Entrance:
             self._store.join, source, external, name, session=session, trusted=trusted, now=time.time()
         )
         if id_ is None:
-            text = "Somebody has already started with this worker ID in another session. Please go on in the browser in which you began."
-            return page("message.html", 409, form=self._study.form, heading="Already started", text=text)
+            text = (
+                "Somebody has already started with this worker ID in another session. Please go on in the browser in "
+                "which you began."
+            )
+            return message(409, "Already started", text, self._form)
         answer = RedirectResponse("/", 303)
         self._visitors.remember(answer, id_)
         return answer
@@ -121,7 +136,7 @@ class Entrance:
         """What to do, with worked examples."""
         annotator = await self._visitors.known(request)
         csrf = self._visitors.csrf(annotator.id)
-        return page("instructions.html", form=self._study.form, csrf=csrf, ready=annotator.ready, preview=False)
+        return page("instructions.html", form=self._form, csrf=csrf, ready=annotator.ready, preview=False)
 
     async def start(self, request: Request) -> Response:
         """The annotator has read them."""
@@ -129,29 +144,12 @@ class Entrance:
         await run_in_threadpool(self._store.get_ready, annotator.id, time.time())
         return RedirectResponse("/", 303)
 
-    async def _next(self, annotator: Annotator) -> Response:
+    async def _current(self, annotator: Annotator) -> Response | Finished:
+        """The way to the instructions or to the pair to judge now; or why there is no pair."""
         if not annotator.ready:
             return RedirectResponse("/instructions", 303)
         current = await run_in_threadpool(self._store.current, annotator.id, time.time())
-        return RedirectResponse("/done" if isinstance(current, Finished) else f"/pair/{current}", 303)
-
-
-_SKIP_REASONS = (
-    "The pair cannot be judged",
-    "I do not understand the language",
-    "Offensive or upsetting",
-    "Something else",
-)
-_LONGEST_REASON = 300  # characters; chosen
-
-
-class Judging:
-    """The pages with pairs, and the thanks."""
-
-    def __init__(self, store: Store, settings: Settings, visitors: Visitors) -> None:
-        self._store, self._settings, self._visitors = store, settings, visitors
-        self._study = store.study
-        self._tasks = {task.id: task for task in (*self._study.tasks, *self._study.gold)}
+        return current if isinstance(current, Finished) else RedirectResponse(f"/pair/{current}", 303)
 
     async def pair(self, request: Request) -> Response:
         """A pair with its questions."""
@@ -199,30 +197,23 @@ class Judging:
         side, folder = request.path_params["side"], self._settings.pictures
         if assignment is None or folder is None or side not in ("a", "b"):
             raise HTTPException(404, "There is no such picture.")
-        task = self._tasks[assignment.task]
-        left = (side == "a") != assignment.swapped
-        return FileResponse(folder / (task.left_item if left else task.right_item))
+        return FileResponse(folder / dict(self._items(assignment))[side.upper()])
 
     async def done(self, request: Request) -> Response:
         """Thanks, and the completion code."""
         annotator = await self._visitors.known(request)
-        if not annotator.ready:
-            return RedirectResponse("/instructions", 303)
-        current = await run_in_threadpool(self._store.current, annotator.id, time.time())
-        if not isinstance(current, Finished):
-            return RedirectResponse(f"/pair/{current}", 303)
+        current = await self._current(annotator)
+        if isinstance(current, Response):
+            return current
         judged, _ = await run_in_threadpool(self._store.progress, annotator.id)
-        code = self._settings.completion_code or self._store.signer.completion_code(annotator.id)
-        last = await run_in_threadpool(self._store.last_place, annotator.id)
-        prolific = annotator.source == "prolific" and self._settings.completion_code is not None
         return page(
             "done.html",
-            form=self._study.form,
+            form=self._form,
             judged=judged,
             reason=current.reason,
-            code=code,
-            prolific=prolific,
-            last=last,
+            code=self._settings.completion_code or self._store.signer.completion_code(annotator.id),
+            prolific=annotator.source == "prolific" and self._settings.completion_code is not None,
+            last=await run_in_threadpool(self._store.last_place, annotator.id),
         )
 
     async def _show(
@@ -235,14 +226,13 @@ class Judging:
         missing: tuple[str, ...] = (),
     ) -> Response:
         judged, limit = await run_in_threadpool(self._store.progress, annotator.id)
-        left, right = _sides(self._tasks[assignment.task], assignment.swapped)
         return page(
             "pair.html",
             status,
-            form=self._study.form,
+            form=self._form,
             assignment=assignment,
             context=self._tasks[assignment.task].context,
-            items=(("A", left), ("B", right)),
+            items=self._items(assignment),
             pictures=self._study.sample_kind == "image",
             answers=answers,
             missing=missing,
@@ -258,19 +248,19 @@ class Judging:
         place = request.path_params["place"]
         return await run_in_threadpool(self._store.assignment, annotator.id, place, time.time())
 
+    def _items(self, assignment: Assignment) -> tuple[tuple[str, str], tuple[str, str]]:
+        """Both texts, or the names of both pictures, as they are shown."""
+        task = self._tasks[assignment.task]
+        sides = (task.left_item, task.right_item)
+        first, second = sides[::-1] if assignment.swapped else sides
+        return ("A", first), ("B", second)
+
     def _read_answers(self, fields: dict[str, str]) -> tuple[dict[str, int], tuple[str, ...]]:
         """The answers by question, and the questions without one."""
-        answers = {}
-        for number, question in enumerate(self._study.form.questions):
-            value = fields.get(f"q{number}", "")
-            if value in ("-2", "-1", "0", "1", "2"):
-                answers[question.name] = int(value)
-        missing = tuple(question.name for question in self._study.form.questions if question.name not in answers)
-        return answers, missing
-
-
-def _sides(task: Task, swapped: bool) -> tuple[str, str]:
-    return (task.right_item, task.left_item) if swapped else (task.left_item, task.right_item)
+        names = [question.name for question in self._form.questions]
+        values = {name: fields.get(f"q{number}", "") for number, name in enumerate(names)}
+        answers = {name: int(value) for name, value in values.items() if value in ("-2", "-1", "0", "1", "2")}
+        return answers, tuple(name for name in names if name not in answers)
 
 
 def _visible_seconds(measured: str, elapsed: float) -> float:
@@ -278,5 +268,5 @@ def _visible_seconds(measured: str, elapsed: float) -> float:
     try:
         seconds = float(measured)
     except ValueError:
-        return max(0.0, elapsed)
-    return min(max(0.0, seconds), max(0.0, elapsed)) if math.isfinite(seconds) else max(0.0, elapsed)
+        seconds = math.nan
+    return max(0.0, min(seconds, elapsed) if math.isfinite(seconds) else elapsed)

@@ -99,7 +99,8 @@ def serve(
 ) -> None:
     """Show a study until the process is interrupted.
 
-    `ready` is called once the port is open, with the beginning of all links, the port, and a function that stops the server.
+    `ready` is called once the port is open, with the beginning of all links, the port, and a function that stops the
+    server.
     """
     optional("starlette", extra="human")
     uvicorn = optional("uvicorn", extra="human")

@@ -99,7 +99,8 @@ class Address:
             parts = urlsplit(self.url)
             if parts.scheme not in ("http", "https") or not parts.netloc or parts.path not in ("", "/"):
                 raise InputError(
-                    f"`url` must begin with http:// or https:// and end after the host, since the page has a host of its own; got {self.url!r}."
+                    "`url` must begin with http:// or https:// and end after the host, since the page has a host of "
+                    f"its own; got {self.url!r}."
                 )
 
     @property

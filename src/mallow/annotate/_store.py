@@ -15,6 +15,9 @@ from mallow.annotate._tokens import Signer, new_secret
 from mallow.errors import InputError
 from mallow.human import Study
 
+_SCHEMA = "1"
+_APART = 5  # pairs between a pair and its repetition, so that the answer is not just remembered; chosen
+
 
 @dataclass(frozen=True)
 class Annotator:
@@ -40,8 +43,8 @@ class Assignment:
     swapped : bool
         Whether the sides are exchanged.
     state : str
-        "open", "done", "skipped", "late" (answered after the time-out, when the quota was full) or "lost" (not answered, and
-        given to somebody else).
+        "open", "done", "skipped", "late" (answered after the time-out, when the quota was full) or "lost" (not
+        answered, and given to somebody else).
     answers : dict
         The latest answers by question; empty if there are none.
     back : int or None
@@ -62,9 +65,6 @@ class Finished:
     """There is no pair for the annotator: "limit", "all done", "waiting" (others have the rest) or "closed"."""
 
     reason: str
-
-
-_APART = 5  # pairs between a pair and its repetition, so that the answer is not just remembered; chosen
 
 
 @dataclass(frozen=True)
@@ -106,8 +106,8 @@ class Queue:
     def choose(self, annotator: str, history: Sequence[Given], is_full: Callable[[str], bool]) -> Choice | None:
         """The next pair of an annotator; None if there is none.
 
-        Of the tasks with room that the annotator has not seen, the one whose pair of systems the annotator has judged least
-        often; then one whose prompt is new to the annotator; then the first in the order of the study.
+        Of the tasks with room that the annotator has not seen, the one whose pair of systems the annotator has judged
+        least often; then one whose prompt is new to the annotator; then the first in the order of the study.
 
         Parameters
         ----------
@@ -165,9 +165,6 @@ def _hash(text: str) -> int:
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
 
 
-_SCHEMA = "1"
-
-
 def open_store(url: str, study: Study, *, lease: float = 1800.0) -> Store:
     """The store of a study in a database; one that holds the answers of another study is refused.
 
@@ -187,19 +184,20 @@ def open_store(url: str, study: Study, *, lease: float = 1800.0) -> Store:
     except StorageError as error:
         database.close()
         raise InputError(f"the database cannot be used: {error}") from error
+    problem = None
     missing = [name for name in ("study", "secret", "open", "schema") if name not in known]
     if missing:
-        database.close()
-        raise InputError(f"the database is damaged: its setting `{missing[0]}` is missing. Restore a copy of the file.")
-    if known["schema"] != _SCHEMA:
-        database.close()
-        raise InputError(f"the database is one of another version of mallow (schema {known['schema']}, not {_SCHEMA}).")
-    if known["study"] != study.digest:
-        database.close()
-        raise InputError(
-            f"the database holds the answers of another study ({known['study']}; this one is {study.digest}). Pass another "
+        problem = f"is damaged: its setting `{missing[0]}` is missing. Restore a copy of the file."
+    elif known["schema"] != _SCHEMA:
+        problem = f"is one of another version of mallow (schema {known['schema']}, not {_SCHEMA})."
+    elif known["study"] != study.digest:
+        problem = (
+            f"holds the answers of another study ({known['study']}; this one is {study.digest}). Pass another "
             "file with --database, or the study that the answers belong to."
         )
+    if problem is not None:
+        database.close()
+        raise InputError(f"the database {problem}")
     return Store(database, study, Signer(known["secret"]), lease)
 
 
@@ -236,8 +234,8 @@ class Store:
     ) -> str | None:
         """The id of an annotator, new or known.
 
-        `external` is what identifies the person to `source`; None: always a new annotator. A known one who comes with another
-        `session` is refused (None), unless the caller trusts that it is the same person.
+        `external` is what identifies the person to `source`; None: always a new annotator. A known one who comes with
+        another `session` is refused (None), unless the caller trusts that it is the same person.
         """
         with self._database.transaction() as execute:
             rows = execute("SELECT id, session FROM annotators WHERE source = ? AND external = ?", (source, external))
@@ -256,8 +254,8 @@ class Store:
             rows = execute("SELECT id, name, source, ready FROM annotators WHERE id = ?", (id_,))
         if not rows:
             return None
-        own, name, source, ready = rows[0]
-        return Annotator(own, name, source, ready is not None)
+        _, name, source, ready = rows[0]
+        return Annotator(id_, name, source, ready is not None)
 
     def get_ready(self, annotator: str, now: float) -> None:
         """Note that the annotator has seen the instructions."""
@@ -270,13 +268,8 @@ class Store:
             mine = "SELECT place, task, kind, state, expires FROM assignments WHERE annotator = ? ORDER BY place"
             rows = execute(mine, (annotator,))
             for place, task, kind, state, expires in rows:
-                if state != "open":
-                    continue
-                if kind == "task" and expires <= now and self._held(execute, task, now, annotator) >= self.study.votes:
-                    self._set_state(execute, annotator, place, "lost")
-                    continue
-                self._renew(execute, annotator, place, expires, now)
-                return int(place)
+                if state == "open" and self._keep(execute, annotator, place, (task, kind, expires), now):
+                    return int(place)
             history = [Given(task, kind, state) for _, task, kind, state, _ in rows]
             judged = sum(given.state in ("done", "late") for given in history)
             if not _is_open(execute):
@@ -299,27 +292,21 @@ class Store:
             row = self._find(execute, annotator, place)
             if row is None or row[3] == "lost":
                 return None
-            if row[3] == "open":
-                if (
-                    row[1] == "task"
-                    and row[4] <= now
-                    and self._held(execute, row[0], now, annotator) >= self.study.votes
-                ):
-                    self._set_state(execute, annotator, place, "lost")
-                    return None
-                self._renew(execute, annotator, place, row[4], now)
+            task, kind, swapped, state, expires = row
+            if state == "open" and not self._keep(execute, annotator, place, (task, kind, expires), now):
+                return None
             latest = _latest(execute, annotator, place)
             before = "SELECT MAX(place) FROM assignments WHERE annotator = ? AND place < ? AND state <> 'lost'"
             back = execute(before, (annotator, place))[0][0]
-        return Assignment(place, row[0], row[1], bool(row[2]), row[3], json.loads(latest[2]) if latest else {}, back)
+        return Assignment(place, task, kind, bool(swapped), state, json.loads(latest[2]) if latest else {}, back)
 
     def submit(
         self, annotator: str, place: int, page: str, answers: dict[str, int], seconds: float, now: float
     ) -> str | None:
         """Keep the answers to a pair, and return its new state; None if the annotator was never given it.
 
-        When this returns, the answers are on disk. The same answers from the same page are kept once, however often they
-        are sent; other answers are a correction, and the latest count.
+        When this returns, the answers are on disk. The same answers from the same page are kept once, however often
+        they are sent; other answers are a correction, and the latest count.
         """
         with self._database.transaction() as execute:
             row = self._find(execute, annotator, place)
@@ -343,12 +330,11 @@ class Store:
         """Give a pair back with a reason, so that others get it; None if the annotator was never given it."""
         with self._database.transaction() as execute:
             row = self._find(execute, annotator, place)
-            if row is None:
-                return None
-            if row[3] == "open":
-                update = "UPDATE assignments SET state = 'skipped', reason = ? WHERE annotator = ? AND place = ?"
-                execute(update, (reason, annotator, place))
-            return "skipped" if row[3] == "open" else str(row[3])
+            if row is None or row[3] != "open":
+                return None if row is None else str(row[3])
+            update = "UPDATE assignments SET state = 'skipped', reason = ? WHERE annotator = ? AND place = ?"
+            execute(update, (reason, annotator, place))
+            return "skipped"
 
     def progress(self, annotator: str) -> tuple[int, int]:
         """How many pairs the annotator has judged, and of how many at most."""
@@ -365,7 +351,7 @@ class Store:
         return None if place is None else int(place)
 
     def dump(self) -> dict[str, list[dict[str, Any]]]:
-        """All annotators, assignments and submissions, in the order in which they came: for the owner and for export."""
+        """All annotators, assignments and submissions, in the order in which they came."""
         tables = {
             "annotators": ("id, name, source, external, session, joined, ready", "joined, id"),
             "assignments": ("annotator, place, task, kind, swapped, state, expires, reason", "annotator, place"),
@@ -389,7 +375,8 @@ class Store:
 
     def _fullness(self, execute: Execute, now: float) -> Callable[[str], bool]:
         """Tells whether the votes of a task are all given or in the hands of annotators."""
-        lent = """SELECT task, COUNT(*) FROM assignments WHERE state = 'open' AND expires > ? AND kind = 'task' GROUP BY task"""
+        lent = """SELECT task, COUNT(*) FROM assignments
+            WHERE state = 'open' AND expires > ? AND kind = 'task' GROUP BY task"""
         held = dict(execute(lent, (now,)))
         given = "SELECT COUNT(*) FROM assignments WHERE task = ? AND kind = 'task' AND state = 'done'"
 
@@ -409,12 +396,16 @@ class Store:
             AND (state = 'done' OR (state = 'open' AND expires > ?))"""
         return int(execute(counted, (task, besides, now))[0][0])
 
-    def _renew(self, execute: Execute, annotator: str, place: int, expires: float, now: float) -> None:
-        if expires - now > self.lease / 2:
-            return  # long enough: most pages are shown without writing
-        execute(
-            "UPDATE assignments SET expires = ? WHERE annotator = ? AND place = ?", (now + self.lease, annotator, place)
-        )
+    def _keep(self, execute: Execute, annotator: str, place: int, pair: tuple[str, str, float], now: float) -> bool:
+        """Whether an open pair (task, kind, time of expiry) is still the annotator's; its time is then renewed."""
+        task, kind, expires = pair
+        if kind == "task" and expires <= now and self._held(execute, task, now, annotator) >= self.study.votes:
+            self._set_state(execute, annotator, place, "lost")
+            return False
+        if expires - now <= self.lease / 2:  # otherwise long enough: most pages are shown without writing
+            renew = "UPDATE assignments SET expires = ? WHERE annotator = ? AND place = ?"
+            execute(renew, (now + self.lease, annotator, place))
+        return True
 
     def _set_state(self, execute: Execute, annotator: str, place: int, state: str) -> None:
         execute("UPDATE assignments SET state = ? WHERE annotator = ? AND place = ?", (state, annotator, place))

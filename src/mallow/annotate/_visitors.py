@@ -1,4 +1,4 @@
-"""Who is there and what they may ask for: security headers, limits of size and rate, signed cookies, checks of forms."""
+"""Who is there and what they may ask for: security headers, limits, signed cookies, checks of forms."""
 
 from __future__ import annotations
 
@@ -24,16 +24,22 @@ _LONGEST_PATH = 4000
 
 _HEADERS = {
     # Texts are data: nothing of them runs, nothing is loaded from elsewhere, and no other site may frame the page.
-    "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; form-action 'self'; "
-    "base-uri 'none'; frame-ancestors 'none'",
+    "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; form-action "
+    "'self'; base-uri 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
-    "Referrer-Policy": "same-origin",  # links hold tokens; with no-referrer, our own forms would arrive without an origin
+    # Links hold tokens; with no-referrer, our own forms would arrive without an origin.
+    "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
     "X-Robots-Tag": "noindex, nofollow",
 }
+_DAYS = 60  # that a session lasts; chosen: longer than a study
+# Platform → the parameters that name the person and the session.
+_PLATFORMS = {"prolific": ("PROLIFIC_PID", "SESSION_ID"), "mturk": ("workerId", "assignmentId")}
+_LONGEST_ID = 100
+_PREVIEW = "ASSIGNMENT_ID_NOT_AVAILABLE"  # what MTurk sends before a worker accepts a task
 
 
 class FormError(Exception):
@@ -59,18 +65,16 @@ class Bucket:
             self._levels = {k: v for k, v in self._levels.items() if v[0] + (moment - v[1]) * self.rate < self.burst}
         level, since = self._levels.get(key, (self.burst, moment))
         level = min(self.burst, level + (moment - since) * self.rate)
-        if level < 1.0:
-            self._levels[key] = (level, moment)
-            return False
-        self._levels[key] = (level - 1.0, moment)
-        return True
+        allowed = level >= 1.0
+        self._levels[key] = (level - allowed, moment)
+        return allowed
 
 
 class Guard:
     """Adds the security headers to every answer, and refuses visitors that ask too much.
 
-    `visitor` names who sent a request, for counting; `refuse` makes the answer for a request that goes no further, with its
-    status: 429 for too many, 414 for an address that is too long.
+    `visitor` names who sent a request, for counting; `refuse` makes the answer for a request that goes no further, with
+    its status: 429 for too many, 414 for an address that is too long.
     """
 
     def __init__(
@@ -91,6 +95,14 @@ class Guard:
             await self._app(scope, receive, send)
             return
         request = Request(scope)
+        person = self._visitor(request)
+        address = request.client.host if request.client else ""
+        allowed = self._unknown.allows(address) if person is None else self._known.allows(person)
+        answer = self._app
+        if not allowed:
+            answer = await self._refuse(429)
+        elif len(scope["path"]) > _LONGEST_PATH:
+            answer = await self._refuse(414)
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -100,15 +112,6 @@ class Guard:
                 headers.setdefault("Cache-Control", "no-store")
             await send(message)
 
-        person = self._visitor(request)
-        bucket, key = (
-            (self._unknown, request.client.host if request.client else "") if person is None else (self._known, person)
-        )
-        answer = self._app
-        if not bucket.allows(key):
-            answer = await self._refuse(429)
-        elif len(scope["path"]) > _LONGEST_PATH:
-            answer = await self._refuse(414)
         await answer(scope, receive, send_with_headers)
 
 
@@ -127,17 +130,13 @@ async def read_form_fields(request: Request, limits: Limits) -> dict[str, str]:
     except TimeoutError:
         raise FormError(408, "The form took too long to arrive. Please send it again.") from None
     try:
-        return dict(
-            parse_qsl(
-                body.decode("ascii"), keep_blank_values=True, strict_parsing=False, max_num_fields=100, errors="strict"
-            )
-        )
+        return dict(parse_qsl(body.decode("ascii"), keep_blank_values=True, max_num_fields=100, errors="strict"))
     except ValueError:
         raise FormError(400, "The form could not be read.") from None
 
 
 def same_origin(request: Request, url: str | None) -> bool:
-    """Whether a form came from our own page, as far as the browser says; `url` is how people reach it, if by a proxy."""
+    """Whether a form came from our own page, by what the browser says; `url` is how people reach it, if by a proxy."""
     if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
         return False
     origin = request.headers.get("origin")
@@ -148,14 +147,6 @@ def same_origin(request: Request, url: str | None) -> bool:
         return urlsplit(origin).netloc.lower() in hosts
     except ValueError:  # no address at all, such as "http://["
         return False
-
-
-_DAYS = 60  # that a session lasts; chosen: longer than a study
-
-# Platform → the parameters that name the person and the session.
-_PLATFORMS = {"prolific": ("PROLIFIC_PID", "SESSION_ID"), "mturk": ("workerId", "assignmentId")}
-_LONGEST_ID = 100
-_PREVIEW = "ASSIGNMENT_ID_NOT_AVAILABLE"  # what MTurk sends before a worker accepts a task
 
 
 def crowd_identity(parameters: Mapping[str, str]) -> tuple[str, str, str] | None:
@@ -184,9 +175,8 @@ class Visitors:
 
     def __init__(self, store: Store, settings: Settings) -> None:
         self._store, self._signer, self._settings = store, store.signer, settings
-        self._cookie = (
-            f"mallow_{store.study.digest}"  # cookies are shared by all ports of a host, and so by all studies
-        )
+        # Cookies are shared by all ports of a host, and so by all studies.
+        self._cookie = f"mallow_{store.study.digest}"
 
     def remember(self, answer: Response, annotator: str) -> None:
         """Set the cookie of an annotator."""
@@ -215,7 +205,8 @@ class Visitors:
         fields = await read_form_fields(request, self._settings.limits)
         request.state.fields = fields  # sent back if they cannot be saved
         annotator = await self.known(request)
-        if not same_origin(request, self._settings.url) or not self.csrf_matches(annotator.id, fields.get("csrf", "")):
+        genuine = self._signer.matches("csrf", annotator.id, fields.get("csrf", ""))
+        if not same_origin(request, self._settings.url) or not genuine:
             raise FormError(
                 403, "The form did not come from this page, or the page is too old. Please load the page again."
             )
@@ -233,10 +224,6 @@ class Visitors:
     def csrf(self, annotator: str) -> str:
         """What a form of this annotator contains, and a form of another site cannot."""
         return self._signer.mac("csrf", annotator)
-
-    def csrf_matches(self, annotator: str, value: str) -> bool:
-        """Whether a form contained it."""
-        return self._signer.matches("csrf", annotator, value)
 
     def page_token(self, annotator: str, place: int, now: float, salt: str) -> str:
         """Names one display of a pair, with its time: answers that are sent twice are recognised by it."""

@@ -5,27 +5,30 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import bdtr, bdtrc
+from scipy.special import bdtr
 
 from mallow.errors import Caveat, InputError
 from mallow.evidence import holm
-from mallow.human._paired import Rows, fit_newton, make_design
+from mallow.human._paired import Rows, count_wins, fit_newton
 from mallow.human._read_votes import FASTEST
-from mallow.human._votes import Vote, Votes
+from mallow.human._votes import Vote, Votes, number_systems
 from mallow.results import Result, TableData, draw
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-
 Level = Literal["nominal", "ordinal"]
 Floats = NDArray[np.float64]
+_LEVEL = 0.05
+_MOSTLY = 0.5  # chosen: who is fast in more than half of the answers is flagged as fast
+_SPREAD = 0.5  # chosen: the standard deviation of reliability between people
+_PRIOR = 0.25  # of the penalised fit that predicts a person's votes from those of all others
 
 
 def krippendorff_alpha(
@@ -33,9 +36,9 @@ def krippendorff_alpha(
 ) -> float:
     """Krippendorff's α: 1 for perfect agreement, 0 for what chance gives, below 0 for systematic disagreement.
 
-    α = 1 − Dₒ/Dₑ, the observed over the expected disagreement of two values of one unit (Krippendorff, Content Analysis, ch. 12).
-    "nominal": values agree or not. "ordinal": the distance of two values is the number of values given between them, where
-    each end counts half.
+    α = 1 − Dₒ/Dₑ, the observed over the expected disagreement of two values of one unit (Krippendorff, Content
+    Analysis, ch. 12). "nominal": values agree or not. "ordinal": the distance of two values is the number of values
+    given between them, where each end counts half.
 
     Parameters
     ----------
@@ -57,15 +60,12 @@ def krippendorff_alpha(
     rows = [values for values in rows if len(values) > 1]
     if not rows:
         raise InputError("`units` must hold a unit with at least two values: nobody rated the same thing twice.")
-    categories = sorted({value for values in rows for value in values})
-    place = {value: i for i, value in enumerate(categories)}
+    sizes = np.array([len(values) for values in rows])
+    categories, place = np.unique(np.concatenate(rows), return_inverse=True)
     counts = np.zeros((len(rows), len(categories)))
-    for row, values in enumerate(rows):
-        for value in values:
-            counts[row, place[value]] += 1
+    np.add.at(counts, (np.repeat(np.arange(len(rows)), sizes), place), 1.0)
     if len(categories) == 1:
         return 1.0
-    sizes = counts.sum(axis=1)
     # Coincidences: every pair of values of a unit, weighted so that each value counts once.
     coincidence = (counts / (sizes - 1)[:, None]).T @ counts - np.diag((counts / (sizes - 1)[:, None]).sum(axis=0))
     totals = coincidence.sum(axis=1)
@@ -85,7 +85,7 @@ def _distances(totals: Floats, level: Level) -> Floats:
 
 
 def oriented_answers(votes: Sequence[Vote]) -> dict[tuple[str, str, tuple[str, str], str], list[tuple[str, int]]]:
-    """(question, prompt, pair, task) → who answered what, seen from the first system of the pair: 2 is definitely that one.
+    """(question, prompt, pair, task) → who answered what, seen from the first system of the pair: 2 is definitely it.
 
     Votes without a prompt and a task are about unknown texts and are left out.
     """
@@ -128,11 +128,11 @@ class Annotator:
     left : float or None
         The share of untied votes for the left side.
     agreement, expected : float or None
-        How often the untied votes are for the system that the votes of all others put first, and how often that is expected
-        of a person who votes like the others.
+        How often the untied votes are for the system that the votes of all others put first, and how often that is
+        expected of a person who votes like the others.
     reliability : float or None
-        (agreement − 1/2) / (expected − 1/2): 1 is a person like the others, 0 one who guesses. It is drawn towards 1 where there
-        are few votes.
+        (agreement − 1/2) / (expected − 1/2): 1 is a person like the others, 0 one who guesses. It is drawn towards 1
+        where there are few votes.
     gold, repeats : tuple (right, all)
         Gold pairs answered correctly, and repeated pairs answered for the same side again.
     flags : tuple of str
@@ -161,7 +161,8 @@ class Annotators(Result):
     annotators : tuple of Annotator
         Flagged ones first, then by number of votes.
     alpha : dict
-        "nominal" (who won) and "ordinal" (all five options) → Krippendorff's α; None where no pair was judged by two people.
+        "nominal" (who won) and "ordinal" (all five options) → Krippendorff's α; None where no pair was judged by two
+        people.
     shared : int
         How many pairs were judged by several people.
     caveats : tuple of Caveat
@@ -192,57 +193,51 @@ class Annotators(Result):
         if self.alpha["nominal"] is None or self.alpha["ordinal"] is None:
             return "No pair was judged by two people: their agreement is not known."
         return (
-            f"Krippendorff's α on {self.shared} pairs that several people judged: {self.alpha['nominal']:.2f} for the winner, "
-            f"{self.alpha['ordinal']:.2f} for all five options (1 is perfect, 0 is chance)."
+            f"Krippendorff's α on {self.shared} pairs that several people judged: {self.alpha['nominal']:.2f} for the "
+            f"winner, {self.alpha['ordinal']:.2f} for all five options (1 is perfect, 0 is chance)."
         )
 
     def _table(self) -> TableData:
         def number(value: float | None, digits: int = 2) -> str:
             return "–" if value is None else f"{value:.{digits}f}"
 
+        def share(passed: tuple[int, int]) -> str:
+            return f"{passed[0]}/{passed[1]}" if passed[1] else "–"
+
         rows = [
             [
-                one.name,
-                str(one.votes),
-                number(one.seconds, 0),
-                number(one.fast),
-                number(one.left),
-                number(one.agreement),
-                number(one.expected),
-                number(one.reliability),
-                f"{one.gold[0]}/{one.gold[1]}" if one.gold[1] else "–",
-                f"{one.repeats[0]}/{one.repeats[1]}" if one.repeats[1] else "–",
-                ", ".join(one.flags),
+                person.name,
+                str(person.votes),
+                number(person.seconds, 0),
+                *map(number, (person.fast, person.left, person.agreement, person.expected, person.reliability)),
+                share(person.gold),
+                share(person.repeats),
+                ", ".join(person.flags),
             ]
-            for one in self.annotators
+            for person in self.annotators
         ]
         head = ["", "votes", "median\nseconds", "share\nfast", "share\nleft", "agrees", "expected", "reliability"]
         return TableData([*head, "gold", "repeats", "flags"], rows, left=(0, 10))
 
     def _records(self) -> list[dict[str, Any]]:
+        shown = ("votes", "seconds", "fast", "left", "agreement", "expected", "reliability")
         return [
             {
-                "annotator": one.name,
-                "votes": one.votes,
-                "seconds": one.seconds,
-                "fast": one.fast,
-                "left": one.left,
-                "agreement": one.agreement,
-                "expected": one.expected,
-                "reliability": one.reliability,
-                "flags": ", ".join(one.flags),
+                "annotator": person.name,
+                **{name: getattr(person, name) for name in shown},
+                "flags": ", ".join(person.flags),
             }
-            for one in self.annotators
+            for person in self.annotators
         ]
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw each person's agreement with the others against the median time; returns the axes."""
         ax = draw.axes(ax)
         for flagged, marker in ((False, "o"), (True, "X")):
-            own = [one for one in self.annotators if bool(one.flags) == flagged and one.agreement is not None]
-            x = [one.seconds or 0.0 for one in own]
-            y = [one.agreement or 0.0 for one in own]
-            sizes = [10.0 + 4.0 * one.votes for one in own]
+            people = [one for one in self.annotators if bool(one.flags) == flagged and one.agreement is not None]
+            x = [person.seconds or 0.0 for person in people]
+            y = [person.agreement or 0.0 for person in people]
+            sizes = [10.0 + 4.0 * person.votes for person in people]
             ax.scatter(x, y, s=sizes, marker=marker, alpha=0.6, label="flagged" if flagged else "not flagged")
         ax.set_xlabel("median seconds per answer (larger marks: more votes)")
         ax.set_ylabel("agreement with the votes of all others")
@@ -250,20 +245,15 @@ class Annotators(Result):
         return ax
 
 
-_LEVEL = 0.05
-_MOSTLY = 0.5  # chosen: who is fast in more than half of the answers is flagged as fast
-_SPREAD = 0.5  # chosen: the standard deviation of reliability between people
-_PRIOR = 0.25  # of the penalised fit that predicts a person's votes from those of all others
-
-
 def check_annotators(votes: Votes, *, min_seconds: float = FASTEST) -> Annotators:
     """How far annotators agree, how reliable each one is, and who is fast, one-sided or contradictory.
 
-    Read the votes with `min_seconds=0`, so that fast answers are there to be seen. A person is *fast* with more than half of the
-    answers below `min_seconds`; *one-sided* if the share of votes for one side is too far from 1/2 for chance; *contradictory* if
-    they agree with the others less often than guessing would, or fail gold or repeated pairs as often as guessing would make
-    likely. Tests are at the 5 % level, corrected by Holm's method over all people, so that few honest people are flagged.
-    `rank(votes, exclude=check_annotators(votes).flagged)` is the ranking without them.
+    Read the votes with `min_seconds=0`, so that fast answers are there to be seen. A person is *fast* with more than
+    half of the answers below `min_seconds`; *one-sided* if the share of votes for one side is too far from 1/2 for
+    chance; *contradictory* if they agree with the others less often than guessing would, or fail gold or repeated pairs
+    as often as guessing would make likely. Tests are at the 5% level, corrected by Holm's method over all people, so
+    that few honest people are flagged. `rank(votes, exclude=check_annotators(votes).flagged)` is the ranking without
+    them.
 
     Examples
     --------
@@ -279,13 +269,17 @@ def check_annotators(votes: Votes, *, min_seconds: float = FASTEST) -> Annotator
     for vote in people:
         by_name[vote.annotator].append(vote)
     predicted = _predictions(tasks)
-    facts = {name: _facts(name, own, predicted.get(name), min_seconds) for name, own in sorted(by_name.items())}
-    flags = _flag(facts)
-    made = [
-        Annotator(**{key: value for key, value in fact.items() if not key.startswith("p_")}, flags=flags[name])
-        for name, fact in facts.items()
-    ]
-    made.sort(key=lambda one: (not one.flags, -one.votes, one.name))
+    facts = [_describe(name, given, predicted.get(name), min_seconds) for name, given in sorted(by_name.items())]
+    sided, against = (holm(p_values) for p_values in ([fact[1] for fact in facts], [fact[2] for fact in facts]))
+    made = []
+    for (person, *_), p_side, p_against in zip(facts, sided, against, strict=True):
+        raised = {
+            "fast": person.fast > _MOSTLY,
+            "one-sided": p_side < _LEVEL,
+            "contradictory": p_against < _LEVEL,
+        }
+        made.append(replace(person, flags=tuple(flag for flag, is_raised in raised.items() if is_raised)))
+    made.sort(key=lambda person: (not person.flags, -person.votes, person.name))
     alpha, shared = {}, 0
     for level in ("nominal", "ordinal"):
         alpha[level], shared = alpha_of_votes(tasks, level)
@@ -297,17 +291,14 @@ def _predictions(tasks: Sequence[Vote]) -> dict[str, list[tuple[Vote, float]]]:
     predictions: dict[str, list[tuple[Vote, float]]] = defaultdict(list)
     for question in dict.fromkeys(vote.question for vote in tasks):
         votes = [vote for vote in tasks if vote.question == question and vote.answer]
-        names = sorted({name for vote in votes for name in (vote.left, vote.right)})
-        places = {name: place for place, name in enumerate(names)}
-        left, right = (np.array([places[getattr(vote, side)] for vote in votes]) for side in ("left", "right"))
-        points = np.array([vote.points for vote in votes])
+        names, left, right, points = number_systems(votes)
         people = np.array([vote.annotator for vote in votes])
         for person in dict.fromkeys(people.tolist()):
             others = people != person
             if not others.any():
                 continue
-            merged = _merged(left[others], right[others], points[others], len(names))
-            fit = fit_newton(merged, ridge=_PRIOR)
+            wins = count_wins(left[others], right[others], points[others], len(names))
+            fit = fit_newton(Rows.of_wins(wins), ridge=_PRIOR)
             if fit is None:
                 continue
             for row in np.flatnonzero(~others):
@@ -316,59 +307,46 @@ def _predictions(tasks: Sequence[Vote]) -> dict[str, list[tuple[Vote, float]]]:
     return predictions
 
 
-def _merged(left: Any, right: Any, points: Any, n: int) -> Rows:
-    """Comparisons with equal ones merged."""
-    winner, loser = np.where(points == 1.0, left, right), np.where(points == 1.0, right, left)
-    wins = np.zeros((n, n))
-    np.add.at(wins, (winner, loser), 1.0)
-    first, second = np.nonzero(wins)
-    return Rows(make_design(first, second, n), np.ones(len(first)), wins[first, second], n)
-
-
-def _facts(name: str, own: Sequence[Vote], predicted: Any, min_seconds: float) -> dict[str, Any]:
-    tasks = [vote for vote in own if vote.kind == "task"]
+def _describe(
+    name: str, votes: Sequence[Vote], predicted: Sequence[tuple[Vote, float]] | None, min_seconds: float
+) -> tuple[Annotator, float, float]:
+    """A person without flags, and the p-values of voting for both sides alike and of answering as a careful person."""
+    tasks = [vote for vote in votes if vote.kind == "task"]
     times = [vote.seconds for vote in tasks if vote.seconds is not None]
     untied = [vote for vote in tasks if vote.answer]
-    left = sum(vote.answer < 0 for vote in untied)
     # All questions of a page are answered together: tests count pages, shares count votes.
-    sides = [total for total in _by_page([(vote, float(np.sign(vote.answer))) for vote in untied]) if total]
-    to_left = sum(total < 0 for total in sides)
-    p_side = min(1.0, 2 * min(_at_most(to_left, len(sides)), _at_least(to_left, len(sides))))
+    right_pages, side_pages = _count_pages([(vote, float(np.sign(vote.answer))) for vote in untied])
+    p_side = min(1.0, 2 * float(bdtr(min(right_pages, side_pages - right_pages), side_pages, 0.5)))
     agreement = expected = reliability = None
     p_against = 1.0
     if predicted:
         chances = np.array([chance for _, chance in predicted])
         agrees = np.array([(vote.answer < 0) == (chance > 0.5) for vote, chance in predicted])
         agreement, expected = float(agrees.mean()), float(np.maximum(chances, 1.0 - chances).mean())
-        pages = [
-            total
-            for total in _by_page(
-                [(vote, 1.0 if ok else -1.0) for (vote, _), ok in zip(predicted, agrees, strict=True)]
-            )
-            if total
-        ]
-        reliability = _reliability(agreement, expected, len(pages))
-        p_against = _at_most(sum(total > 0 for total in pages), len(pages))
-    gold = [vote for vote in own if vote.kind == "gold" and vote.expected is not None]
-    right = sum(np.sign(vote.answer) == np.sign(vote.expected or 0) for vote in gold)
-    repeats = _repeats(own)
-    same = sum(repeats)
-    p_gold = _below_chance(int(right), len(gold))
-    p_repeat = _below_chance(same, len(repeats))
-    return {
-        "name": name,
-        "votes": len(tasks),
-        "seconds": float(median(times)) if times else None,
-        "fast": float(np.mean([time < min_seconds for time in times])) if times else 0.0,
-        "left": left / len(untied) if untied else None,
-        "agreement": agreement,
-        "expected": expected,
-        "reliability": reliability,
-        "gold": (int(right), len(gold)),
-        "repeats": (same, len(repeats)),
-        "p_side": p_side,
-        "p_against": min(p_against, p_gold, p_repeat),
-    }
+        agreeing, pages = _count_pages(
+            [(vote, 1.0 if ok else -1.0) for (vote, _), ok in zip(predicted, agrees, strict=True)]
+        )
+        reliability = _reliability(agreement, expected, pages)
+        p_against = float(bdtr(agreeing, pages, 0.5))
+    gold = [np.sign(v.answer) == np.sign(v.expected) for v in votes if v.kind == "gold" and v.expected is not None]
+    repeats = _repeats(votes)
+    passed = [(int(sum(checks)), len(checks)) for checks in (gold, repeats)]
+    person = Annotator(
+        name,
+        votes=len(tasks),
+        seconds=float(median(times)) if times else None,
+        fast=float(np.mean([time < min_seconds for time in times])) if times else 0.0,
+        left=sum(vote.answer < 0 for vote in untied) / len(untied) if untied else None,
+        agreement=agreement,
+        expected=expected,
+        reliability=reliability,
+        gold=passed[0],
+        repeats=passed[1],
+        flags=(),
+    )
+    # Small where so few right answers would be unusual even for one who is right three times out of four.
+    below = [float(bdtr(right, count, 0.75)) for right, count in passed if count]
+    return person, p_side, min([p_against, *below])
 
 
 def _reliability(agreement: float, expected: float, count: int) -> float:
@@ -380,12 +358,12 @@ def _reliability(agreement: float, expected: float, count: int) -> float:
     return (slope * _SPREAD**2 + noise) / (_SPREAD**2 + noise)
 
 
-def _by_page(values: Sequence[tuple[Vote, float]]) -> list[float]:
-    """The sum over the questions of each page; votes without a task or a prompt are pages of their own."""
+def _count_pages(values: Sequence[tuple[Vote, float]]) -> tuple[int, int]:
+    """Of pages whose votes do not cancel out, those with a positive sum, and all; votes on unknown texts are pages."""
     sums: dict[Any, float] = defaultdict(float)
-    for place, (vote, value) in enumerate(values):
-        sums[(vote.prompt, vote.task, vote.pair) if vote.prompt or vote.task else place] += value
-    return list(sums.values())
+    for number, (vote, value) in enumerate(values):
+        sums[(vote.prompt, vote.task, vote.pair) if vote.prompt or vote.task else number] += value
+    return sum(total > 0 for total in sums.values()), sum(total != 0 for total in sums.values())
 
 
 def _repeats(own: Sequence[Vote]) -> list[bool]:
@@ -393,33 +371,3 @@ def _repeats(own: Sequence[Vote]) -> list[bool]:
     first = {key: answers[0][1] for key, answers in oriented_answers([v for v in own if v.kind == "task"]).items()}
     again = oriented_answers([vote for vote in own if vote.kind == "repeat"])
     return [bool(np.sign(first[key]) == np.sign(answers[-1][1])) for key, answers in again.items() if key in first]
-
-
-def _below_chance(right: int, count: int) -> float:
-    """Small where so few right answers would be unusual even for one who is right three times out of four."""
-    return float(bdtr(right, count, 0.75)) if count else 1.0
-
-
-def _at_most(k: int, n: int) -> float:
-    return float(bdtr(k, n, 0.5))
-
-
-def _at_least(k: int, n: int) -> float:
-    return 1.0 if k == 0 else float(bdtrc(k - 1, n, 0.5))
-
-
-def _flag(facts: dict[str, dict[str, Any]]) -> dict[str, tuple[str, ...]]:
-    sided = dict(zip(facts, holm([fact["p_side"] for fact in facts.values()]), strict=True))
-    against = dict(zip(facts, holm([fact["p_against"] for fact in facts.values()]), strict=True))
-    return {
-        name: tuple(
-            flag
-            for flag, raised in (
-                ("fast", fact["fast"] > _MOSTLY),
-                ("one-sided", sided[name] < _LEVEL),
-                ("contradictory", against[name] < _LEVEL),
-            )
-            if raised
-        )
-        for name, fact in facts.items()
-    }

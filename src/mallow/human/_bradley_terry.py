@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -12,6 +12,7 @@ from scipy.special import ndtr, stdtr, stdtrit
 from mallow.errors import Caveat, InputError, warn_about
 from mallow.evidence import holm
 from mallow.human._paired import (
+    SCALE,
     Floats,
     PairedFit,
     Rows,
@@ -19,25 +20,24 @@ from mallow.human._paired import (
     components,
     fit_newton,
     fit_zermelo,
-    make_design,
 )
 from mallow.human._rankings import PairDifference, Ranking
 from mallow.results import Estimate, join_names
 
 Method = Literal["newton", "zermelo"]
-SCALE = 100.0  # paper: sec:a:human-eval:bt, "the scaling factor 100 is arbitrary"
 _RIDGE = 0.25  # of the penalty: a normal prior with standard deviation 2 in log-odds, 200 points
 
 
 def bradley_terry(wins: Any, names: Sequence[str] | None = None, *, method: Method = "newton") -> Ranking:
     """Bradley–Terry scores from how often each system beat each other one.
 
-    P(i beats j) = 1 / (1 + exp(−(wᵢ − wⱼ) / 100)), by maximum likelihood, with mean 0 (paper: sec:a:human-eval:bt). Errors
-    assume independent votes; `rank` knows who voted, and takes the dependence of one person's votes into account.
+    P(i beats j) = 1 / (1 + exp(−(wᵢ − wⱼ) / 100)), by maximum likelihood, with mean 0 (paper: sec:a:human-eval:bt).
+    Errors assume independent votes; `rank` knows who voted, and takes the dependence of one person's votes into
+    account.
 
     The maximum exists if, however the systems are split into two parts, each part has won against the other (Ford's
-    condition). Where it does not, a weak penalty keeps the scores finite, and a caveat says so. Where two parts were never
-    compared, no scores exist, and that is an error.
+    condition). Where it does not, a weak penalty keeps the scores finite, and a caveat says so. Where two parts were
+    never compared, no scores exist, and that is an error.
 
     Parameters
     ----------
@@ -61,14 +61,23 @@ def bradley_terry(wins: Any, names: Sequence[str] | None = None, *, method: Meth
         raise InputError(f"`names` must be {n} different names, one per row of `wins`; got {list(labels)}.")
     if method not in ("newton", "zermelo"):
         raise InputError(f"`method` must be newton or zermelo; got {method!r}.")
-    left, right = np.nonzero(counts)
-    rows = Rows(make_design(left, right, n), np.ones(len(left)), counts[left, right], n)
+    rows = Rows.of_wins(counts)
     caveats = connection_caveats(counts, labels, "`wins`")
     fit = fit_or_penalise(rows, penalise=bool(caveats))
     if method == "zermelo" and not fit.penalised:
         fit = replace(fit, coefficients=fit_zermelo(counts))
-    details = Details(labels, counts, votes=float(counts.sum()), ties="as counted in `wins`", caveats=caveats)
-    ranking = build_ranking(rows, fit, fit.invert(), details, method="newton" if fit.penalised else method)
+    ranking = build_ranking(
+        rows,
+        fit,
+        fit.invert(),
+        labels,
+        votes=float(counts.sum()),
+        annotators=0,
+        ties="as counted in `wins`",
+        question="",
+        method="newton" if fit.penalised else method,
+        caveats=caveats,
+    )
     warn_about(ranking.caveats)
     return ranking
 
@@ -91,12 +100,16 @@ def _check_wins(wins: Any) -> Floats:
 
 def connection_caveats(wins: Floats, names: Sequence[str], what: str) -> tuple[Caveat, ...]:
     """An error where systems were never compared; a caveat where some never lost to the rest (Ford's condition)."""
+
+    def describe(part: Sequence[int]) -> str:
+        return some_names([names[i] for i in part])
+
     parts = components(wins, strong=False)
     if len(parts) > 1:
         small = min(parts, key=len)
         rest = [i for i in range(len(names)) if i not in small]
         raise InputError(
-            f"{what} must connect all systems; no vote links {_some(names, small)} with {_some(names, rest)}, not even through "
+            f"{what} must connect all systems; no vote links {describe(small)} with {describe(rest)}, not even through "
             "other systems. Collect votes between them, or rank each group alone."
         )
     strong = components(wins, strong=True)
@@ -106,20 +119,20 @@ def connection_caveats(wins: Floats, names: Sequence[str], what: str) -> tuple[C
     for part in strong:
         rest = [i for i in range(len(names)) if i not in part]
         if not wins[np.ix_(rest, part)].any():
-            never_lost.append(f"{_some(names, part)} never lost to the other systems")
+            never_lost.append(f"{describe(part)} never lost to the other systems")
         elif not wins[np.ix_(part, rest)].any() and len(strong) > 2:
-            never_won.append(f"{_some(names, part)} never won against the other systems")
+            never_won.append(f"{describe(part)} never won against the other systems")
     message = (
-        f"{'; '.join([*never_lost, *never_won])}: the votes set no limit to these differences. A weak penalty (a normal prior with a standard "
-        f"deviation of {SCALE / _RIDGE**0.5:.0f} points) keeps the scores finite; they and their intervals depend on it. "
-        "Collect more votes."
+        f"{'; '.join([*never_lost, *never_won])}: the votes set no limit to these differences. "
+        f"A weak penalty (a normal prior with a standard deviation of {SCALE / _RIDGE**0.5:.0f} points) keeps the "
+        "scores finite; they and their intervals depend on it. Collect more votes."
     )
     return (Caveat("separation", message, values={"ridge": _RIDGE}),)
 
 
-def _some(names: Sequence[str], places: Sequence[int]) -> str:
-    chosen = [names[i] for i in places]
-    return join_names(chosen if len(chosen) <= 4 else [*chosen[:3], f"{len(chosen) - 3} more"])
+def some_names(names: Sequence[str]) -> str:
+    """Names for a sentence; of more than four the first three, and how many more."""
+    return join_names(names if len(names) <= 4 else [*names[:3], f"{len(names) - 3} more"])
 
 
 def fit_or_penalise(rows: Rows, *, penalise: bool) -> PairedFit:
@@ -131,55 +144,42 @@ def fit_or_penalise(rows: Rows, *, penalise: bool) -> PairedFit:
     return fit
 
 
-@dataclass(frozen=True)
-class Details:
-    """What a ranking says beside its scores."""
+def build_ranking(
+    rows: Rows,
+    fit: PairedFit,
+    covariance: Floats,
+    systems: Sequence[str],
+    *,
+    effects: Sequence[str] = (),
+    freedom: float = np.inf,
+    **facts: Any,
+) -> Ranking:
+    """The result, from coefficients and their covariance in log-odds; the systems come first in both.
 
-    names: tuple[str, ...]
-    wins: Floats
-    votes: float
-    ties: str
-    annotators: int = 0
-    freedom: float = np.inf
-    question: str = ""
-    effects: tuple[str, ...] = ()
-    dropped: dict[str, int] | None = None
-    caveats: tuple[Caveat, ...] = ()
-
-
-def build_ranking(rows: Rows, fit: PairedFit, covariance: Floats, details: Details, *, method: str) -> Ranking:
-    """The result, from coefficients and their covariance in log-odds; the systems come first in both."""
-    n = len(details.names)
+    `effects` are the names of the other coefficients, `facts` what the ranking says beside its scores.
+    """
+    n = len(systems)
     order = np.argsort(-fit.coefficients[:n], kind="stable")
-    names = [details.names[i] for i in order]
+    names = [systems[i] for i in order]
     centre = np.eye(n) - 1.0 / n
-    own = SCALE**2 * (centre @ covariance[:n, :n] @ centre)[np.ix_(order, order)]
+    centred = SCALE**2 * (centre @ covariance[:n, :n] @ centre)[np.ix_(order, order)]
     scores = SCALE * fit.coefficients[:n][order]
     scores = scores - scores.mean()
-    reach = _quantile(details.freedom) * np.sqrt(np.maximum(np.diag(own), 0.0))
-    differences = _differences(names, scores, own, details.freedom)
+    reach = _quantile(freedom) * np.sqrt(np.maximum(np.diag(centred), 0.0))
+    differences = _differences(names, scores, centred, freedom)
     ranks, groups = order_systems(names, differences)
-    checks, misfit = check_pairs(rows, fit, details.names)
+    checks, misfit = check_pairs(rows, fit, systems)
     return Ranking(
-        scores={name: float(score) for name, score in zip(names, scores, strict=True)},
-        interval={
-            name: (float(score - arm), float(score + arm))
-            for name, score, arm in zip(names, scores, reach, strict=True)
-        },
+        scores=dict(zip(names, scores.tolist(), strict=True)),
+        interval=dict(zip(names, zip((scores - reach).tolist(), (scores + reach).tolist(), strict=True), strict=True)),
         ranks=ranks,
         groups=groups,
         differences=differences,
-        effects=_effects(fit, covariance, details),
-        covariance=own,
+        effects=_effects(fit, covariance, n, effects, freedom),
+        covariance=centred,
         checks=checks,
         misfit=misfit,
-        votes=details.votes,
-        annotators=details.annotators,
-        ties=details.ties,
-        question=details.question,
-        dropped=details.dropped or {},
-        method=method,
-        caveats=details.caveats,
+        **facts,
     )
 
 
@@ -231,10 +231,11 @@ def order_systems(
     return ranks, tuple(groups)
 
 
-def _effects(fit: PairedFit, covariance: Floats, details: Details) -> dict[str, Estimate]:
-    n, effects = len(details.names), {}
-    reach = _quantile(details.freedom)
-    for place, name in enumerate(details.effects, start=n):
+def _effects(
+    fit: PairedFit, covariance: Floats, systems: int, names: Sequence[str], freedom: float
+) -> dict[str, Estimate]:
+    effects, reach = {}, _quantile(freedom)
+    for place, name in enumerate(names, start=systems):
         value, error = float(fit.coefficients[place]), float(covariance[place, place]) ** 0.5
         ends = np.array([value, value - reach * error, value + reach * error])
         if name == "tie":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import permutations
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from mallow._checks import seed_from, whole
 from mallow._optional import optional
 from mallow.errors import Caveat, InputError, warn_about
+from mallow.human._bradley_terry import some_names
 from mallow.human._measured import Measured, measure_metrics, measure_people
 from mallow.human._rank_correlations import average_ranks, kendall, pearson, spearman, worst_case_spearman
 from mallow.results import Estimate, Result, TableData, draw, join_names, p_number, render
@@ -20,8 +22,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-
 _MOST_ROWS = 24  # chosen: more do not fit a screen; they are in the JSON and in the data frame
+Floats = NDArray[np.float64]
+_EXACT = 7  # systems up to which all permutations are tried
+_PERMUTATIONS = 9999
+_FEWEST = 3
+_CORRELATIONS = np.tanh(np.linspace(-2.6, 2.6, 27))  # of the true values; up to ±0.989
+_SPREADS = np.array([0.35, 0.6, 0.8, 1.0, 1.25])  # of the true values, as shares of the observed spread
 
 
 @dataclass(frozen=True)
@@ -34,8 +41,8 @@ class Correlation:
     systems : tuple of str
         Those that both sides know.
     spearman, kendall, pearson : Estimate
-        The correlation of the values as given, and an interval that contains the one of the true values of these systems with 95 %
-        confidence. It reflects the errors of both sides; other systems than these may differ by more.
+        The correlation of the values as given, and an interval that contains the one of the true values of these
+        systems with 95% confidence. It reflects the errors of both sides; other systems than these may differ by more.
     worst_case : float
         The smallest Spearman correlation if each value of the metric moves by one standard deviation
         (paper: eq:worse-case-spearman).
@@ -62,7 +69,8 @@ class Correlations(Result):
     correlations : tuple of Correlation
         For each metric and criterion.
     best : dict
-        Criterion → the metric with the highest Spearman correlation if it is above each other one outside the noise, or None.
+        Criterion → the metric with the highest Spearman correlation if it is above each other one outside the noise, or
+        None.
     metrics, people : dict
         Metric or criterion → system → (value, standard deviation); higher is better.
     caveats : tuple of Caveat
@@ -89,18 +97,9 @@ class Correlations(Result):
         return "\n".join([*lines, *(f"caveat: {line}" for line in self.caveat_lines())]).rstrip()
 
     def other_table(self, form: str = "text") -> str:
-        """Kendall's τ and Pearson's correlation with their 95 % intervals, and the p-value of no association."""
+        """Kendall's τ and Pearson's correlation with their 95% intervals, and the p-value of no association."""
         rows = [
-            [
-                one.metric,
-                one.criterion,
-                *(
-                    cell
-                    for each in (one.kendall, one.pearson)
-                    for cell in (f"{each.value:.3f}", f"{each.low:.2f} to {each.high:.2f}")
-                ),
-                p_number(one.p_value),
-            ]
+            [one.metric, one.criterion, *_cells(one.kendall), *_cells(one.pearson), p_number(one.p_value)]
             for one in self.correlations
         ]
         head = ["", "", "Kendall", "95 %", "Pearson", "95 %", "p of no association"]
@@ -112,25 +111,20 @@ class Correlations(Result):
             if (one.metric, one.criterion) == (metric, criterion):
                 return one
         raise InputError(
-            f"`metric` and `criterion` must be among {', '.join(self.metrics)} and {', '.join(self.people)}; got {metric!r} "
-            f"and {criterion!r}."
+            f"`metric` and `criterion` must be among {', '.join(self.metrics)} and {', '.join(self.people)}; got "
+            f"{metric!r} and {criterion!r}."
         )
 
     def sentences(self) -> list[str]:
         """For each criterion, which metric agrees best, and whether that is more than noise."""
         lines = []
         for criterion, best in self.best.items():
-            own = sorted(
-                (one for one in self.correlations if one.criterion == criterion), key=lambda one: -one.spearman.value
-            )
-            top = own[0].spearman
-            text = f"{criterion}: {own[0].metric} has the highest rank correlation, {top.value:.3f} ({top.low:.2f} to {top.high:.2f})"
-            if len(own) == 1:
-                lines.append(f"{text}.")
-            elif best is not None:
-                lines.append(f"{text}, above all others outside the noise.")
-            else:
-                lines.append(f"{text}, but not above all others outside the noise.")
+            ordered = _best_first(self.correlations, criterion)
+            value, span = _cells(ordered[0].spearman)
+            text = f"{criterion}: {ordered[0].metric} has the highest rank correlation, {value} ({span})"
+            if len(ordered) > 1:
+                text += f",{'' if best is not None else ' but not'} above all others outside the noise"
+            lines.append(f"{text}.")
         return lines
 
     def _headline(self) -> str:
@@ -149,8 +143,7 @@ class Correlations(Result):
                     continue
                 if self.best[criterion] == metric:
                     marked.add((place, len(cells)))
-                low, high = one.spearman.low, one.spearman.high
-                cells += [f"{one.spearman.value:.3f}", f"{low:.2f} to {high:.2f}", f"{one.worst_case:.3f}"]
+                cells += [*_cells(one.spearman), f"{one.worst_case:.3f}"]
             rows.append(cells)
         return TableData(head, rows, marked=marked)
 
@@ -172,8 +165,8 @@ class Correlations(Result):
         ax = draw.axes(ax)
         criterion = next(iter(self.people)) if criterion is None else criterion
         if metric is None:
-            own = [one for one in self.correlations if one.criterion == criterion]
-            metric = max(own, key=lambda one: one.spearman.value).metric if own else ""
+            ordered = _best_first(self.correlations, criterion)
+            metric = ordered[0].metric if ordered else ""
         one = self.of(metric, criterion)
         points = [(*self.metrics[metric][name], *self.people[criterion][name]) for name in one.systems]
         for place, (name, (x, dx, y, dy)) in enumerate(zip(one.systems, points, strict=True)):
@@ -181,8 +174,8 @@ class Correlations(Result):
             ax.errorbar(x, y, xerr=dx, yerr=dy, linestyle="none", elinewidth=1, label=name.replace("$", r"\$"), **style)
         ax.set_xlabel(f"{metric} (± 1 standard deviation)".replace("$", r"\$"))
         ax.set_ylabel(f"{criterion}: people (± 1 standard error)".replace("$", r"\$"))
-        low, high = one.spearman.low, one.spearman.high
-        ax.set_title(f"Spearman {one.spearman.value:.3f} (95 %: {low:.2f} to {high:.2f})", fontsize="medium")
+        value, span = _cells(one.spearman)
+        ax.set_title(f"Spearman {value} (95 %: {span})", fontsize="medium")
         ax.spines[["top", "right"]].set_visible(False)
         if len(points) <= 12:
             ax.legend(fontsize="x-small", framealpha=0.8, edgecolor="none")
@@ -207,11 +200,8 @@ class Correlations(Result):
         return made
 
 
-Floats = NDArray[np.float64]
-
-_EXACT = 7  # systems up to which all permutations are tried
-_PERMUTATIONS = 9999
-_FEWEST = 3
+def _cells(estimate: Estimate) -> tuple[str, str]:
+    return f"{estimate.value:.3f}", f"{estimate.low:.2f} to {estimate.high:.2f}"
 
 
 def correlate(
@@ -227,14 +217,14 @@ def correlate(
     Parameters
     ----------
     metrics : Comparison, table of baselines, path, or mapping metric → system → value
-        Higher is better. A value may be a pair: the value and its standard deviation. Of a comparison the published and the
-        certified MAUVE are taken; of baselines −|T(Q) − T(P)|. A path is the JSON file of these, or a .csv file with a column for
-        the system and one per metric; a column "X std" holds the standard deviations of "X".
+        Higher is better. A value may be a pair: the value and its standard deviation. Of a comparison the published and
+        the certified MAUVE are taken; of baselines −|T(Q) − T(P)|. A path is the JSON file of these, or a .csv file
+        with a column for the system and one per metric; a column "X std" holds the standard deviations of "X".
     people : Ranking, Rankings, JudgedRanking, path, or mapping criterion → system → score
         As for metrics; a ranking brings the covariance of its scores.
     reference : str or None
-        The name under which `metrics` holds the values of the reference text: metrics that have it are compared by their
-        distance from it, −|T(Q) − T(P)| (paper: sec:expt-setup:human-eval).
+        The name under which `metrics` holds the values of the reference text: metrics that have it are compared by
+        their distance from it, −|T(Q) − T(P)| (paper: sec:expt-setup:human-eval).
     draws : int
         Of the true values, for the intervals.
     rng : int, Generator or None
@@ -318,19 +308,24 @@ def _permuted(x: Floats, y: Floats, rng: np.random.Generator) -> float:
 
 
 def _best(criterion: str, made: list[Correlation], samples: dict[tuple[str, str], Floats]) -> str | None:
-    """The metric whose draws are above those of each other metric with 97.5 % probability.
+    """The metric whose draws are above those of each other metric with 97.5% probability.
 
-    Draws of two metrics are independent here, although people's errors are common to both: fewer are marked than could be.
+    Draws of two metrics are independent here, although people's errors are common to both: fewer are marked than could
+    be.
     """
-    own = sorted((one for one in made if one.criterion == criterion), key=lambda one: -one.spearman.value)
-    if len(own) < 2:
+    ordered = _best_first(made, criterion)
+    if len(ordered) < 2:
         return None
-    top = samples[own[0].metric, criterion]
-    for other in own[1:]:
-        drawn = samples[other.metric, criterion]
-        if own[0].spearman.value <= other.spearman.value or float((top > drawn).mean()) < 0.975:
+    top = ordered[0]
+    for other in ordered[1:]:
+        above = samples[top.metric, criterion] > samples[other.metric, criterion]
+        if top.spearman.value <= other.spearman.value or float(above.mean()) < 0.975:
             return None
-    return own[0].metric
+    return top.metric
+
+
+def _best_first(correlations: Sequence[Correlation], criterion: str) -> list[Correlation]:
+    return sorted((one for one in correlations if one.criterion == criterion), key=lambda one: -one.spearman.value)
 
 
 def _caveats(
@@ -338,15 +333,14 @@ def _caveats(
 ) -> list[Caveat]:
     caveats = []
     if missing:
-        names = sorted(missing)
-        some = join_names(names if len(names) <= 4 else [*names[:3], f"{len(names) - 3} more"])
-        caveats.append(Caveat("systems left out", f"only one side knows {some}: they take no part."))
+        text = f"only one side knows {some_names(sorted(missing))}: they take no part."
+        caveats.append(Caveat("systems left out", text))
     for side, known in (("metrics", measured), ("people", judged)):
         exact = [name for name, one in known.items() if not one.covariance.any()]
         if exact:
-            some = join_names(exact if len(exact) <= 4 else [*exact[:3], f"{len(exact) - 3} more"])
             text = (
-                f"no errors are given for {some} ({side}): the intervals treat these values as exact and are too short."
+                f"no errors are given for {some_names(exact)} ({side}): the intervals treat these values as exact and "
+                "are too short."
             )
             caveats.append(Caveat("no errors", text))
     fewest = min(len(one.systems) for one in made)
@@ -357,17 +351,9 @@ def _caveats(
         caveats.append(Caveat("few systems", text, values={"systems": fewest}))
     absent = [name for name in measured if not any(one.metric == name for one in made)]
     if absent:
-        caveats.append(
-            Caveat(
-                "metrics left out",
-                f"{join_names(absent[:4])}: fewer than {_FEWEST} common systems, or all values equal.",
-            )
-        )
+        text = f"{join_names(absent[:4])}: fewer than {_FEWEST} common systems, or all values equal."
+        caveats.append(Caveat("metrics left out", text))
     return caveats
-
-
-_CORRELATIONS = np.tanh(np.linspace(-2.6, 2.6, 27))  # of the true values; up to ±0.989
-_SPREADS = np.array([0.35, 0.6, 0.8, 1.0, 1.25])  # of the true values, as shares of the observed spread
 
 
 def draw_true_values(
@@ -375,9 +361,9 @@ def draw_true_values(
 ) -> tuple[Floats, Floats]:
     """True values of both sides, (draws, n) each, from their distribution given the measurements and their errors.
 
-    The true values of a system are a draw from a bivariate normal distribution whose mean, spreads and correlation are unknown
-    (flat on a grid); the measurements add normal errors with the given covariances. Drawing each side by itself would put
-    the errors in twice and pull all correlations towards 0.
+    The true values of a system are a draw from a bivariate normal distribution whose mean, spreads and correlation are
+    unknown (flat on a grid); the measurements add normal errors with the given covariances. Drawing each side by itself
+    would put the errors in twice and pull all correlations towards 0.
     """
     n = len(x)
     sides = [_standardised(x, x_covariance), _standardised(y, y_covariance)]

@@ -1,4 +1,4 @@
-"""Judges beside people: many votes of programs and few of people give valid intervals (prediction-powered inference)."""
+"""Judges beside people: valid intervals from many votes of programs and few of people (prediction-powered)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +14,8 @@ from scipy.special import expit
 
 from mallow._checks import seed_from
 from mallow.errors import Caveat, InputError, warn_about
-from mallow.human._bradley_terry import Details, build_ranking, connection_caveats
-from mallow.human._paired import Floats, PairedFit, Rows, fit_newton, make_design
+from mallow.human._bradley_terry import build_ranking, connection_caveats
+from mallow.human._paired import Floats, PairedFit, Rows, count_wins, fit_newton, make_design
 from mallow.human._rank import as_votes
 from mallow.human._rankings import JudgedRanking
 from mallow.human._votes import Vote, Votes
@@ -31,16 +32,16 @@ def rank_with_judges(
     judges: Sequence[str] | None = None,
     rng: int | np.random.Generator | None = 0,
 ) -> JudgedRanking:
-    """Systems ranked by few votes of people and many of judges, with intervals that are valid whatever the judges are worth.
+    """Systems ranked by few votes of people and many of judges; intervals are valid whatever the judges are worth.
 
-    Prediction-powered inference (Angelopoulos et al., 2023) for Bradley–Terry: the judges' votes on all pairs, minus what the
-    pairs that people voted on show of their error. With weight λ the scores θ solve
+    Prediction-powered inference (Angelopoulos et al., 2023) for Bradley–Terry: the judges' votes on all pairs, minus
+    what the pairs that people voted on show of their error. With weight λ the scores θ solve
 
         Σ_labelled x (y − λ f − (1 − λ) p(θ)) + (n/N) λ Σ_unlabelled x (f − p(θ)) = 0
 
-    where y are the points that people gave, ties as half, f what the judges' votes predict of them, by a regression learned from
-    other pairs, and λ makes the intervals shortest. The pairs that people voted on must be a random part of all pairs. Judges that answer at random get
-    weight 0 and do no harm.
+    where y are the points that people gave, ties as half, f what the judges' votes predict of them, by a regression
+    learned from other pairs, and λ makes the intervals shortest. The pairs that people voted on must be a random part
+    of all pairs. Judges that answer at random get weight 0 and do no harm.
 
     Parameters
     ----------
@@ -79,31 +80,33 @@ def rank_with_judges(
             f"`judges` must name judges of the votes ({known}); got {unknown[0] if unknown else 'none'!r}."
         )
     tasks = _gather(chosen, used, np.random.default_rng(seed_from(rng)))
-    if tasks.labelled.sum() < 2 or not (~tasks.labelled).any():
+    n, unlabelled = tasks.sizes
+    if n < 2 or not unlabelled:
         raise InputError(
-            f"`votes` must hold pairs that people and judges voted on, and pairs that judges alone voted on, with the same `task` for "
-            f"the same texts; got {int(tasks.labelled.sum())} and {int((~tasks.labelled).sum())}."
+            "`votes` must hold pairs that people and judges voted on, and pairs that judges alone voted on, with the "
+            f"same `task` for the same texts; got {n} and {unlabelled}."
         )
-    caveats = list(connection_caveats(tasks.wins(), tasks.names, "the votes of people"))
-    n = int(tasks.labelled.sum())
+    caveats = list(connection_caveats(tasks.wins(tasks.people), tasks.names, "the votes of people"))
     if n < _FEW:
         text = f"people voted on {n} pairs: with fewer than {_FEW}, intervals are rough."
         caveats.append(Caveat("few votes", text, values={"votes": n}))
     alone, alone_covariance = _solve(tasks, 0.0)
     weight = _best_weight(tasks, alone)
     fit, covariance = _solve(tasks, weight)
-    details = Details(
-        tasks.names, tasks.wins(), votes=n, ties="half", question=chosen.questions[0], caveats=tuple(caveats)
-    )
+    facts: dict[str, Any] = {
+        "votes": n,
+        "annotators": 0,
+        "ties": "half",
+        "question": chosen.questions[0],
+        "caveats": tuple(caveats),
+    }
     rows = _rows(tasks, 0.0)
-    people = build_ranking(rows, alone, alone_covariance, details, method="newton")
-    both = build_ranking(rows, fit, covariance, details, method="prediction-powered")
+    people = build_ranking(rows, alone, alone_covariance, tasks.names, **facts)
+    both = build_ranking(rows, fit, covariance, tasks.names, method="prediction-powered", **facts)
     both = replace(both, checks=people.checks, misfit=people.misfit)
     effective = n * float(np.trace(people.covariance) / np.trace(both.covariance))
     warn_about(caveats)
-    agreement, first = _describe(chosen, used)
-    made = (agreement, first, tuple(caveats))
-    return JudgedRanking(both, people, weight, effective, n, int((~tasks.labelled).sum()), *made)
+    return JudgedRanking(both, people, weight, effective, n, unlabelled, *_describe(chosen, used), tuple(caveats))
 
 
 @dataclass(frozen=True)
@@ -135,13 +138,15 @@ class Tasks:
         """Where people voted."""
         return ~np.isnan(self.people)
 
-    def wins(self) -> Floats:
-        """wins[i, j] by people."""
-        wins = np.zeros((len(self.names), len(self.names)))
-        own = self.labelled
-        np.add.at(wins, (self.left[own], self.right[own]), self.people[own])
-        np.add.at(wins, (self.right[own], self.left[own]), 1.0 - self.people[own])
-        return wins
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """How many pairs people voted on, and how many they did not."""
+        return int(self.labelled.sum()), int((~self.labelled).sum())
+
+    def wins(self, points: Floats) -> Floats:
+        """wins[i, j], by what somebody gave to the left sides; nan where they did not vote."""
+        there = ~np.isnan(points)
+        return count_wins(self.left[there], self.right[there], points[there], len(self.names))
 
 
 def _gather(votes: Votes, judges: Sequence[str], rng: np.random.Generator) -> Tasks:
@@ -167,8 +172,9 @@ def _gather(votes: Votes, judges: Sequence[str], rng: np.random.Generator) -> Ta
 def _predict(tasks: Tasks, rng: np.random.Generator) -> Floats:
     """People's points, predicted from the judges' votes by least squares.
 
-    The regression is learned from other pairs than the one it predicts (folds), which is what makes the intervals valid. It
-    knows each judge's vote, whether it is a tie, how strong that judge finds both systems, and how strong people do.
+    The regression is learned from other pairs than the one it predicts (folds), which is what makes the intervals
+    valid. It knows each judge's vote, whether it is a tie, how strong that judge finds both systems, and how strong
+    people do.
     """
     columns = [np.ones(len(tasks.left))]
     for points in tasks.votes.T:
@@ -193,15 +199,8 @@ def _predict(tasks: Tasks, rng: np.random.Generator) -> Floats:
 
 def _strengths(tasks: Tasks, points: Floats) -> Floats:
     """The chance of the left side by a weakly penalised Bradley–Terry fit to these points, minus 1/2."""
-    there = ~np.isnan(points)
-    if not there.any():
-        return np.zeros(len(points))
-    n = len(tasks.names)
-    wins = np.zeros((n, n))
-    np.add.at(wins, (tasks.left[there], tasks.right[there]), points[there])
-    np.add.at(wins, (tasks.right[there], tasks.left[there]), 1.0 - points[there])
-    left, right = np.nonzero(wins)
-    fit = fit_newton(Rows(make_design(left, right, n), np.ones(len(left)), wins[left, right], n), ridge=0.25)
+    wins = tasks.wins(points)
+    fit = fit_newton(Rows.of_wins(wins), ridge=0.25) if wins.any() else None
     if fit is None:
         return np.zeros(len(points))
     chance: Floats = expit(fit.coefficients[tasks.left] - fit.coefficients[tasks.right]) - 0.5
@@ -210,7 +209,7 @@ def _strengths(tasks: Tasks, points: Floats) -> Floats:
 
 def _rows(tasks: Tasks, weight: float) -> Rows:
     """The equation above as weighted rows: labelled ones with the points (y − λf) / (1 − λ), unlabelled ones with f."""
-    n, m = int(tasks.labelled.sum()), int((~tasks.labelled).sum())
+    n, m = tasks.sizes
     points = np.where(tasks.labelled, (tasks.people - weight * tasks.judges) / (1.0 - weight), tasks.judges)
     weights = np.where(tasks.labelled, 1.0 - weight, weight * n / m)
     keep = weights > 0
@@ -224,10 +223,9 @@ def _solve(tasks: Tasks, weight: float) -> tuple[PairedFit, Floats]:
     if fit is None:
         raise InputError("`votes` of people are too few for scores of all systems. Collect more, or use fewer systems.")
     by_people, by_judges = _scores(tasks, fit)
-    own = tasks.labelled
-    n, m = int(own.sum()), int((~own).sum())
-    noise = n * np.cov((by_people - weight * by_judges)[own].T)
-    noise = noise + weight**2 * n**2 / m * np.cov(by_judges[~own].T)
+    labelled, (n, m) = tasks.labelled, tasks.sizes
+    noise = n * np.cov((by_people - weight * by_judges)[labelled].T)
+    noise = noise + weight**2 * n**2 / m * np.cov(by_judges[~labelled].T)
     inverse = fit.invert()
     return fit, inverse @ noise @ inverse
 
@@ -244,14 +242,13 @@ def _scores(tasks: Tasks, fit: PairedFit) -> tuple[Floats, Floats]:
 def _best_weight(tasks: Tasks, fit: PairedFit) -> float:
     """The λ with the least sum of variances of the scores (Angelopoulos, Duchi and Zrnic, 2023: power tuning)."""
     by_people, by_judges = _scores(tasks, fit)
-    own, k = tasks.labelled, len(tasks.names)
-    n, m = int(own.sum()), int((~own).sum())
+    labelled, (n, m), k = tasks.labelled, tasks.sizes, len(tasks.names)
     centre = np.eye(k) - 1.0 / k
     inverse = centre @ fit.invert()
-    both = np.cov(by_people[own].T, by_judges[own].T)
+    both = np.cov(by_people[labelled].T, by_judges[labelled].T)
     cross, same = both[:k, k:], both[k:, k:]
     gain = float(np.trace(inverse @ (cross + cross.T) @ inverse.T)) / 2
-    cost = float(np.trace(inverse @ (same + n / m * np.cov(by_judges[~own].T)) @ inverse.T))
+    cost = float(np.trace(inverse @ (same + n / m * np.cov(by_judges[~labelled].T)) @ inverse.T))
     return float(np.clip(gain / cost, 0.0, _MOST)) if cost > 0 else 0.0
 
 

@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mallow._files import parse_json, read_text
+from mallow._files import read_text
 from mallow.baselines import Table
 from mallow.errors import InputError
 from mallow.evaluate import Comparison
 from mallow.human._rankings import JudgedRanking, Ranking, Rankings
+from mallow.human._read_votes import parse_at
 from mallow.results import Estimate
 
 Floats = NDArray[np.float64]
@@ -103,7 +104,7 @@ def _from_comparison(comparison: Comparison) -> dict[str, Measured]:
 
 
 def _from_limits(certified: Mapping[str, tuple[float, float, bool]]) -> Measured:
-    """Values with errors from their limits. A limit cut off at 1 hides the error: that of the other systems takes its place."""
+    """Values with errors from their limits. A limit cut off at 1 hides the error: the mean of the others replaces it."""
     whole = [std for _, std, cut in certified.values() if not cut]
     usual = float(np.mean(whole)) if whole else 0.0
     return Measured.independent(
@@ -125,13 +126,15 @@ def _from_baselines(table: Table) -> dict[str, Measured]:
 def _from_mapping(argument: str, data: Any) -> dict[str, Measured]:
     if not isinstance(data, Mapping) or not data:
         raise InputError(
-            f"`{argument}` must be a result, a file, or a mapping of names to values by system; got {type(data).__name__}."
+            f"`{argument}` must be a result, a file, or a mapping of names to values by system; got "
+            f"{type(data).__name__}."
         )
     made = {}
     for name, values in data.items():
         if not isinstance(values, Mapping):
             raise InputError(
-                f"`{argument}` must map {name!r} to values by system; got {type(values).__name__}, such as {{'small': 0.7}}."
+                f"`{argument}` must map {name!r} to values by system; got {type(values).__name__}, such as "
+                f"{{'small': 0.7}}."
             )
         made[str(name)] = Measured.independent(
             {str(system): _pair(f"{argument}[{name!r}][{system!r}]", value) for system, value in values.items()}
@@ -163,10 +166,7 @@ def read_measured(path: str | os.PathLike[str]) -> Any:
         return _read_table(file, text)
     if file.suffix != ".json":
         raise InputError(f"{file}: must end in .csv or .json; got {file.name!r}.")
-    try:
-        data = parse_json(text)
-    except ValueError as error:
-        raise InputError(f"{file}: is not JSON: {error}.") from None
+    data = parse_at(str(file), text)
     kind = data.get("kind") if isinstance(data, dict) else None
     if kind in _RESULTS:
         return _RESULTS[kind].from_dict(data)

@@ -1,4 +1,4 @@
-"""Maximum likelihood for paired comparisons: Bradley–Terry, ties after Davidson, robust errors, and how well it fits."""
+"""Maximum likelihood for paired comparisons: Bradley–Terry, ties after Davidson, robust errors, goodness of fit."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from mallow.human._rankings import PairCheck
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+SCALE = 100.0  # log-odds of 1 in points; paper: sec:a:human-eval:bt, "the scaling factor 100 is arbitrary"
 _CLOSE = 1e-12  # of a step in log-odds, at which both methods stop; their scores then agree to 1e-8 on the scale of 100
 _STEPS = 100
 _ROUNDS = 1_000_000  # of Zermelo's algorithm, which converges slowly where few votes connect two groups
@@ -45,6 +46,12 @@ class Rows:
     systems: int
     davidson: bool = False
 
+    @classmethod
+    def of_wins(cls, wins: Floats) -> Rows:
+        """One row for all wins of a system against another one."""
+        left, right = np.nonzero(wins)
+        return cls(make_design(left, right, len(wins)), np.ones(len(left)), wins[left, right], len(wins))
+
 
 @dataclass(frozen=True)
 class PairedFit:
@@ -59,17 +66,23 @@ class PairedFit:
         return np.linalg.inv(self.information).astype(np.float64)
 
 
-def make_design(left: Ints, right: Ints, systems: int, covariates: Floats | None = None) -> Any:
+def make_design(left: Ints, right: Ints, systems: int) -> Any:
     """The design matrix of comparisons between systems with these numbers."""
     m = len(left)
-    places = np.arange(m)
-    entries = np.concatenate([np.ones(m), -np.ones(m)])
-    main = sparse.csr_matrix((entries, (np.tile(places, 2), np.concatenate([left, right]))), shape=(m, systems))
-    return main if covariates is None else sparse.hstack([main, sparse.csr_matrix(covariates)], format="csr")
+    entries, places = np.repeat([1.0, -1.0], m), np.tile(np.arange(m), 2)
+    return sparse.csr_matrix((entries, (places, np.concatenate([left, right]))), shape=(m, systems))
+
+
+def count_wins(left: Ints, right: Ints, points: Floats, systems: int) -> Floats:
+    """wins[i, j]: how often i beat j, a tie being half a win for both."""
+    wins = np.zeros((systems, systems))
+    np.add.at(wins, (left, right), points)
+    np.add.at(wins, (right, left), 1.0 - points)
+    return wins
 
 
 def _parts(rows: Rows, coefficients: Floats) -> tuple[float, Floats, Floats, Floats, Floats, Floats]:
-    """Log-likelihood; per row the derivative by η and by the tie parameter, and their second derivatives (ηη, ητ, ττ)."""
+    """Log-likelihood; per row the derivatives by η and by the tie parameter τ, and the second ones (ηη, ητ, ττ)."""
     y, w = rows.points, rows.weight
     if not rows.davidson:
         eta = rows.design @ coefficients
@@ -94,12 +107,9 @@ def fit_newton(rows: Rows, *, ridge: float = 0.0) -> PairedFit | None:
     coefficients = np.zeros(k)
     shift = np.zeros((k, k))
     shift[:n, :n] = rows.weight.sum() / n**2  # makes it invertible; a step never moves along it
-    penalty = np.concatenate([np.full(n, ridge), np.zeros(k - n)])
-    if ridge:
-        penalty[n:] = ridge  # covariates and ties may be separated as well
 
     def objective(point: Floats) -> float:
-        return _parts(rows, point)[0] - float((penalty * point**2).sum()) / 2
+        return _parts(rows, point)[0] - float((ridge * point**2).sum()) / 2
 
     value = objective(coefficients)
     for _ in range(_STEPS):
@@ -110,8 +120,8 @@ def fit_newton(rows: Rows, *, ridge: float = 0.0) -> PairedFit | None:
             cross = rows.design.T @ second[1]
             information = np.block([[information, cross[:, None]], [cross[None, :], np.array([[second[2].sum()]])]])
             gradient = np.append(gradient, by_tau.sum())
-        gradient = gradient - penalty * coefficients
-        information = information + shift + np.diag(penalty)
+        gradient = gradient - ridge * coefficients
+        information = information + shift + ridge * np.eye(k)  # covariates and ties may be separated as well
         if np.linalg.cond(information) > 1e12:
             return None
         step = np.linalg.solve(information, gradient)
@@ -129,7 +139,7 @@ def fit_newton(rows: Rows, *, ridge: float = 0.0) -> PairedFit | None:
 
 
 def residuals(rows: Rows, fit: PairedFit) -> tuple[Floats, Floats]:
-    """Per row, what the left side got beyond its expectation, and the variance of that under the model; both weighted."""
+    """Per row, what the left side got beyond its expectation, and its variance under the model; both weighted."""
     _, by_eta, _, second, *_ = _parts(rows, fit.coefficients)
     return by_eta, second
 
@@ -176,9 +186,9 @@ def components(wins: Floats, *, strong: bool) -> list[list[int]]:
 def check_pairs(rows: Rows, fit: PairedFit, names: Sequence[str]) -> tuple[tuple[PairCheck, ...], float | None]:
     """Each pair's votes beside what the model predicts, the largest deviation first, and the p-value of the whole.
 
-    The error of a deviation takes into account that the scores were fitted to the same votes. A tie that counts as half a win
-    for both varies less than a vote: the variance of the model is multiplied by the ratio of the squared residuals to it,
-    where that is below 1. Nothing can be checked where there are no more pairs than scores.
+    The error of a deviation takes into account that the scores were fitted to the same votes. A tie that counts as half
+    a win for both varies less than a vote: the variance of the model is multiplied by the ratio of the squared
+    residuals to it, where that is below 1. Nothing can be checked where there are no more pairs than scores.
     """
     n = rows.systems
     systems = rows.design[:, :n].tocsc()

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from scipy import sparse
 
 from mallow._checks import seed_from
 from mallow.errors import Caveat, InputError, warn_about
-from mallow.human._bradley_terry import Details, build_ranking, connection_caveats, fit_or_penalise
-from mallow.human._paired import Floats, PairedFit, Rows, make_design, row_scores
+from mallow.human._bradley_terry import build_ranking, connection_caveats, fit_or_penalise
+from mallow.human._paired import Floats, PairedFit, Rows, count_wins, make_design, row_scores
 from mallow.human._rankings import Ranking, Rankings
 from mallow.human._read_votes import read_votes
-from mallow.human._votes import Vote, Votes
+from mallow.human._votes import Vote, Votes, number_systems
 from mallow.results import join_names
 
 Ties = Literal["half", "random", "davidson"]
@@ -37,10 +36,10 @@ def rank(
 ) -> Ranking:
     """Systems ranked by the votes of people, by Bradley–Terry.
 
-    "Definitely" and "slightly" count alike, as published (paper: sec:a:human-eval:bt). Votes of one person depend on each
-    other: errors are clustered by annotator (a sandwich estimate, with Student's quantiles); where annotators are not known,
-    votes count as independent. Gold pairs, repeated pairs and judges that are programs take no part; what was left out is
-    counted in `Ranking.dropped`.
+    "Definitely" and "slightly" count alike, as published (paper: sec:a:human-eval:bt). Votes of one person depend on
+    each other: errors are clustered by annotator (a sandwich estimate, with Student's quantiles); where annotators are
+    not known, votes count as independent. Gold pairs, repeated pairs and judges that are programs take no part; what
+    was left out is counted in `Ranking.dropped`.
 
     Parameters
     ----------
@@ -49,11 +48,12 @@ def rank(
     question : str or None
         None: the only question.
     ties : str
-        "half": half a win for each, which gives on average the scores of "random" without its noise. "random": a win for one of
-        them at random, as published. "davidson": a third outcome with a parameter of its own (Davidson, 1970).
+        "half": half a win for each, which gives on average the scores of "random" without its noise. "random": a win
+        for one of them at random, as published. "davidson": a third outcome with a parameter of its own (Davidson,
+        1970).
     effects : collection of str
-        "left": the advantage of standing on the left. "length": that of the longer text. Scores are then those of texts on equal
-        terms.
+        "left": the advantage of standing on the left. "length": that of the longer text. Scores are then those of texts
+        on equal terms.
     exclude : collection of str
         Annotators whose votes are left out.
     rng : int, Generator or None
@@ -123,90 +123,63 @@ def _rank_question(
     chosen = (chosen.without(exclude) if exclude else chosen).people()
     if not chosen.votes:
         raise InputError(_no_votes(chosen))
-    table = VoteTable.of(chosen.votes, ties, np.random.default_rng(seed))
-    caveats = list(connection_caveats(table.wins(), table.names, "`votes`"))
+    systems, left, right, points = number_systems(chosen.votes)
+    tied = points == 0.5
+    if ties == "random":
+        points[tied] = np.random.default_rng(seed).integers(2, size=int(tied.sum()))
+    caveats = list(connection_caveats(count_wins(left, right, points, len(systems)), systems, "`votes`"))
     separated = bool(caveats)
-    all_tied = bool((table.points == 0.5).all())
+    all_tied = bool((points == 0.5).all())
     if all_tied:
         caveats.append(Caveat("all ties", "all votes are ties: nothing tells the systems apart."))
-    davidson = ties == "davidson" and 0 < table.tied < len(table.points)
-    rows, names = _make_rows(chosen.votes, table, effects, davidson)
+    davidson = ties == "davidson" and 0 < tied.sum() < len(points)
+    design, names = _add_effects(make_design(left, right, len(systems)), chosen.votes, effects)
+    rows = Rows(design, points, np.ones(len(points)), len(systems), davidson)
     fit = fit_or_penalise(rows, penalise=separated)
     if fit.penalised and not separated:
         text = "the votes set no limit to some effect: a weak penalty keeps the numbers finite, and they depend on it."
         caveats.append(Caveat("separation", text))
     covariance, annotators, freedom, doubts = _covariance(rows, fit, chosen.votes, independent=all_tied)
-    details = Details(
-        table.names,
-        table.wins(),
-        votes=len(chosen),
-        ties=f"{ties} ({table.tied} of {len(chosen)})" if table.tied else "none",
-        annotators=annotators,
+    return build_ranking(
+        rows,
+        fit,
+        covariance,
+        systems,
+        effects=[*names, "tie"] if davidson else names,
         freedom=freedom,
+        votes=len(chosen),
+        annotators=annotators,
+        ties=f"{ties} ({tied.sum()} of {len(chosen)})" if tied.any() else "none",
         question=chosen.votes[0].question,
-        effects=names,
         dropped=chosen.dropped,
         caveats=(*caveats, *doubts),
     )
-    return build_ranking(rows, fit, covariance, details, method="newton")
 
 
-@dataclass(frozen=True)
-class VoteTable:
-    """Votes as arrays: the numbers of both systems, and what the left one got."""
-
-    names: tuple[str, ...]
-    left: NDArray[np.int64]
-    right: NDArray[np.int64]
-    points: Floats
-    tied: int
-
-    @classmethod
-    def of(cls, votes: Sequence[Vote], ties: Ties, rng: np.random.Generator) -> VoteTable:
-        """The table of some votes; ties at random get their winner here."""
-        names = tuple(sorted({name for vote in votes for name in (vote.left, vote.right)}))
-        places = {name: place for place, name in enumerate(names)}
-        points = np.array([vote.points for vote in votes])
-        tied = points == 0.5
-        if ties == "random":
-            points[tied] = rng.integers(2, size=int(tied.sum()))
-        left, right = (np.array([places[getattr(vote, side)] for vote in votes]) for side in ("left", "right"))
-        return cls(names, left, right, points, int(tied.sum()))
-
-    def wins(self) -> Floats:
-        """wins[i, j]: how often i beat j, a tie being half a win for both."""
-        n = len(self.names)
-        wins = np.zeros((n, n))
-        np.add.at(wins, (self.left, self.right), self.points)
-        np.add.at(wins, (self.right, self.left), 1.0 - self.points)
-        return wins
-
-
-def _make_rows(
-    votes: Sequence[Vote], table: VoteTable, effects: Collection[Effect], davidson: bool
-) -> tuple[Rows, tuple[str, ...]]:
-    """The rows of the fit, and the names of what is fitted beside the scores."""
-    n, columns, names = len(table.names), [], []
+def _add_effects(design: Any, votes: Sequence[Vote], effects: Collection[Effect]) -> tuple[Any, list[str]]:
+    """The design with a column for each effect, and the names of these columns."""
+    columns: dict[str, Floats] = {}
     if "left" in effects:
-        columns.append(np.ones(len(votes)))
-        names.append("left")
+        columns["left"] = np.ones(len(votes))
     if "length" in effects:
         lengths = [(vote.left_length, vote.right_length) for vote in votes]
         missing = sum(not (one and two) for one, two in lengths)
         if missing:
             raise InputError(
-                f"`effects` with 'length' needs the lengths of both texts of every vote; {missing} of {len(votes)} votes have none."
+                f"`effects` with 'length' needs the lengths of both texts of every vote; {missing} of {len(votes)} "
+                "votes have none."
             )
-        columns.append(np.array([np.log(one / two) for one, two in lengths if one and two]))
-        names.append("length")
-    design = make_design(table.left, table.right, n, np.column_stack(columns) if columns else None)
-    if columns and np.linalg.matrix_rank((design.T @ design).toarray()) < n - 1 + len(columns):
+        columns["length"] = np.array([np.log(one / two) for one, two in lengths if one and two])
+    if not columns:
+        return design, []
+    systems = design.shape[1]
+    design = sparse.hstack([design, sparse.csr_matrix(np.column_stack(list(columns.values())))], format="csr")
+    if np.linalg.matrix_rank((design.T @ design).toarray()) < systems - 1 + len(columns):
         raise InputError(
-            f"`effects` cannot be told from the systems here ({join_names(names)}): for instance, a system always stood on the "
-            "same side. Leave the effect out, or collect votes with the sides exchanged."
+            f"`effects` cannot be told from the systems here ({join_names(list(columns))}): for instance, a system "
+            "always stood on the same side. Leave the effect out, or collect votes with the sides exchanged."
         )
-    rows = Rows(design, table.points, np.ones(len(votes)), n, davidson)
-    return rows, (*names, "tie") if davidson else tuple(names)
+    return design, list(columns)
 
 
 def _covariance(
@@ -214,26 +187,25 @@ def _covariance(
 ) -> tuple[Floats, int, float, list[Caveat]]:
     """The covariance of the coefficients, the number of annotators, the degrees of freedom, and doubts."""
     inverse = fit.invert()
-    people = sorted({vote.annotator for vote in votes if vote.annotator})
-    known = sum(bool(vote.annotator) for vote in votes)
+    people = {vote.annotator for vote in votes if vote.annotator}
     if independent or fit.penalised:
         return inverse, len(people), np.inf, []
-    places = {name: place for place, name in enumerate(people)}
-    groups = np.empty(len(votes), dtype=np.int64)
-    count = len(people)
-    for row, vote in enumerate(votes):  # a vote of an unknown person is a cluster of its own
-        if vote.annotator:
-            groups[row] = places[vote.annotator]
-        else:
-            groups[row], count = count, count + 1
+    # A vote of an unknown person is a cluster of its own.
+    clusters = [(vote.annotator, 0 if vote.annotator else row) for row, vote in enumerate(votes)]
+    numbers = {
+        cluster: number for number, cluster in enumerate(sorted(set(clusters), key=lambda who: (not who[0], who)))
+    }
+    groups, count = np.array([numbers[cluster] for cluster in clusters]), len(numbers)
+    all_known = all(vote.annotator for vote in votes)
     caveats, freedom = [], np.inf
-    if known == len(votes) and len(people) < 5:
+    if all_known and len(people) < 5:
         text = (
-            f"only {len(people)} annotator{'' if len(people) == 1 else 's'}: the differences between people cannot be seen. "
-            "The intervals treat votes as independent and tell how these people would vote again, not how others would."
+            f"only {len(people)} annotator{'' if len(people) == 1 else 's'}: the differences between people cannot be "
+            "seen. The intervals treat votes as independent and tell how these people would vote again, not how "
+            "others would."
         )
         return inverse, len(people), np.inf, [Caveat("few annotators", text, values={"annotators": len(people)})]
-    if known == len(votes):
+    if all_known:
         freedom = float(len(people) - 1)
         if len(people) < _FEW:
             text = f"only {len(people)} annotators: with fewer than {_FEW}, intervals are rough. Ask more people."

@@ -12,6 +12,9 @@ from mallow._checks import real_array
 from mallow.errors import InputError
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+_EQUAL = 1e-12  # ends this close, as a share of the largest one, are one value: decimals are not exact in binary
+_DEEP = 12.0  # chosen: with more than 2^12 states at one place, one interval is tried both ways
 
 
 def average_ranks(values: Floats) -> Floats:
@@ -58,23 +61,17 @@ def kendall(x: Floats, y: Floats) -> Floats:
     return tau
 
 
-Ints = NDArray[np.int64]
-
-_EQUAL = 1e-12  # ends this close, as a share of the largest one, are one value: decimals are not exact in binary
-_DEEP = 12.0  # chosen: with more than 2^12 states at one place, one interval is tried both ways
-
-
 def worst_case_spearman(mean: Any, std: Any, target: Any) -> float:
-    """The smallest Spearman correlation of a metric with `target` if each of its values moves by one standard deviation.
+    """The smallest Spearman correlation of a metric with `target` if each value moves by one standard deviation.
 
-    The minimum of ρ((aᵢ + σᵢ sᵢ), h) over all signs σᵢ ∈ {−1, 1} (paper: eq:worse-case-spearman), with average ranks where
-    values are equal. It is at most the correlation of the best signs, and often below that of the means.
+    The minimum of ρ((aᵢ + σᵢ sᵢ), h) over all signs σᵢ ∈ {−1, 1} (paper: eq:worse-case-spearman), with average ranks
+    where values are equal. It is at most the correlation of the best signs, and often below that of the means.
 
-    The minimum is exact. Only systems whose intervals [aᵢ − sᵢ, aᵢ + sᵢ] overlap interact. A sign that is best whatever the
-    others are is fixed first. For the rest, a dynamic program goes through the ends of the intervals from low to high and
-    remembers which open intervals wait for their high end: the work grows with 2^w, where w is the largest number of undecided
-    and different intervals that overlap at one place, and not with 2^n. Where w is large, one interval is tried both ways and
-    both parts are solved in the same manner.
+    The minimum is exact. Only systems whose intervals [aᵢ − sᵢ, aᵢ + sᵢ] overlap interact. A sign that is best whatever
+    the others are is fixed first. For the rest, a dynamic program goes through the ends of the intervals from low to
+    high and remembers which open intervals wait for their high end: the work grows with 2^w, where w is the largest
+    number of undecided and different intervals that overlap at one place, and not with 2^n. Where w is large, one
+    interval is tried both ways and both parts are solved in the same manner.
 
     Parameters
     ----------
@@ -162,10 +159,10 @@ def _minimise(low: Ints, high: Ints, weights: Ints, norm: float) -> float:
 def _fix_clear_signs(low: Ints, high: Ints, weights: Ints, norm: float) -> tuple[Ints, Ints]:
     """The intervals, with those closed to one end whose sign is best whatever the other signs are.
 
-    The numerator of ρ is Σ_{i<j} (hᵢ − hⱼ) sgn(xᵢ − xⱼ) / 2 in centred ranks h. Moving xᵢ from its low to its high end changes it
-    by Σⱼ (hᵢ − hⱼ) (sgn(uᵢ − xⱼ) − sgn(lᵢ − xⱼ)) / 2, which is bounded term by term. The denominator depends on the signs through
-    ties alone: a move changes the sum of squared ranks by at most `slack`, hence ρ's numerator must change by more than
-    slack · ‖h‖ / ‖least ranks‖ for the sign to be clear.
+    The numerator of ρ is Σ_{i<j} (hᵢ − hⱼ) sgn(xᵢ − xⱼ) / 2 in centred ranks h. Moving xᵢ from its low to its high end
+    changes it by Σⱼ (hᵢ − hⱼ) (sgn(uᵢ − xⱼ) − sgn(lᵢ − xⱼ)) / 2, which is bounded term by term. The denominator depends
+    on the signs through ties alone: a move changes the sum of squared ranks by at most `slack`, hence ρ's numerator
+    must change by more than slack · ‖h‖ / ‖least ranks‖ for the sign to be clear.
     """
     low, high = low.copy(), high.copy()
     n = len(low)
@@ -208,8 +205,8 @@ def _tied(count: Ints) -> Floats:
 def _sweep(low: Ints, high: Ints, weights: Ints, norm: float) -> float:
     """The least correlation, by a dynamic program over the ends from low to high.
 
-    A state is the set of open intervals that wait for their high end (bits of a mask) and what ties took so far, in twelfths;
-    its value is the least numerator. How many values lie below a place follows from the mask.
+    A state is the set of open intervals that wait for their high end (bits of a mask) and what ties took so far, in
+    twelfths; its value is the least numerator. How many values lie below a place follows from the mask.
     """
     n, started = len(low), 0
     states = {(0, 0): 0.0}
@@ -244,8 +241,8 @@ def _sweep(low: Ints, high: Ints, weights: Ints, norm: float) -> float:
 def _choices(opening: Ints, high: Ints, weights: Ints) -> list[tuple[int, int, float]]:
     """What the intervals that open at a place may do: the mask of those that wait, how many do not, and their weight.
 
-    Of intervals with the same ends those with the highest target take the low end: exchanging two of them changes nothing but
-    the numerator.
+    Of intervals with the same ends those with the highest target take the low end: exchanging two of them changes
+    nothing but the numerator.
     """
     made = [(0, 0, 0.0)]
     for end in np.unique(high[opening]):

@@ -16,7 +16,6 @@ from mallow.results import Estimate, Result, TableData, draw, join_names, p_text
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-
 _LEVEL = 0.05  # the usual level of significance
 
 
@@ -30,7 +29,7 @@ class PairDifference:
     difference : float
         Score of the first minus that of the second.
     interval : tuple
-        95 %, of this difference alone.
+        95%, of this difference alone.
     p_value, adjusted : float
         Two-sided, for equal scores; after Holm's correction over all pairs.
     """
@@ -44,7 +43,7 @@ class PairDifference:
 
     @property
     def significant(self) -> bool:
-        """Whether the scores differ at the 5 % level, after correction."""
+        """Whether the scores differ at the 5% level, after correction."""
         return self.adjusted < _LEVEL
 
 
@@ -80,9 +79,10 @@ class Ranking(Result):
     Attributes
     ----------
     scores : dict
-        System → score, best first. P(i beats j) = 1 / (1 + exp(−(wᵢ − wⱼ) / 100)); the mean is 0 (paper: sec:a:human-eval:bt).
+        System → score, best first. P(i beats j) = 1 / (1 + exp(−(wᵢ − wⱼ) / 100)); the mean is 0 (paper:
+        sec:a:human-eval:bt).
     interval : dict
-        System → (low, high): contains the score relative to the mean of these systems with 95 % confidence. For a
+        System → (low, high): contains the score relative to the mean of these systems with 95% confidence. For a
         comparison of two systems look at `differences`, which are more precise than two intervals suggest.
     ranks : dict
         System → (best, worst): the ranks that are compatible with the significant differences.
@@ -91,8 +91,8 @@ class Ranking(Result):
     differences : tuple of PairDifference
         Between all pairs.
     effects : dict
-        What else moves votes, in points: "left" (of standing on the left), "length" (of being twice as long), each with its
-        95 % interval; "tie" (the share of ties between equals, under Davidson's model).
+        What else moves votes, in points: "left" (of standing on the left), "length" (of being twice as long), each with
+        its 95% interval; "tie" (the share of ties between equals, under Davidson's model).
     covariance : array (n, n)
         Of the scores, in their order.
     checks : tuple of PairCheck
@@ -181,11 +181,11 @@ class Ranking(Result):
             return "The fit cannot be checked: there are no more pairs of systems than scores."
         worst = [one for one in self.checks if one.adjusted < _LEVEL]
         if not worst and self.misfit < _LEVEL:
-            return f"The scores do not explain the votes as a whole ({p_text(self.misfit)}), but no single pair deviates significantly."
+            fault = "but no single pair deviates significantly"
+            return f"The scores do not explain the votes as a whole ({p_text(self.misfit)}), {fault}."
         if not worst:
-            return (
-                f"The scores explain the pairs ({p_text(self.misfit)} for the whole; no pair deviates significantly)."
-            )
+            whole = f"{p_text(self.misfit)} for the whole"
+            return f"The scores explain the pairs ({whole}; no pair deviates significantly)."
         pairs = (f"{one.first} against {one.second}: {one.share:.2f}, expected {one.expected:.2f}" for one in worst[:5])
         more = f"; and {len(worst) - 5} more" if len(worst) > 5 else ""
         return f"The scores do not explain all pairs ({p_text(self.misfit)} for the whole): {'; '.join(pairs)}{more}."
@@ -197,13 +197,12 @@ class Ranking(Result):
             "length": "points for being twice as long",
             "tie": "is the share of ties between equal systems",
         }
-        numbers = {
-            name: (f"{one.value:.3f}", f"{one.low:.3f} to {one.high:.3f}")
-            if name == "tie"
-            else (f"{one.value:+.1f}", f"{one.low:+.1f} to {one.high:+.1f}")
-            for name, one in self.effects.items()
-        }
-        return [f"{value} {words[name]} (95 % interval: {span})" for name, (value, span) in numbers.items()]
+        lines = []
+        for name, effect in self.effects.items():
+            form = ".3f" if name == "tie" else "+.1f"
+            value, low, high = (format(number, form) for number in (effect.value, effect.low, effect.high))
+            lines.append(f"{value} {words[name]} (95 % interval: {low} to {high})")
+        return lines
 
     def probability(self, first: str, second: str) -> float:
         """How often people would prefer the first to the second; ties do not count."""
@@ -242,7 +241,7 @@ class Ranking(Result):
         ]
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the scores with their 95 % intervals; returns the axes."""
+        """Draw the scores with their 95% intervals; returns the axes."""
         ax = draw.axes(ax)
         rows = {name: (score, *self.interval[name]) for name, score in self.scores.items()}
         draw.intervals(ax, rows, "Bradley–Terry score (100 points: odds of e to 1), with 95 % interval")
@@ -288,7 +287,7 @@ class Rankings(Result):
         return tuple(dict.fromkeys(name for one in self.rankings.values() for name in one.scores))
 
     def correlations(self) -> dict[tuple[str, str], float]:
-        """The Spearman correlation of the scores by each two questions (paper: tab:mauve:expt:webtext-human-eval-all)."""
+        """The Spearman correlation of the scores by two questions (paper: tab:mauve:expt:webtext-human-eval-all)."""
         coefficients = {}
         for first, second in combinations(self.rankings, 2):
             one, two = self.rankings[first].scores, self.rankings[second].scores
@@ -317,7 +316,7 @@ class Rankings(Result):
         return [{"question": question, **row} for question, one in self.rankings.items() for row in one._records()]
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the scores by each question with their 95 % intervals; returns the axes."""
+        """Draw the scores by each question with their 95% intervals; returns the axes."""
         ax = draw.axes(ax)
         rows = {
             f"{name}, {question}": (one.scores[name], *one.interval[name])
@@ -370,8 +369,8 @@ class JudgedRanking(Result):
     def __str__(self) -> str:
         lines = [
             self.ranking.verdict,
-            f"{self.labelled:,} pairs with votes of people and judges, {self.unlabelled:,} with judges alone: as precise as "
-            f"{self.effective:,.0f} votes of people. Weight of the judges: {self.weight:.2f}.",
+            f"{self.labelled:,} pairs with votes of people and judges, {self.unlabelled:,} with judges alone: as "
+            f"precise as {self.effective:,.0f} votes of people. Weight of the judges: {self.weight:.2f}.",
             "",
             self.table(),
             "",
@@ -404,5 +403,5 @@ class JudgedRanking(Result):
         ]
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the scores with their 95 % intervals; returns the axes."""
+        """Draw the scores with their 95% intervals; returns the axes."""
         return self.ranking.plot(ax)

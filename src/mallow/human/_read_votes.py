@@ -10,7 +10,7 @@ import json
 import os
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,7 @@ _WORDS = {
     for side in sides
 }
 _TAG = re.compile(r"<[^>]*>")
+FASTEST = 25.0  # seconds; paper: answers faster than this were dropped in the published analysis
 
 
 class DroppedRow(Exception):  # noqa: N818 - it is no error
@@ -43,17 +44,7 @@ class DroppedRow(Exception):  # noqa: N818 - it is no error
 
 @dataclass(frozen=True)
 class Format:
-    """How to read one kind of file.
-
-    Attributes
-    ----------
-    name : str
-        For messages.
-    needs : tuple of str
-        The columns that every such file has.
-    votes : function
-        The votes of one row.
-    """
+    """How to read one kind of file: its name in messages, the columns that it must have, and the votes of one row."""
 
     name: str
     needs: tuple[str, ...]
@@ -79,8 +70,8 @@ def _own(row: Row) -> Iterator[Vote]:
 def _mturk(row: Row) -> Iterator[Vote]:
     """A row of a Mechanical Turk batch of the published study: Input.model_a, Input.model_b, Answer.q1, …, Answer.te.
 
-    Codes: 2a definitely the first, 1a slightly, 1b slightly the second, 2b definitely. In the files of the study ties are
-    stored as 1a.
+    Codes: 2a definitely the first, 1a slightly, 1b slightly the second, 2b definitely. In the files of the study ties
+    are stored as 1a.
     """
     if str(row.get("AssignmentStatus", "")).lower() == "rejected":
         raise DroppedRow("rejected assignment")
@@ -143,14 +134,8 @@ def _arena_judges(row: Row) -> Iterator[Vote]:
 def _label_studio(row: Row) -> Iterator[Vote]:
     """One task of a Label Studio export; `Pairwise` controls, or `Choices` with the five published options."""
     data = row["data"]
-    sides = next(
-        (
-            pair
-            for pair in (("model_a", "model_b"), ("left_model", "right_model"), ("left", "right"))
-            if set(pair) <= set(data)
-        ),
-        None,
-    )
+    names = (("model_a", "model_b"), ("left_model", "right_model"), ("left", "right"))
+    sides = next((pair for pair in names if set(pair) <= set(data)), None)
     if sides is None:
         raise InputError(
             f"each task's data must name the systems as model_a and model_b; it has {', '.join(map(str, data))}. Pass "
@@ -187,7 +172,7 @@ FORMATS = (
 )
 
 
-def find_format(columns: Iterator[str] | list[str]) -> Format:
+def find_format(columns: Iterable[str]) -> Format:
     """The format that has these columns."""
     there = set(columns)
     for one in FORMATS:
@@ -195,8 +180,8 @@ def find_format(columns: Iterator[str] | list[str]) -> Format:
             return one
     known = "; ".join(f"{', '.join(one.needs)} ({one.name})" for one in FORMATS)
     raise InputError(
-        f"these columns are of no known format of votes: {', '.join(sorted(map(str, there)))}. Known: {known}. Name the columns "
-        "with columns={'model_a': …, 'model_b': …, 'winner': …} (--column model_a=NAME)."
+        f"these columns are of no known format of votes: {', '.join(sorted(map(str, there)))}. Known: {known}. Name "
+        "the columns with columns={'model_a': …, 'model_b': …, 'winner': …} (--column model_a=NAME)."
     )
 
 
@@ -232,21 +217,16 @@ def _number(name: str, value: Any) -> float | None:
 def _system(name: Any) -> str:
     """("gpt2-xl", "p1.0"), as a tuple or as one in quotes, is gpt2-xl p1.0."""
     text = str(name)
-    if text.startswith("("):
-        try:
-            parts = ast.literal_eval(text)
-        except (SyntaxError, ValueError):
-            return text
-        return " ".join(map(str, parts)) if isinstance(parts, tuple) else text
-    return text
+    try:
+        parts = ast.literal_eval(text) if text.startswith("(") else None
+    except (SyntaxError, ValueError):
+        return text
+    return " ".join(map(str, parts)) if isinstance(parts, tuple) else text
 
 
 def _words(text: Any) -> float | None:
     """The length in words, without markup."""
     return float(len(html.unescape(_TAG.sub(" ", str(text))).split())) if text else None
-
-
-FASTEST = 25.0  # seconds; paper: answers faster than this were dropped in the published analysis
 
 
 def read_votes(
@@ -255,8 +235,8 @@ def read_votes(
     """The votes in a file; what is left out is counted in `Votes.dropped`.
 
     The columns tell the format: the own export (left, right, answer, …), Mechanical Turk batches of the published study
-    (Input.model_a, Answer.q1, Answer.te), arena battles (model_a, model_b, winner), arena battles with judges (first, second,
-    human, one column per judge), and Label Studio exports (data, annotations).
+    (Input.model_a, Answer.q1, Answer.te), arena battles (model_a, model_b, winner), arena battles with judges (first,
+    second, human, one column per judge), and Label Studio exports (data, annotations).
 
     Parameters
     ----------
@@ -286,7 +266,7 @@ def read_votes(
         if columns:
             row = _renamed(row, columns, f"{file}:{where}")
         try:
-            reader = find_format(list(row)) if reader is None else reader
+            reader = find_format(row) if reader is None else reader
             missing = [name for name in reader.needs if name not in row]
             if missing:
                 raise InputError(f"`{missing[0]}` is missing.")
@@ -342,30 +322,28 @@ def _rows(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     elif suffix == ".jsonl":
         for number, line in enumerate(text.split("\n"), start=1):
             if line.strip():
-                yield str(number), _object(line, f"{file}:{number}")
+                yield str(number), _object(parse_at(f"{file}:{number}", line), f"{file}:{number}")
     elif suffix == ".json":
-        entries = _parsed(text, str(file))
+        entries = parse_at(str(file), text)
         if not isinstance(entries, list):
             raise InputError(
                 f"{file}: must be a list of tasks, as Label Studio exports it; got {type(entries).__name__}."
             )
         for number, entry in enumerate(entries, start=1):
-            if not isinstance(entry, dict):
-                raise InputError(f"{file}:{number}: must be an object; got {type(entry).__name__}.")
-            yield f"entry {number}", entry
+            yield f"entry {number}", _object(entry, f"{file}:{number}")
     else:
         raise InputError(f"{file}: must end in .jsonl, .json or .csv, each also with .gz; got {file.name!r}.")
 
 
-def _parsed(text: str, where: str) -> Any:
+def parse_at(where: str, text: str) -> Any:
+    """What JSON holds; the error for anything else names the place."""
     try:
         return parse_json(text)
     except ValueError as error:
         raise InputError(f"{where}: is not JSON: {error}.") from None
 
 
-def _object(line: str, where: str) -> dict[str, Any]:
-    value = _parsed(line, where)
+def _object(value: Any, where: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise InputError(f"{where}: must be an object; got {type(value).__name__}.")
     return value

@@ -16,14 +16,15 @@ import numpy as np
 
 from mallow._files import make_folder, parse_json, read_text, write_text
 from mallow.errors import Caveat, InputError
+from mallow.human._read_votes import parse_at
 from mallow.human._study_form import Form
 from mallow.results import Result, TableData, draw, from_plain, join_names, to_plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-
 _NAMED = 5  # edited parts that a message names; chosen
+_SHOWN = frozenset({".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp"})  # what every browser shows
 
 
 @dataclass(frozen=True)
@@ -163,7 +164,6 @@ class Study(Result):
                 "Undo the edit, design the study again with the wording that you want, or accept the file as it is now "
                 "with accept_edits=True (--accept-edits)."
             )
-        _check_tasks(study)
         return study
 
     def _seal(self) -> dict[str, Any]:
@@ -182,10 +182,12 @@ class Study(Result):
         prompts = len({task.prompt for task in self.tasks})
         kind = "texts" if self.sample_kind == "text" else "pictures"
         lines = [
-            f"{len(self.tasks):,} pairs of {kind}: {len(self.systems)} systems, {len(pairs)} pairs of systems, {each} comparisons "
-            f"each, {prompts:,} prompts; {self.votes} {'vote' if self.votes == 1 else 'votes'} per pair and question.",
-            f"Questions: {', '.join(question.name for question in self.form.questions)}. Quality checks: {len(self.gold)} gold "
-            f"pairs, {_every(self.checks.gold_every if self.gold else 0)}; a pair again, {_every(self.checks.repeat_every)}.",
+            f"{len(self.tasks):,} pairs of {kind}: {len(self.systems)} systems, {len(pairs)} pairs of systems, {each} "
+            f"comparisons each, {prompts:,} prompts; {self.votes} {'vote' if self.votes == 1 else 'votes'} per pair "
+            "and question.",
+            f"Questions: {', '.join(question.name for question in self.form.questions)}. Quality checks: "
+            f"{len(self.gold)} gold pairs, {_every(self.checks.gold_every if self.gold else 0)}; a pair again, "
+            f"{_every(self.checks.repeat_every)}.",
         ]
         if self.dropped:
             total = sum(map(len, self.dropped.values()))
@@ -199,16 +201,16 @@ class Study(Result):
 
     def _records(self) -> list[dict[str, Any]]:
         left = Counter((task.left, task.right) for task in self.tasks)
-        prompts: dict[frozenset[str], set[str]] = {}
-        for task in self.tasks:
-            prompts.setdefault(frozenset((task.left, task.right)), set()).add(task.prompt)
+        prompts = Counter(
+            pair for pair, _ in {(frozenset((task.left, task.right)), task.prompt) for task in self.tasks}
+        )
         return [
             {
                 "first": a,
                 "second": b,
                 "comparisons": count,
                 "first_left": left[a, b],
-                "prompts": len(prompts[frozenset((a, b))]),
+                "prompts": prompts[frozenset((a, b))],
             }
             for (a, b), count in self.pair_counts.items()
         ]
@@ -221,12 +223,10 @@ class Study(Result):
         for task in self.tasks:
             counts[place[task.left], place[task.right]] += 1
         ax.imshow(counts, cmap="Purples", vmin=0)
-        for row, column in np.ndindex(counts.shape):
+        for (row, column), count in np.ndenumerate(counts):
             if row != column:
-                dark = counts[row, column] > 0.6 * counts.max()
-                ax.text(
-                    column, row, str(counts[row, column]), ha="center", va="center", color="white" if dark else "black"
-                )
+                colour = "white" if count > 0.6 * counts.max() else "black"
+                ax.text(column, row, str(count), ha="center", va="center", color=colour)
         ax.set_xticks(range(len(place)), self.systems, rotation=45, ha="right")
         ax.set_yticks(range(len(place)), self.systems)
         ax.set_xlabel("right")
@@ -256,25 +256,20 @@ def _changed(seal: Any, actual: dict[str, Any]) -> list[str]:
 
 def _check_tasks(study: Study) -> None:
     """What the application relies on, also in a study that was edited."""
-    everything = [*study.tasks, *study.gold]
-    names = Counter(task.id for task in everything)
+    names = Counter(task.id for task in (*study.tasks, *study.gold))
     twice = [name for name, count in names.items() if count > 1]
     if not study.tasks or twice:
         raise InputError(
-            f"a study must have tasks with different ids; {f'{twice[0]} occurs more than once' if twice else 'it has none'}."
+            "a study must have tasks with different ids; "
+            f"{f'{twice[0]} occurs more than once' if twice else 'it has none'}."
         )
-    strangers = {task.left for task in study.tasks} | {task.right for task in study.tasks}
-    if strangers - set(study.systems):
-        raise InputError(
-            f"tasks must compare systems of the study; {join_names(sorted(strangers - set(study.systems)))} is none."
-        )
-
-
-_SHOWN = frozenset({".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp"})  # what every browser shows
+    strangers = {name for task in study.tasks for name in (task.left, task.right)} - set(study.systems)
+    if strangers:
+        raise InputError(f"tasks must compare systems of the study; {join_names(sorted(strangers))} is none.")
 
 
 def write_study(study: Study, path: str | os.PathLike[str]) -> Study:
-    """Write a study as JSON; its pictures are copied into a folder beside it. The study as it was written is returned."""
+    """Write a study as JSON and copy its pictures into a folder beside it; returns the study as it was written."""
     target = Path(path).expanduser()
     if study.sample_kind == "image":
         folder = make_folder(picture_folder(target))
@@ -291,7 +286,7 @@ def write_study(study: Study, path: str | os.PathLike[str]) -> Study:
 
 
 def read_study(path: str | os.PathLike[str], *, accept_edits: bool = False) -> Study:
-    """The study in a file that `write_study` wrote; a file that was edited since is refused, unless `accept_edits` is true."""
+    """The study in a file of `write_study`; a file that was edited since is refused, unless `accept_edits` is true."""
     text = read_text(path)
     try:
         data = parse_json(text)
@@ -323,7 +318,8 @@ def _copy(item: str, folder: Path) -> str:
     source = Path(item)
     if source.suffix.lower() not in _SHOWN:
         raise InputError(
-            f"{item}: browsers do not show {source.suffix or 'such'} files. Convert it to one of {' '.join(sorted(_SHOWN))}."
+            f"{item}: browsers do not show {source.suffix or 'such'} files. Convert it to one of "
+            f"{' '.join(sorted(_SHOWN))}."
         )
     try:
         name = hashlib.sha256(source.read_bytes()).hexdigest()[:20] + source.suffix.lower()
@@ -336,11 +332,7 @@ def _copy(item: str, folder: Path) -> str:
 
 def read_form(path: str | os.PathLike[str]) -> Form:
     """A form from a JSON file with the fields of `Form`."""
-    text = read_text(path)
-    try:
-        data = parse_json(text)
-    except ValueError as error:
-        raise InputError(f"{os.fspath(path)}: is not JSON: {error}.") from error
+    data = parse_at(os.fspath(path), read_text(path))
     if not isinstance(data, dict) or not isinstance(data.get("questions"), list):
         raise InputError(
             f'{os.fspath(path)}: must be an object with "title", "task" and "questions", as docs/study.md shows.'
@@ -348,7 +340,8 @@ def read_form(path: str | os.PathLike[str]) -> Form:
     unknown = set(data) - set(Form.__dataclass_fields__)
     if unknown:
         raise InputError(
-            f"{os.fspath(path)}: a form has no {', '.join(sorted(unknown))}; it has {', '.join(Form.__dataclass_fields__)}."
+            f"{os.fspath(path)}: a form has no {', '.join(sorted(unknown))}; it has "
+            f"{', '.join(Form.__dataclass_fields__)}."
         )
     try:
         form: Form = from_plain(Form, data)
@@ -366,10 +359,7 @@ def read_gold(path: str | os.PathLike[str]) -> tuple[Task, ...]:
         if not line.strip():
             continue
         where = f"{os.fspath(path)}:{number}"
-        try:
-            entry = parse_json(line)
-        except ValueError as error:
-            raise InputError(f"{where}: is not JSON: {error}.") from None
+        entry = parse_at(where, line)
         left, right, expected = (
             entry.get(name) if isinstance(entry, dict) else None for name in ("left", "right", "expected")
         )

@@ -31,8 +31,8 @@ class StudyDesign:
         Which prompts are used; None: all of them.
     checks : QualityChecks
     votes : int
-        How many annotators judge each pair. One, as published, ranks systems best for its price; two or more also show how
-        far annotators agree.
+        How many annotators judge each pair. One, as published, ranks systems best for its price; two or more also show
+        how far annotators agree.
     per_annotator : int or None
         The most pairs for one annotator, quality checks included; None: no limit.
     form : Form or None
@@ -71,20 +71,22 @@ def design_study(
 ) -> Study:
     """A study that compares systems with the reference and with each other, pair by pair.
 
-    For each comparison a prompt is drawn that both systems continue at sufficient length, without replacement within a pair
-    of systems, and those used least so far first (paper: sec:a:human-eval:datasheet). Each pair of systems has each system on
-    the left in half of its comparisons, to within one; so has each system over all. The order of the tasks keeps the pairs
-    of systems balanced at any time.
+    For each comparison a prompt is drawn that both systems continue at sufficient length, without replacement within a
+    pair of systems, and those used least so far first (paper: sec:a:human-eval:datasheet). Each pair of systems has
+    each system on the left in half of its comparisons, to within one; so has each system over all. The order of the
+    tasks keeps the pairs of systems balanced at any time.
 
     Parameters
     ----------
     reference : list of texts, path to a file or folder, table or `Samples`
-        With ids or prompts by which the samples of the systems belong to it. Without either, samples are paired by place.
+        With ids or prompts by which the samples of the systems belong to it. Without either, samples are paired by
+        place.
     systems : mapping of name to the same
         At least one.
     design : StudyDesign
     gold : sequence of Task
-        Gold pairs of your own, with `expected`; they replace those that `design.checks.gold` would make. Pictures need them.
+        Gold pairs of your own, with `expected`; they replace those that `design.checks.gold` would make. Pictures need
+        them.
     rng : int, Generator or None
         The seed: the same samples and the same seed give the same study.
 
@@ -139,8 +141,8 @@ def _system_names(reference: str, systems: Mapping[str, Any]) -> list[str]:
     names = [reference, *systems]
     if len(set(names)) < len(names):
         raise InputError(
-            f"the systems must have names other than that of the reference, {reference!r}; rename one, or pass reference_name "
-            "(--reference-name)."
+            f"the systems must have names other than that of the reference, {reference!r}; rename one, or pass "
+            "reference_name (--reference-name)."
         )
     for name in names:
         if not isinstance(name, str) or not name.strip() or not name.isprintable():
@@ -157,8 +159,8 @@ def _checked_counts(counts: Mapping[tuple[str, str], int], names: Sequence[str])
     missing = [name for name in names if name not in reached]
     if missing:
         raise InputError(
-            f"`pairs` must connect all systems by comparisons, since otherwise they cannot be ranked; {missing[0]!r} is never "
-            f"compared with {names[0]!r}, not even by way of others."
+            f"`pairs` must connect all systems by comparisons, since otherwise they cannot be ranked; {missing[0]!r} "
+            f"is never compared with {names[0]!r}, not even by way of others."
         )
     return {pair: whole("pairs", count, least=0) for pair, count in counts.items() if count}
 
@@ -169,16 +171,16 @@ def _draw_tasks(pool: Pool, counts: dict[tuple[str, str], int], rng: np.random.G
     for (a, b), count in counts.items():
         if len(eligible[a, b]) < count:
             raise InputError(
-                f"{count} comparisons of {a!r} and {b!r} need as many prompts with texts of both; there are {len(eligible[a, b])}. "
-                f"{pool.explain()} Ask for fewer comparisons with pairs=AllPairs(…) (--per-pair N), allow shorter texts with "
-                "window=TextWindow(…) (--length LEAST-MOST), or take all prompts with prompts=None (--all-prompts)."
+                f"{count} comparisons of {a!r} and {b!r} need as many prompts with texts of both; there are "
+                f"{len(eligible[a, b])}. {pool.explain()} Ask for fewer comparisons with pairs=AllPairs(…) (--per-pair "
+                "N), allow shorter texts with window=TextWindow(…) (--length LEAST-MOST), or take all prompts with "
+                "prompts=None (--all-prompts)."
             )
     used: dict[str, int] = {}
     sides = orient(counts, rng)
     drawn: list[tuple[float, Task]] = []
-    for pair in sorted(
-        counts, key=lambda pair: len(eligible[pair]) - counts[pair]
-    ):  # those with the least choice first
+    least_choice_first = sorted(counts, key=lambda pair: len(eligible[pair]) - counts[pair])
+    for pair in least_choice_first:
         prompts = eligible[pair]
         order = rng.permutation(len(prompts))
         least_used = sorted(order, key=lambda place: used.get(prompts[place], 0))[: counts[pair]]
@@ -224,9 +226,7 @@ def _doubts(design: StudyDesign, pool: Pool, gold: Sequence[Task]) -> list[Cavea
 def _settings(design: StudyDesign, pool: Pool, seed: int) -> dict[str, str]:
     settings = {"seed": str(seed), "pairs": repr(design.pairs)}
     if pool.kind == "text":
-        settings |= {"window": repr(design.window)}
+        settings["window"] = repr(design.window)
     if design.prompts is not None:
-        kept = design.prompts.keep
-        filter_ = "PromptFilter(keep=…)" if kept is not None else repr(design.prompts)
-        settings |= {"prompts": filter_}
+        settings["prompts"] = repr(design.prompts) if design.prompts.keep is None else "PromptFilter(keep=…)"
     return settings | {f"source of {name}": source for name, source in pool.sources.items()}

@@ -1,4 +1,4 @@
-"""How often each pair of systems is compared: all pairs alike, a star around the reference, or D-optimal for a budget."""
+"""How often each pair of systems is compared: all alike, a star around the reference, or D-optimal for a budget."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from mallow._checks import whole
 from mallow.errors import InputError
-
-SCALE = 100.0  # paper: sec:a:human-eval:bt, the log odds of a win are (w_i − w_j) / 100
+from mallow.human._paired import SCALE, make_design
 
 _MOST_EXCHANGES = 1000  # chosen: the greedy start needs a handful
 
@@ -74,11 +73,11 @@ class Star:
 class DOptimal:
     """The comparisons that make Bradley–Terry scores most certain for a budget of votes.
 
-    It maximises the determinant of the information matrix, the Laplacian of the graph of comparisons in which a comparison
-    of i and j has the weight p(1-p), where p is the probability that i wins: comparisons whose outcome is nearly certain
-    teach little. One comparison is added after the other where the determinant grows most; then single comparisons are
-    moved as long as it grows. Without `scores` all systems count as equally good, and the optimum compares all pairs
-    equally often, as far as the budget allows.
+    It maximises the determinant of the information matrix, the Laplacian of the graph of comparisons in which a
+    comparison of i and j has the weight p(1-p), where p is the probability that i wins: comparisons whose outcome is
+    nearly certain teach little. One comparison is added after the other where the determinant grows most; then single
+    comparisons are moved as long as it grows. Without `scores` all systems count as equally good, and the optimum
+    compares all pairs equally often, as far as the budget allows.
 
     Attributes
     ----------
@@ -110,77 +109,48 @@ class DOptimal:
             )
         if self.budget < len(systems) - 1:
             raise InputError(
-                f"`budget` must be at least {len(systems) - 1} comparisons to connect {len(systems)} systems; got {self.budget}."
+                f"`budget` must be at least {len(systems) - 1} comparisons to connect {len(systems)} systems; got "
+                f"{self.budget}."
             )
         strengths = np.array([self.scores.get(name, 0.0) for name in systems]) / SCALE
         pairs = list(combinations(range(len(systems)), 2))
         first, second = np.array(pairs).T
         win = 1.0 / (1.0 + np.exp(-(strengths[first] - strengths[second])))
         weights = np.maximum(win * (1.0 - win), 1e-12)
-        counts = _exchange(_grow(len(systems), first, second, weights, self.budget), first, second, weights)
+        edges = make_design(first, second, len(systems)).toarray()[:, 1:] * np.sqrt(weights)[:, None]
+        counts = _exchange(_grow(first, second, weights, self.budget), edges)
         named = [(systems[i], systems[j]) for i, j in pairs]
         return {pair: int(count) for pair, count in zip(named, counts, strict=True) if count}
 
 
-def information(size: int, first: NDArray[np.intp], second: NDArray[np.intp], weights: Array) -> Array:
-    """The information matrix of Bradley–Terry scores without the row of the first system, whose score is fixed.
+def _grow(first: NDArray[np.intp], second: NDArray[np.intp], weights: Array, budget: int) -> NDArray[np.int64]:
+    """Comparisons added one by one, each where the log-determinant, log(1 + weight · resistance), grows most.
 
-    It is the graph's Laplacian for edges (first, second) with these weights.
+    The effective resistance between the ends of an edge says how uncertain the difference of the two scores is.
     """
-    matrix = np.zeros((size, size))
-    np.add.at(matrix, (first, first), weights)
-    np.add.at(matrix, (second, second), weights)
-    np.add.at(matrix, (first, second), -weights)
-    np.add.at(matrix, (second, first), -weights)
-    return matrix[1:, 1:]
-
-
-def _resistances(size: int, first: NDArray[np.intp], second: NDArray[np.intp], inverse: Array) -> Array:
-    """Effective resistance between the ends of each edge: how uncertain the difference of the two scores is."""
-    full = np.zeros((size, size))
-    full[1:, 1:] = inverse
-    gap = full[first] - full[second]
-    return np.asarray(gap[np.arange(len(first)), first] - gap[np.arange(len(first)), second])
-
-
-def _grow(
-    size: int, first: NDArray[np.intp], second: NDArray[np.intp], weights: Array, budget: int
-) -> NDArray[np.int64]:
-    """Comparisons added one by one, each where the log-determinant, log(1 + weight · resistance), grows most."""
-    counts = np.zeros(len(first), dtype=np.int64)
-    hint = information(size, first, second, weights * 1e-6)  # of each pair: the start is not singular
-    inverse = np.asarray(np.linalg.inv(hint), dtype=np.float64)
+    counts, size = np.zeros(len(first), dtype=np.int64), int(second.max()) + 1
+    edges = make_design(first, second, size).toarray()[:, 1:]  # the score of the first system is fixed
+    hint = np.zeros((size, size))  # a little of each pair: the start is not singular
+    for row, column, sign in ((first, first, 1), (second, second, 1), (first, second, -1), (second, first, -1)):
+        np.add.at(hint, (row, column), sign * 1e-6 * weights)
+    inverse = np.linalg.inv(hint[1:, 1:])
     for _ in range(budget):
-        gains = weights * _resistances(size, first, second, inverse)
+        gains = weights * (edges @ inverse * edges).sum(axis=1)
         best = int(np.flatnonzero(gains >= gains.max() * (1 - 1e-9))[0])
         counts[best] += 1
-        inverse = _added(inverse, int(first[best]), int(second[best]), float(weights[best]))
+        image = inverse @ edges[best]
+        inverse = inverse - np.outer(image, image) * (weights[best] / (1.0 + weights[best] * edges[best] @ image))
     return counts
 
 
-def _added(inverse: Array, i: int, j: int, weight: float) -> Array:
-    """The inverse after an edge was added: Sherman–Morrison."""
-    direction = np.zeros(len(inverse) + 1)
-    direction[i], direction[j] = 1.0, -1.0
-    image = inverse @ direction[1:]
-    return np.asarray(inverse - np.outer(image, image) * (weight / (1.0 + weight * direction[1:] @ image)))
-
-
-def _exchange(
-    counts: NDArray[np.int64], first: NDArray[np.intp], second: NDArray[np.intp], weights: Array
-) -> NDArray[np.int64]:
+def _exchange(counts: NDArray[np.int64], edges: Array) -> NDArray[np.int64]:
     """Comparisons moved from one pair to another as long as the determinant grows (Fedorov's exchange)."""
-    size = int(second.max()) + 1
-    edges = np.zeros((len(first), size))
-    edges[np.arange(len(first)), first] = 1.0
-    edges[np.arange(len(first)), second] = -1.0
-    edges = edges[:, 1:] * np.sqrt(weights)[:, None]  # (pairs, size - 1)
     counts = counts.copy()
     for _ in range(_MOST_EXCHANGES):
         gram = edges @ np.linalg.solve(edges.T @ (counts[:, None] * edges), edges.T)
-        own = np.diagonal(gram)
+        gains = np.diagonal(gram)
         # The determinant of A - e eᵀ + f fᵀ, divided by that of A, for each e that is taken away and f that is added.
-        ratio = np.where(counts[:, None] > 0, (1.0 - own[:, None]) * (1.0 + own[None, :]) + gram**2, 0.0)
+        ratio = np.where(counts[:, None] > 0, (1.0 - gains[:, None]) * (1.0 + gains[None, :]) + gram**2, 0.0)
         taken, added = np.unravel_index(int(np.argmax(ratio)), ratio.shape)
         if ratio[taken, added] <= 1.0 + 1e-9:
             break
@@ -192,8 +162,8 @@ def _exchange(
 def orient(counts: Counts, rng: np.random.Generator) -> dict[tuple[str, str], list[bool]]:
     """For each comparison of each pair whether its first system is on the left, in random order.
 
-    Each pair is balanced to within one comparison, and so is each system over all its pairs: the odd comparisons, one per
-    pair, are edges of a graph whose Eulerian walks enter each system as often as they leave it.
+    Each pair is balanced to within one comparison, and so is each system over all its pairs: the odd comparisons, one
+    per pair, are edges of a graph whose Eulerian walks enter each system as often as they leave it.
 
     Examples
     --------

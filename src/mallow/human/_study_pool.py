@@ -18,13 +18,22 @@ from mallow.models import load_token_file, words
 from mallow.results import join_names
 from mallow.samples import Samples
 
+_FEW_CASED = 5  # words with a case below which capitals tell nothing; chosen
+_PAGE = re.compile(
+    r"https?:|www\.|ad[- ]?block|java ?script|cookies?\b.*\b(accept|enable|policy|use)|your browser|"
+    r"all rights reserved|copyright|\blog ?in\b|\bsign ?up\b|subscribe|newsletter|click here|advertisement|"
+    r"privacy policy|terms of (use|service)|page not found|posted by|share (this|on)|image copyright|caption",
+    re.IGNORECASE,
+)
+Item = tuple[str, int | None]  # a text and its tokens, or the path of a picture
+
 
 @dataclass(frozen=True)
 class TextWindow:
     """How long continuations are: at least `least` tokens, and cut after `most`.
 
-    Texts of equal length are compared fairly, and annotators do not read for longer than they can. Published: 200 to 256
-    tokens of GPT-2 (paper: sec:a:human-eval:datasheet).
+    Texts of equal length are compared fairly, and annotators do not read for longer than they can. Published: 200 to
+    256 tokens of GPT-2 (paper: sec:a:human-eval:datasheet).
 
     Attributes
     ----------
@@ -72,21 +81,13 @@ class TextWindow:
         return [end for _, end in load_token_file(self.tokenizer).encode(text).offsets]
 
 
-_FEW_CASED = 5  # words with a case below which capitals tell nothing; chosen
-_PAGE = re.compile(
-    r"https?:|www\.|ad[- ]?block|java ?script|cookies?\b.*\b(accept|enable|policy|use)|your browser|all rights reserved|copyright|"
-    r"\blog ?in\b|\bsign ?up\b|subscribe|newsletter|click here|advertisement|privacy policy|terms of (use|service)|page not found|"
-    r"posted by|share (this|on)|image copyright|caption",
-    re.IGNORECASE,
-)
-
-
 @dataclass(frozen=True)
 class PromptFilter:
     """Drops prompts that are no beginning of a text, each with a reason.
 
-    The paper chose 1831 of 5000 prompts by hand: "well-formed English sentences" (sec:a:human-eval:datasheet). This filter
-    finds headings, menus and messages of web pages by rules; look at what it keeps, and pass your own choice as `keep`.
+    The paper chose 1831 of 5000 prompts by hand: "well-formed English sentences" (sec:a:human-eval:datasheet). This
+    filter finds headings, menus and messages of web pages by rules; look at what it keeps, and pass your own choice as
+    `keep`.
 
     Attributes
     ----------
@@ -137,9 +138,6 @@ class PromptFilter:
 def _is_letter(character: str) -> bool:
     """Letters, and the marks that many scripts put on them."""
     return character.isalpha() or (not character.isascii() and not character.isdigit() and character.isprintable())
-
-
-Item = tuple[str, int | None]  # a text and its tokens, or the path of a picture
 
 
 @dataclass(frozen=True)
@@ -209,9 +207,8 @@ def collect_pool(samples: Mapping[str, Samples], window: TextWindow, rules: Prom
     refused = {prompt for prompts in dropped.values() for prompt in prompts}
     items: dict[str, dict[str, list[Item]]] = {}
     short = {}
-    for name, own in samples.items():
-        items[name], short[name] = _fitting(own, labels[name], window, refused)
-    for name in samples:
+    for name, given in samples.items():
+        items[name], short[name] = _fitting(given, labels[name], window, refused)
         lost = [prompt for prompt in contexts if prompt not in refused and prompt not in set(labels[name])]
         if lost:
             dropped.setdefault(f"without a sample of {name} (its pairs only)", []).extend(lost)
@@ -234,32 +231,31 @@ def _common_kind(samples: Mapping[str, Samples]) -> str:
 
 
 def _match(samples: Mapping[str, Samples], kind: str) -> tuple[dict[str, Sequence[str]], list[Caveat]]:
-    """The id of the prompt of each sample; by place where samples have neither ids nor prompts, or images share no names."""
+    """The id of the prompt of each sample; its place where there are no ids and prompts, or images share no names."""
     named = {name: own.ids or own.prompts for name, own in samples.items()}
     without = [name for name, labels in named.items() if labels is None]
     shared = functools.reduce(set.__and__, (set(labels or ()) for labels in named.values()))
     if not without and (shared or kind == "text"):
         if not shared:
-            first = next(iter(samples))
-            other = next(
-                name for name in samples if not set(named[name] or ()) & set(named[first] or ()) or name != first
-            )
+            first, other = list(samples)[:2]
             raise InputError(
-                f"the samples must share ids or prompts, by which continuations of one prompt are found; {first!r} and {other!r} "
-                f"have none in common, such as {(named[first] or [''])[0]!r} and {(named[other] or [''])[0]!r}. Write the same "
-                "`id` into all files, and the `prompt`."
+                f"the samples must share ids or prompts, by which continuations of one prompt are found; {first!r} and "
+                f"{other!r} have none in common, such as {(named[first] or [''])[0]!r} and "
+                f"{(named[other] or [''])[0]!r}. Write the same `id` into all files, and the `prompt`."
             )
         return {name: labels or () for name, labels in named.items()}, []
     if without and len(without) < len(named):
         raise InputError(
             f"the samples of all systems must have ids or prompts, or those of none; {join_names(without)} "
-            f"{'has' if len(without) == 1 else 'have'} none. Write the `id` or the `prompt` of each sample into the file."
+            f"{'has' if len(without) == 1 else 'have'} none. Write the `id` or the `prompt` of each sample into the "
+            "file."
         )
     what = "share no ids" if not without else "have no ids and no prompts"
     text = f"the samples {what}: they were paired by place, and the pairs have no context."
-    return {name: [f"{place:06}" for place in range(len(own))] for name, own in samples.items()}, [
-        Caveat("no prompts", text)
-    ]
+    places: dict[str, Sequence[str]] = {
+        name: [f"{place:06}" for place in range(len(texts))] for name, texts in samples.items()
+    }
+    return places, [Caveat("no prompts", text)]
 
 
 def _contexts(samples: Mapping[str, Samples], labels: Mapping[str, Sequence[str]]) -> dict[str, str]:

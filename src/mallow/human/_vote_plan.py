@@ -13,11 +13,18 @@ from numpy.typing import NDArray
 
 from mallow._checks import open_unit, positive, seed_from
 from mallow.errors import Caveat, InputError, warn_about
-from mallow.human._study_pairs import SCALE, AllPairs, PairScheme, Star
+from mallow.human._paired import SCALE, make_design
+from mallow.human._study_pairs import AllPairs, PairScheme, Star
 from mallow.results import Result, TableData, draw
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+_RUNS = 4000  # simulated studies per number of votes; chosen: the power is known to within 0.01
+_PUBLISHED = 90  # votes per pair (paper: sec:a:human-eval:datasheet)
+_MOST = 1_000_000  # votes per pair of systems, beyond which a plan is of no use
+_MANY_HOURS = 1000.0
+Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -27,8 +34,8 @@ class VoteGoal:
     Attributes
     ----------
     kind : str
-        "apart": the difference between two systems is significant, in the right direction. "ranking": the systems have the
-        right order, significant or not.
+        "apart": the difference between two systems is significant, in the right direction. "ranking": the systems have
+        the right order, significant or not.
     systems : pair of str or None
         Which two systems to tell apart; None: the two with the closest scores.
     power : float
@@ -89,14 +96,6 @@ class VoteCosts:
         return self.hours(votes) * self.wage
 
 
-_RUNS = 4000  # simulated studies per number of votes; chosen: the power is known to within 0.01
-_PUBLISHED = 90  # votes per pair (paper: sec:a:human-eval:datasheet)
-_MOST = 1_000_000  # votes per pair of systems, beyond which a plan is of no use
-_MANY_HOURS = 1000.0
-
-Array = NDArray[np.float64]
-
-
 @dataclass(frozen=True, repr=False)
 class VotePlan(Result):
     """How many votes a study needs, and what they cost.
@@ -143,12 +142,13 @@ class VotePlan(Result):
 
     def __str__(self) -> str:
         lines = [
-            f"Take {self.per_pair:,} votes on each pair of systems, {self.votes:,} in all: {self._aim()} with probability "
-            f"{self.goal.power:.3g} ({self.power:.3f} in {_RUNS:,} simulated studies).",
+            f"Take {self.per_pair:,} votes on each pair of systems, {self.votes:,} in all: {self._aim()} with "
+            f"probability {self.goal.power:.3g} ({self.power:.3f} in {_RUNS:,} simulated studies).",
             f"That is {self.hours:,.1f} hours of work at {self.costs.seconds:g} s per pair, and {self.money:,.0f} "
             f"{self.costs.currency} at {self.costs.wage:g} per hour.",
-            f"The published {_PUBLISHED} votes per pair reach the goal with probability {dict(self.curve)[_PUBLISHED]:.2f}. "
-            "Votes count as independent: several of one annotator, or on one prompt, tell less.",
+            f"The published {_PUBLISHED} votes per pair reach the goal with probability "
+            f"{dict(self.curve)[_PUBLISHED]:.2f}. Votes count as independent: several of one annotator, or on one "
+            "prompt, tell less.",
         ]
         return "\n".join([*lines, *(f"caveat: {line}" for line in self.caveat_lines())])
 
@@ -159,7 +159,8 @@ class VotePlan(Result):
         chance = 1.0 / (1.0 + math.exp(-abs(self.scores[first] - self.scores[second]) / SCALE))
         better = first if self.scores[first] > self.scores[second] else second
         other = second if better == first else first
-        return f"{better}, which wins {100 * chance:.1f} % against {other}, is then found better at the {self.goal.level:.3g} level"
+        level = f"{self.goal.level:.3g} level"
+        return f"{better}, which wins {100 * chance:.1f} % against {other}, is then found better at the {level}"
 
     def _table(self) -> TableData:
         rows = {
@@ -210,21 +211,21 @@ def plan_votes(
 ) -> VotePlan:
     """How many votes reach a goal, by simulation of whole studies from Bradley–Terry.
 
-    Each simulated study draws the wins of each pair, fits Bradley–Terry scores (with half a win added on each side of a pair,
-    so that a winner of everything has a score too), and looks whether the goal is reached. The plan has the smallest number
-    of votes per pair that reaches it often enough.
+    Each simulated study draws the wins of each pair, fits Bradley–Terry scores (with half a win added on each side of a
+    pair, so that a winner of everything has a score too), and looks whether the goal is reached. The plan has the
+    smallest number of votes per pair that reaches it often enough.
 
     Parameters
     ----------
     scores : mapping of name to number
-        What you expect, or a pilot found, on the paper's scale: the log odds of a win are (w_i − w_j)/100. A difference of
-        40 is a win in 60 % of the votes. Of a star, the first system is the centre.
+        What you expect, or a pilot found, on the paper's scale: the log odds of a win are (w_i − w_j)/100. A difference
+        of 40 is a win in 60% of the votes. Of a star, the first system is the centre.
     goal : VoteGoal
     pairs : "all" or "star"
         Which pairs are compared.
     ties : float
-        The share of votes that are ties, given to either side at random. Scores that were fitted to such votes contain them
-        already: leave it at 0.
+        The share of votes that are ties, given to either side at random. Scores that were fitted to such votes contain
+        them already: leave it at 0.
     costs : VoteCosts
     rng : int, Generator or None
 
@@ -261,10 +262,11 @@ def plan_votes(
     for other in (_PUBLISHED, *(max(2, round(count * factor)) for factor in (0.25, 0.5, 0.75, 1.5, 2.0))):
         power(other)  # for comparison, and for the picture
     votes = count * len(compared)
-    caveats = _doubts(costs, votes)
+    hours, money = costs.hours(votes), costs.money(votes)
+    text = f"{hours:,.0f} hours of work: ask for a larger difference."
+    caveats = (Caveat("much work", text, values={"hours": hours}),) if hours > _MANY_HOURS else ()
     warn_about(caveats)
     chosen = goal if tested is None else VoteGoal("apart", (names[tested[0]], names[tested[1]]), goal.power, goal.level)
-    hours, money = costs.hours(votes), costs.money(votes)
     expected = dict(zip(names, values.tolist(), strict=True))
     curve = tuple(sorted(known.items()))
     return VotePlan(count, votes, known[count], chosen, expected, pairs, hours, money, costs, curve, caveats)
@@ -316,21 +318,14 @@ def _smallest(power: Any, wanted: float) -> int:
         high *= 2
         if high > _MOST:
             raise InputError(
-                f"more than {_MOST:,} votes per pair would be needed: the systems are too close. Ask for a larger difference."
+                f"more than {_MOST:,} votes per pair would be needed: the systems are too close. Ask for a larger "
+                "difference."
             )
     low = high // 2
     while high - low > max(1, low // 50):
         middle = (low + high) // 2
         low, high = (low, middle) if power(middle) >= wanted else (middle, high)
     return high
-
-
-def _doubts(costs: VoteCosts, votes: int) -> tuple[Caveat, ...]:
-    hours = costs.hours(votes)
-    if hours <= _MANY_HOURS:
-        return ()
-    text = f"{hours:,.0f} hours of work: ask for a larger difference."
-    return (Caveat("much work", text, values={"hours": hours}),)
 
 
 def share_reached(
@@ -360,10 +355,7 @@ def _fit(wins: Array, count: float, compared: NDArray[np.int64], size: int) -> t
 
     `wins` (runs, pairs) are those of the first system of each pair, of `count` votes each.
     """
-    signs = np.zeros((len(compared), size))
-    signs[np.arange(len(compared)), compared[:, 0]] = 1.0
-    signs[np.arange(len(compared)), compared[:, 1]] = -1.0
-    design = signs[:, 1:]  # (pairs, size - 1)
+    design = make_design(compared[:, 0], compared[:, 1], size).toarray()[:, 1:]  # (pairs, size - 1)
     estimates = np.zeros((len(wins), size - 1))
     for _ in range(25):
         chance = 1.0 / (1.0 + np.exp(-(estimates @ design.T)))

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 from mallow._optional import did_you_mean
 from mallow.errors import InputError
@@ -108,7 +111,7 @@ class Votes:
 
     Examples
     --------
-    >>> votes = Votes((Vote("a", "b", -2, "sensible", "ann", "1", 40.0), Vote("a", "b", 1, "sensible", "bob", "1", 31.0)))
+    >>> votes = Votes(tuple(Vote("a", "b", answer, "sensible", "ann", "1", 40.0) for answer in (-2, 1)))
     >>> votes.systems, votes.questions, len(votes)
     (('a', 'b'), ('sensible',), 2)
     """
@@ -192,6 +195,14 @@ class Votes:
 
     def to_rows(self) -> list[dict[str, Any]]:
         """One plain dict per vote, as in votes.jsonl."""
-        from dataclasses import asdict
-
         return [asdict(vote) for vote in self.votes]
+
+
+def number_systems(
+    votes: Sequence[Vote],
+) -> tuple[tuple[str, ...], NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    """The names of the systems; for each vote their numbers on the left and on the right, and what the left one got."""
+    names = Votes(tuple(votes)).systems
+    numbers = {name: number for number, name in enumerate(names)}
+    left, right = (np.array([numbers[getattr(vote, side)] for vote in votes], int) for side in ("left", "right"))
+    return names, left, right, np.array([vote.points for vote in votes])

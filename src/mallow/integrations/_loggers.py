@@ -1,4 +1,4 @@
-"""Results in trackers of experiments: numbers as metrics, the verdict as text, the whole result as a file where there is room."""
+"""Results in trackers of experiments: numbers as metrics, the verdict as text, the whole result as a file."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def metrics_of(result: Result, prefix: str = "mallow") -> dict[str, float]:
     if isinstance(result, Sweep | Track):
         result = result.comparison
     if isinstance(result, Comparison):
-        each = [_numbers(score, f"{prefix}/{name}") for name, score in result.scores.items()]
-        return {name: value for own in each for name, value in own.items()}
+        systems = [_numbers(score, f"{prefix}/{name}") for name, score in result.scores.items()]
+        return {name: value for numbers in systems for name, value in numbers.items()}
     raise InputError(f"`result` must be a Score, Comparison, Sweep or Track; got {type(result).__name__}.")
 
 
@@ -80,11 +80,11 @@ def log_wandb(result: Result, run: Any = None, *, step: int | None = None, prefi
             raise InputError("`run` must be a run of wandb; there is none yet. Call wandb.init() first.")
     run.log(metrics_of(result, prefix), step=step)
     run.summary[f"{prefix}/verdict"] = _verdict(result)
-    run.summary[f"{prefix}/signature"] = _signature(result)
+    run.summary[f"{prefix}/signature"] = str(getattr(getattr(result, "comparison", result), "signature", ""))
 
 
 def log_mlflow(result: Result, *, step: int | None = None, prefix: str = "mallow") -> None:
-    """Log a result to the active run of MLflow: numbers as metrics, the verdict as a tag, the whole result as an artifact.
+    """Log a result to the active run of MLflow: numbers as metrics, the verdict as a tag, the whole as an artifact.
 
     Characters that MLflow does not allow in the name of a metric become underscores.
     """
@@ -97,7 +97,7 @@ def log_mlflow(result: Result, *, step: int | None = None, prefix: str = "mallow
 
 
 def log_tensorboard(result: Result, writer: Any, *, step: int | None = None, prefix: str = "mallow") -> None:
-    """Log a result to a ``torch.utils.tensorboard.SummaryWriter``, or one with the same methods: scalars, and the verdict."""
+    """Log scalars and the verdict to a ``torch.utils.tensorboard.SummaryWriter``, or one with the same methods."""
     for name, value in metrics_of(result, prefix).items():
         writer.add_scalar(name, value, step)
     writer.add_text(f"{prefix}/verdict", _verdict(result), step)
@@ -107,8 +107,3 @@ def log_trackio(result: Result, run: Any = None, *, step: int | None = None, pre
     """Log a result to trackio: numbers as metrics, and the verdict as text beside them. `run` None: the current run."""
     target = optional("trackio", extra="trackio") if run is None else run
     target.log({**metrics_of(result, prefix), f"{prefix}/verdict": _verdict(result)}, step=step)
-
-
-def _signature(result: Result) -> str:
-    comparison = getattr(result, "comparison", result)
-    return str(getattr(comparison, "signature", ""))

@@ -1,4 +1,4 @@
-"""A monitor in training loops: callbacks at every evaluation, and a metric of torchmetrics that adds up over processes."""
+"""A monitor in training loops: callbacks at every evaluation, and a metric of torchmetrics."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Sampler = Callable[[Any], object]
 
 
 def _evaluate(monitor: Monitor, sample: Sampler, model: Any, scores: list[Score], prefix: str) -> dict[str, float]:
-    """The numbers of the model as it is now; samples of earlier evaluations came from another model, and are forgotten."""
+    """The numbers of the model as it is now; samples of earlier evaluations, by another model, are forgotten."""
     monitor.reset()
     training = bool(getattr(model, "training", False))
     if training:
@@ -32,15 +32,16 @@ def _evaluate(monitor: Monitor, sample: Sampler, model: Any, scores: list[Score]
 def trainer_callback(monitor: Monitor, sample: Sampler, *, prefix: str = "eval_mallow") -> Any:
     """A ``transformers.TrainerCallback`` that scores samples of the model at every evaluation of a ``Trainer``.
 
-    The numbers join the metrics of the evaluation, so that ``metric_for_best_model="eval_mallow/mauve"`` works, and the log
-    history; `scores` of the callback has all of them.
+    The numbers join the metrics of the evaluation, so that ``metric_for_best_model="eval_mallow/mauve"`` works, and the
+    log history; `scores` of the callback has all of them.
 
     Parameters
     ----------
     monitor : Monitor
         With the real data.
     sample : callable
-        From the model to some of its samples: texts, or an array of features. A few hundred are enough to see a model drift.
+        From the model to some of its samples: texts, or an array of features. A few hundred are enough to see a model
+        drift.
     prefix : str
         As in `metrics_of`.
     """
@@ -67,8 +68,8 @@ def trainer_callback(monitor: Monitor, sample: Sampler, *, prefix: str = "eval_m
 def lightning_callback(monitor: Monitor, sample: Sampler, *, prefix: str = "mallow") -> Any:
     """A Lightning ``Callback`` that scores samples of the module at the end of every validation, and logs the numbers.
 
-    Works with the packages ``lightning`` and ``pytorch_lightning``; the first one that is installed is taken. Parameters as
-    in `trainer_callback`; `scores` of the callback has all scores.
+    Works with the packages ``lightning`` and ``pytorch_lightning``; the first one that is installed is taken.
+    Parameters as in `trainer_callback`; `scores` of the callback has all scores.
     """
     try:
         package = optional("lightning.pytorch", extra="lightning")
@@ -94,9 +95,10 @@ def lightning_callback(monitor: Monitor, sample: Sampler, *, prefix: str = "mall
 def torch_metric(monitor: Monitor, *, prefix: str = "mallow", **options: Any) -> Any:
     """A ``torchmetrics.Metric`` that counts batches of a model's samples in the bins of a monitor.
 
-    Its state is what the monitor has counted. Across processes the parts of all of them are added up, exactly: the result
-    has the bits of one process with all samples. Every process needs a copy of the same monitor. `compute` returns a dict of
-    tensors: the numbers of `metrics_of`, and whether the alarm sounds. The p-value is that of one look at all samples.
+    Its state is what the monitor has counted. Across processes the parts of all of them are added up, exactly: the
+    result has the bits of one process with all samples. Every process needs a copy of the same monitor. `compute`
+    returns a dict of tensors: the numbers of `metrics_of`, and whether the alarm sounds. The p-value is that of one
+    look at all samples.
 
     Parameters
     ----------
