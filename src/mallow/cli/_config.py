@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from mallow._optional import did_you_mean, optional
-from mallow.cli._printing import show_note
+from mallow.cli._printing import show
 from mallow.errors import InputError
 
 _FOUND = "mallow.config"  # the key in click's context
@@ -48,7 +48,8 @@ def config_option() -> click.Option:
         ctx.default_map = _defaults(ctx.command, _read(name), name)
         ctx.meta[_FOUND] = name, asked
 
-    help_text = "Options from a file: .toml, .yaml or .yml. [default: the section tool.mallow of pyproject.toml, if there is one]"
+    help_text = "Options from a file: .toml, .yaml or .yml. [default: the section tool.mallow of pyproject.toml, "
+    help_text += "if there is one]"
     return click.Option(
         ["--config"], metavar="FILE", expose_value=False, is_eager=True, callback=on_config, help=help_text
     )
@@ -72,11 +73,11 @@ def tell_config() -> None:
     for word, value in used.items():
         if not asked and (reason := _reason_to_ask(word, value)):
             raise click.UsageError(
-                f"{name}: {word} {reason}, which only you may decide. Pass --{word} on the command line, or say that you "
-                f"trust the file: mallow --config {name} {ctx.command.name}."
+                f"{name}: {word} {reason}, which only you may decide. Pass --{word} on the command line, or say "
+                f"that you trust the file: mallow --config {name} {ctx.command.name}."
             )
     if used:
-        show_note(f"from {name}: {', '.join(used)}")
+        show("note", f"from {name}: {', '.join(used)}")
 
 
 def _reason_to_ask(word: str, value: object) -> str | None:

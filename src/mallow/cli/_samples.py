@@ -16,7 +16,7 @@ from mallow._checks import whole
 from mallow._files import read_text
 from mallow._optional import did_you_mean, optional
 from mallow._visible import one_line
-from mallow.cli._printing import show_warning
+from mallow.cli._printing import show
 from mallow.cli._terminal import tell
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def read_systems(read: SampleReader, reference: str, systems: Sequence[str]) -> 
         raise click.UsageError("Only one of the reference and the systems can be standard input.")
     for name, path in paths.items():
         if _is_same_file(path, reference):
-            show_warning(f"{name} is the reference itself, so it scores 1 whatever it contains.")
+            show("warning", f"{name} is the reference itself, so it scores 1 whatever it contains.")
     return read(reference), {name: read(path) for name, path in paths.items()}
 
 
@@ -122,7 +122,7 @@ def expand_glob(path: str) -> list[str]:
 
 
 def name_systems(systems: Sequence[str]) -> dict[str, str]:
-    """The path of each NAME=PATH, by name; a PATH without a name is named after its file, or its folder if files are alike."""
+    """The path of each NAME=PATH, by name; a PATH alone is named after its file, or its folder if files are alike."""
     pairs: list[tuple[str | None, str]] = []
     for system in systems:
         name, equals, path = system.partition("=")
@@ -140,7 +140,8 @@ def name_systems(systems: Sequence[str]) -> dict[str, str]:
         name = given or (Path(_file_of(path)).parent.name if alike else _stem(_file_of(path)))
         if name in paths:
             raise click.UsageError(
-                f"Two systems are called {name!r}: {paths[name]} and {path}. Give one of them another name: {name}-2={path}."
+                f"Two systems are called {name!r}: {paths[name]} and {path}. Give one of them another name: "
+                f"{name}-2={path}."
             )
         paths[name] = path
     return paths

@@ -1,4 +1,4 @@
-"""Standard streams, which lose nothing and take nothing raw from a file; and SIGTERM, which stops a command as Ctrl-C does."""
+"""Standard streams, to which nothing raw from a file goes; and SIGTERM, which stops a command as Ctrl-C does."""
 
 from __future__ import annotations
 
@@ -72,8 +72,8 @@ def _lost_output(error: OSError) -> Exception:
     if error.errno in (errno.EPIPE, errno.ESHUTDOWN):
         return BrokenPipeError(error.errno, error.strerror)
     return InputError(
-        f"standard output cannot be written: {error.strerror or error}. What was computed is lost, except what is cached: "
-        "free some space, or redirect the output to another disk."
+        f"standard output cannot be written: {error.strerror or error}. What was computed is lost, except what is "
+        "cached: free some space, or redirect the output to another disk."
     )
 
 

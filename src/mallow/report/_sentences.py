@@ -100,7 +100,8 @@ def regions_in_words(diagnosis: Diagnosis) -> str:
 
 # The published pipeline: MAUVE* with any number of bins, divergence and scale, which Methods names apart.
 _PUBLISHED = re.compile(
-    r"Measure\(Quantize\(bins=\w+, smoothing=krichevsky_trofimov, reduce=Reduce\(variance=([\d.]+), normalise=True\)\), KL, "
+    r"Measure\(Quantize\(bins=\w+, smoothing=krichevsky_trofimov, "
+    r"reduce=Reduce\(variance=([\d.]+), normalise=True\)\), KL, "
 )
 
 
@@ -116,8 +117,8 @@ def pipeline_in_words(measure: str) -> str:
     if match is None:
         return ""
     return (
-        f"Features were scaled to length 1, reduced by PCA to {100 * float(match[1]):g} % of their variance and clustered by "
-        "k-means, and counts were smoothed by adding ½ (MAUVE* with the Kullback–Leibler divergence)."
+        f"Features were scaled to length 1, reduced by PCA to {100 * float(match[1]):g} % of their variance and "
+        "clustered by k-means, and counts were smoothed by adding ½ (MAUVE* with the Kullback–Leibler divergence)."
     )
 
 

@@ -6,7 +6,7 @@ import warnings
 from dataclasses import dataclass
 from itertools import groupby
 
-from mallow.errors import Caveat, EstimateWarning, InputError
+from mallow.errors import EstimateWarning, InputError
 from mallow.evaluate import Comparison, Score
 from mallow.human import Correlation, Correlations, JudgedRanking, Ranking, Rankings, correlate
 from mallow.report._sentences import format_number, group_letters, typeset
@@ -193,13 +193,7 @@ _LINE = 13.0  # the height of a line of names in the drawing
 class Scatter:
     """A metric against people's scores; positions are in a square of 200, lengths of both arms included.
 
-    Attributes
-    ----------
-    title : str
-    x, y : Scale
-        The axes of the metric and of people.
-    points : tuple of (name, x, y, left, right, bottom, top, label)
-        `label` is the height of the name, moved where two would overlap.
+    A point is (name, x, y, left, right, bottom, top, label); `label` is the height of the name, moved where two overlap.
     """
 
     title: str
@@ -210,29 +204,13 @@ class Scatter:
 
 @dataclass(frozen=True)
 class People:
-    """What the page says about people.
+    """What the page says about people: the scores of both sides in a table, and how far they agree."""
 
-    Attributes
-    ----------
-    rankings : dict
-        Question → Ranking.
-    systems : tuple of str
-        All systems that people or metrics know, in the order of the comparison, then of the ranking.
-    correlations : tuple of Correlation
-        How far the metrics agree with people.
-    note : str
-        Why there are no correlations; "" where there are.
-    scatters : tuple of Scatter
-        One per question.
-    table, agreement : Table
-        The scores of both sides, and how far they agree.
-    """
-
-    rankings: dict[str, Ranking]
-    systems: tuple[str, ...]
+    rankings: dict[str, Ranking]  # by question
+    systems: tuple[str, ...]  # in the order of the comparison, then of the ranking
     correlations: tuple[Correlation, ...]
-    note: str
-    scatters: tuple[Scatter, ...]
+    note: str  # why there are no correlations; "" where there are
+    scatters: tuple[Scatter, ...]  # one per question
     table: Table
     agreement: Table
 
@@ -244,7 +222,8 @@ def compare_with_people(comparison: Comparison, ranking: AnyRanking) -> People:
     common = [name for name in comparison.scores if name in voted]
     if not common:
         raise InputError(
-            f"`ranking` must be of the systems compared ({', '.join(comparison.scores)}); people voted on {', '.join(voted)}."
+            f"`ranking` must be of the systems compared ({', '.join(comparison.scores)}); people voted on "
+            f"{', '.join(voted)}."
         )
     systems = (*comparison.scores, *(name for name in voted if name not in comparison.scores))
 
@@ -313,11 +292,6 @@ def _agreement_table(correlations: tuple[Correlation, ...]) -> Table:
 def _signed(value: float, form: str, *more: float) -> Cell:
     """Numbers with real minus signs, sorted by the first."""
     return Cell(form.format(value, *more).replace("-", "\u2212"), value)
-
-
-def ranking_caveats(ranking: AnyRanking | None) -> tuple[Caveat, ...]:
-    """The caveats of a ranking, for the list of all."""
-    return () if ranking is None else ranking.caveats
 
 
 def _by_question(ranking: AnyRanking) -> dict[str, Ranking]:

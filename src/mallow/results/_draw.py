@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-# Six steps of grey, and apart by at least 20 (CIE 1976) for every kind of colour vision, as tests/test_colours.py measures;
-# at least 3 : 1 against white. Black is kept for everything that is not a system.
+# Six steps of grey, and apart by at least 20 (CIE 1976) for every kind of colour vision, as tests/test_colours.py
+# measures; at least 3 : 1 against white. Black is kept for everything that is not a system.
 COLOURS = ("#5625a1", "#fc6010", "#1b3a07", "#1f5a8e", "#b46780", "#7c6930")
 _DASHES: tuple[str | tuple[int, tuple[float, ...]], ...] = ("-", (0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)))
 _DASHES += ((0, (9, 3)),)
@@ -103,7 +103,7 @@ def costs(ax: Axes, score: Drawable, *, label: str, place: int = 0) -> None:
 
 
 def scores(ax: Axes, systems: Mapping[str, Drawable]) -> None:
-    """One row per system with two lanes: above, what is certified, and where the true area may be; below, the published score.
+    """One row per system: above, what is certified, and where the true area may be; below, the published score.
 
     The published score has the interval of other draws and the self-score beside it.
     """
@@ -134,7 +134,7 @@ def scores(ax: Axes, systems: Mapping[str, Drawable]) -> None:
 def curve(
     ax: Axes, family: str, values: Sequence[float], inside: Sequence[Drawable], outside: Mapping[str, Drawable]
 ) -> None:
-    """Scores against the number in which a family of systems differs, published and certified; others as horizontal lines.
+    """Scores against the number in which systems of a family differ, published and certified; others as level lines.
 
     The band is where the published scores of other draws would be; it has a gap where that is not known.
     """
@@ -242,7 +242,7 @@ def power(
 
 
 def rank_map(ax: Axes, systems: Sequence[str], ranks: Mapping[str, Mapping[str, int]]) -> None:
-    """The rank of every system (a column) by every measure (a row), the best one darkest; systems without a rank stay white.
+    """The rank of every system (a column) by every measure (a row), the best darkest; those without a rank stay white.
 
     `ranks` maps each measure to the ranks of the systems.
     """

@@ -177,12 +177,13 @@ class Result:
             result._check_parts()
         except InputError as error:
             raise InputError(
-                f"`data` must be what {cls.__name__}.to_dict wrote; it is damaged, or was written by another version: {error}"
+                f"`data` must be what {cls.__name__}.to_dict wrote; it is damaged, or was written by another "
+                f"version: {error}"
             ) from error
         return result
 
     def _check_parts(self) -> None:
-        """Raise an InputError if parts that are right by themselves do not fit together, such as names that do not occur."""
+        """Raise an InputError if parts that are right alone do not fit together, such as names that do not occur."""
         try:
             str(self)
             self._also()
@@ -214,11 +215,22 @@ class Result:
         return cls.from_dict(data)
 
     def brief(self) -> dict[str, Any]:
-        """The main numbers as a small dict, without curves, samples or whatever else is long: what ``--summary`` prints."""
+        """The main numbers as a small dict, without curves, samples or what else is long: what ``--summary`` prints."""
         plain = {
             name: value for name, value in to_plain(self).items() if isinstance(value, str | int | float | NoneType)
         }
         return {"kind": f"mallow {self.KIND}", **self._also(), **plain, **self._doubts()}
+
+    def brief_json(self) -> str:
+        """`brief` as JSON for people and scripts: one line per number or system."""
+        lines = []
+        for key, value in self.brief().items():
+            text = json.dumps(value)
+            if isinstance(value, dict) and any(isinstance(entry, dict) for entry in value.values()):
+                inner = ",\n".join(f"  {json.dumps(name)}: {json.dumps(entry)}" for name, entry in value.items())
+                text = f"{{\n{inner}\n }}"
+            lines.append(f" {json.dumps(key)}: {text}")
+        return "{\n" + ",\n".join(lines) + "\n}"
 
     def _doubts(self) -> dict[str, Any]:
         """The kinds of all caveats, for a summary."""

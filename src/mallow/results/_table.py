@@ -113,8 +113,8 @@ _LATEX_MARKS = re.compile(
 )
 # HTML entities are understood by every kind of Markdown, backslashes before these characters are not.
 _MARKDOWN = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
-# Only where they can mean something: what begins an entity or a tag, stars that can begin emphasis, underscores that are
-# not inside a word. "p < 0.05" and "MAUVE*" stay as they are.
+# Only where they can mean something: what begins an entity or a tag, stars that can begin emphasis, underscores that
+# are not inside a word. "p < 0.05" and "MAUVE*" stay as they are.
 _MARKDOWN_MARKS = re.compile(
     r"[\\`{}\[\]|#~$>]|&(?=[#A-Za-z])|<(?=[A-Za-z/!?])|\*(?=\S)|(?<![0-9A-Za-z])_|_(?![0-9A-Za-z])"
 )
