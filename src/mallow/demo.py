@@ -82,7 +82,7 @@ def passages(rng: int) -> tuple[list[str], list[str], list[str]]:
     words = " ".join(topics.values()).split()
     every = [" ".join(words[first : first + WORDS]) for first in range(0, len(words) - WORDS, WORDS)]
     distinct = [passage for passage in dict.fromkeys(every) if len(passage) <= LONGEST]
-    shuffled = [distinct[place] for place in np.random.default_rng(rng).permutation(len(distinct))]
+    shuffled = [distinct[index] for index in np.random.default_rng(rng).permutation(len(distinct))]
     return shuffled[:COUNT], shuffled[COUNT : 2 * COUNT], shuffled[2 * COUNT :]
 
 

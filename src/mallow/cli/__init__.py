@@ -1,8 +1,8 @@
 """The command line: parse, call, print. Results go to standard output, everything else to standard error.
 
 Exit code 0: success; 1: failure; 2: wrong usage; 3 and 4: `check` found a drop, or cannot tell. Every failure is one
-line on standard error; --debug shows where it happened. A command lives in the module named after the package whose
-function it calls. The modules import what they need inside their commands, so that --help is fast.
+line on standard error; --debug shows where it happened. The modules import what they
+need inside their commands, so that --help is fast.
 """
 
 from __future__ import annotations

@@ -90,8 +90,8 @@ def _written_as(made: click.Command) -> dict[str, str]:
     words: dict[str, str] = {}
     for parameter in made.params:
         if isinstance(parameter, click.Option):
-            own = max(parameter.opts, key=len)
-            words |= dict.fromkeys([str(parameter.name), own.strip("-").replace("-", "_")], own)
+            longest = max(parameter.opts, key=len)
+            words |= dict.fromkeys([str(parameter.name), longest.strip("-").replace("-", "_")], longest)
         else:
             words[str(parameter.name)] = str(parameter.name).upper()
     words.pop("systems", None)  # NAME=PATH…, which no message can say better

@@ -12,7 +12,7 @@ from mallow.cli._samples import read_lines
 from mallow.cli._terminal import say, tell
 
 if TYPE_CHECKING:
-    from mallow.human import Annotators, Correlations, JudgedRanking, Ranking, Rankings, Votes
+    from mallow.human import Annotators, Correlations, JudgedRanking, Ranking, Rankings
 
 
 @result_command(
@@ -78,7 +78,8 @@ def rank_command(
     renamed = _columns(columns)
     if annotators:  # fast answers must be there to be seen
         everything = read_votes(votes, min_seconds=0.0, columns=renamed)
-        return check_annotators(_asked(everything, question), min_seconds=min_seconds)
+        asked = everything if question is None else everything.of(question)
+        return check_annotators(asked, min_seconds=min_seconds)
     given = read_votes(votes, min_seconds=min_seconds, columns=renamed)
     if judges:
         return rank_with_judges(given, question=question, rng=rng)
@@ -90,10 +91,6 @@ def rank_command(
     if question is None and len(given.questions) > 1:
         return rank_all(given, ties=ties, effects=effects, exclude=left_out, rng=rng)
     return rank(given, question=question, ties=ties, effects=effects, exclude=left_out, rng=rng)
-
-
-def _asked(votes: Votes, question: str | None) -> Votes:
-    return votes if question is None else votes.of(question)
 
 
 def _columns(columns: tuple[str, ...]) -> dict[str, str]:

@@ -44,8 +44,8 @@ def allow_working_folder(spec: str) -> None:
         module_spec = importlib.util.find_spec(module) if module else None
     except (ImportError, ValueError):  # what is wrong with the name is said by whoever imports it
         return
-    places = [] if module_spec is None else [module_spec.origin, *(module_spec.submodule_search_locations or ())]
-    files = [Path(place) for place in places if place is not None and Path(place).parent == Path(folder)]
+    paths = [] if module_spec is None else [module_spec.origin, *(module_spec.submodule_search_locations or ())]
+    files = [Path(path) for path in paths if path is not None and Path(path).parent == Path(folder)]
     if files:
         show("note", f"{spec} runs code of the working folder: {files[0].name}")
 
@@ -122,10 +122,10 @@ def _find_estimator(name: str) -> Estimator:
         return made
     imported = None if ":" in name else find_plugin("estimators", name)
     if ":" not in name and imported is None:
-        known = [*ESTIMATORS, *plugin_names("estimators")]
+        names = [*ESTIMATORS, *plugin_names("estimators")]
         raise click.UsageError(
-            f"--estimator must be one of {', '.join(known)} or package.module:object; got {name!r}."
-            f"{did_you_mean(name, known)}"
+            f"--estimator must be one of {', '.join(names)} or package.module:object; got {name!r}."
+            f"{did_you_mean(name, names)}"
         )
     if imported is None:
         allow_working_folder(name)

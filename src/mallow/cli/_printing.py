@@ -43,6 +43,18 @@ _WAYS_OUT = {
     errno.EIO: "The disk may be damaged: copy the file elsewhere and try again.",
 }
 _DEFECT = "Run the command again with --debug to see where, and report it if mallow is to blame."
+# A way out in both languages, `limits=Limits(depth=…) (--max depth=…)`: the command line says only its own.
+_BOTH = re.compile(r"(?:[\w.]+(?:=(?:True|False|…|\w+\([^()]*\)|\{[^{}]*\}|\w+))?) \((--[a-z][^()]*)\)")
+# Names of the user's own data, which may be those of arguments: `reference` is a good name for a field.
+_OWN_NAMES = re.compile(r"((?:\b(?:field|column|array|tensor)s?\b:? `[^`]*`(?:, `[^`]*`)*))")
+_ADVICE = "Pass|pass|with|or|Use|use|Set|set"
+_PYTHON_ONLY = (" To pass texts themselves, put them into a list.",)
+_COMMANDS = {
+    "mallow.embed.embed_samples": "`mallow embed`",
+    "measure=Measure(Quantize(reduce=Reduce(normalise=False)))": "--no-normalise",
+}
+FORMATS = ("text", "json", "markdown", "latex")
+_QUIET = "mallow.quiet"  # the key in click's context
 
 
 def explain_failure(error: BaseException) -> str:
@@ -69,27 +81,10 @@ def explain_failure(error: BaseException) -> str:
     return f"unexpected error: {reason}. {_DEFECT}"
 
 
-# A way out in both languages, `limits=Limits(depth=…) (--max depth=…)`: the command line says only its own.
-_BOTH = re.compile(r"(?:[\w.]+(?:=(?:True|False|…|\w+\([^()]*\)|\{[^{}]*\}|\w+))?) \((--[a-z][^()]*)\)")
-# Names of the user's own data, which may be those of arguments: `reference` is a good name for a field.
-_OWN_NAMES = re.compile(r"((?:\b(?:field|column|array|tensor)s?\b:? `[^`]*`(?:, `[^`]*`)*))")
-_ADVICE = "Pass|pass|with|or|Use|use|Set|set"
-_PYTHON_ONLY = (" To pass texts themselves, put them into a list.",)
-_COMMANDS = {
-    "mallow.embed.embed_samples": "`mallow embed`",
-    "measure=Measure(Quantize(reduce=Reduce(normalise=False)))": "--no-normalise",
-}
-
-
 def say_as_options(message: str, options: Mapping[str, str]) -> str:
     """A message about arguments of Python in the words of the command line.
 
-    Parameters
-    ----------
-    message : str
-        What an InputError says.
-    options : mapping
-        Name of the argument in Python → as it is written on the command line.
+    `options` maps the name of an argument in Python to how it is written on the command line.
 
     Examples
     --------
@@ -142,10 +137,6 @@ def _place_in_code_of_the_user(error: BaseException) -> str | None:
             continue
         return f"{path.name}, line {frame.lineno}"
     return None
-
-
-FORMATS = ("text", "json", "markdown", "latex")
-_QUIET = "mallow.quiet"  # the key in click's context
 
 
 def result_text(result: Result, form: str) -> str:

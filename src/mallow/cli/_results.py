@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 
     from mallow.evaluate import Check
 
+_VARIABLE = "GITHUB_STEP_SUMMARY"
+_NOT_IN_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # XML 1.0, production 2
+_TITLES = {"passed": "✅ passed", "regression": "❌ regression", "cannot tell": "⚠️ cannot tell"}
+
 
 @dataclass(frozen=True)
 class PermutationTest(Result):
@@ -134,11 +138,6 @@ class ScoreParts(Result):
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the frontier; returns the axes."""
         return self.score.plot(ax)
-
-
-_VARIABLE = "GITHUB_STEP_SUMMARY"
-_NOT_IN_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # XML 1.0, production 2
-_TITLES = {"passed": "✅ passed", "regression": "❌ regression", "cannot tell": "⚠️ cannot tell"}
 
 
 def junit_xml(check: Check, name: str, *, strict: bool) -> str:

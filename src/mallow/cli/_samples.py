@@ -41,8 +41,7 @@ class SampleReader:
         """The samples at a path; skipped entries are counted on standard error."""
         from mallow.samples import read
 
-        limits = parse_limits(self.limits)
-        samples = read(path, field=self.field, skip_bad=self.skip_bad, limit=self.limit, limits=limits)
+        samples = read(path, **self._settings())
         self.tell_skipped(path, samples)
         return samples
 
@@ -52,8 +51,10 @@ class SampleReader:
 
         if _file_of(path) == "-":
             raise click.UsageError(f"The column {name} cannot be read from standard input. Save it as a file first.")
-        limits = parse_limits(self.limits)
-        return read_column(path, name, field=self.field, skip_bad=self.skip_bad, limit=self.limit, limits=limits)
+        return read_column(path, name, **self._settings())
+
+    def _settings(self) -> dict[str, Any]:
+        return {**vars(self), "limits": parse_limits(self.limits)}
 
     def tell_skipped(self, path: str, samples: Samples) -> None:
         """Count skipped entries on standard error."""
@@ -99,7 +100,7 @@ def embed_once(embedder: AnyEmbedder | None, *sets: Samples) -> tuple[Any, ...]:
 
     if isinstance(embedder, JointEmbedder):
         return (*sets, embedder)
-    embedded = embed_all({str(place or ""): samples for place, samples in enumerate(sets)}, embedder)
+    embedded = embed_all({str(index or ""): samples for index, samples in enumerate(sets)}, embedder)
     return (*embedded.values(), None)
 
 
@@ -109,7 +110,7 @@ def read_systems(read: SampleReader, reference: str, systems: Sequence[str]) -> 
     if [_file_of(path) for path in (reference, *paths.values())].count("-") > 1:
         raise click.UsageError("Only one of the reference and the systems can be standard input.")
     for name, path in paths.items():
-        if _is_same_file(path, reference):
+        if os.path.exists(path) and os.path.exists(reference) and os.path.samefile(path, reference):
             show("warning", f"{name} is the reference itself, so it scores 1 whatever it contains.")
     return read(reference), {name: read(path) for name, path in paths.items()}
 
@@ -163,7 +164,3 @@ def _file_of(path: str) -> str:
 def read_lines(path: str) -> list[str]:
     """The lines of a text file that are not empty, such as names or ids."""
     return [line.strip() for line in read_text(path).splitlines() if line.strip()]
-
-
-def _is_same_file(first: str, second: str) -> bool:
-    return os.path.exists(first) and os.path.exists(second) and os.path.samefile(first, second)

@@ -22,6 +22,15 @@ _AUTHORS = (
     "Pillutla, Krishna and Liu, Lang and Thickstun, John and Welleck, Sean and Swayamdipta, Swabha and "
     "Zellers, Rowan and Oh, Sewoong and Choi, Yejin and Harchaoui, Zaid"
 )
+# The published pipeline: MAUVE* with any number of bins, divergence and scale, which Methods names apart.
+_PUBLISHED = re.compile(
+    r"Measure\(Quantize\(bins=\w+, smoothing=krichevsky_trofimov, "
+    r"reduce=Reduce\(variance=([\d.]+), normalise=True\)\), KL, "
+)
+_LONGEST_TEXT = 600  # characters of an example; chosen: a paragraph or two
+_THUMBNAIL = 192  # pixels; chosen: twice the size at which it is shown, for sharp screens
+_POWER = re.compile(r"(?<![\w.])(\d(?:\.\d+)?)e-0?(\d+)(?!\w)")
+_SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def default_title(comparison: Comparison) -> str:
@@ -98,13 +107,6 @@ def regions_in_words(diagnosis: Diagnosis) -> str:
     return "; ".join(parts) or "no cluster beyond chance"
 
 
-# The published pipeline: MAUVE* with any number of bins, divergence and scale, which Methods names apart.
-_PUBLISHED = re.compile(
-    r"Measure\(Quantize\(bins=\w+, smoothing=krichevsky_trofimov, "
-    r"reduce=Reduce\(variance=([\d.]+), normalise=True\)\), KL, "
-)
-
-
 def pipeline_in_words(measure: str) -> str:
     """How features became a score, for a paper; "" for a measure that only its signature describes.
 
@@ -156,12 +158,6 @@ def bibtex(version: str) -> str:
   license = {{Apache-2.0}},
   note    = {{Measures the gap between what a generative model produces and the data it should match}}
 }}"""
-
-
-_LONGEST_TEXT = 600  # characters of an example; chosen: a paragraph or two
-_THUMBNAIL = 192  # pixels; chosen: twice the size at which it is shown, for sharp screens
-_POWER = re.compile(r"(?<![\w.])(\d(?:\.\d+)?)e-0?(\d+)(?!\w)")
-_SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def format_number(value: float, digits: int = 3) -> str:

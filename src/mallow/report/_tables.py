@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -15,6 +16,10 @@ from mallow.results import at_least, at_most, p_number
 
 CERTAIN, PAPERS = "What is certain", "As in papers"
 _TITLES = {"mauve": "MAUVE", "frontier_integral": "Frontier integral", "midpoint": "Mid-point"}
+AnyRanking = Ranking | Rankings | JudgedRanking
+_PEOPLE = "people"  # the question where none has a name
+_FEWEST = 3  # systems for a correlation
+_LINE = 13.0  # the height of a line of names in the drawing
 
 
 @dataclass(frozen=True)
@@ -77,21 +82,23 @@ def _certified(score: Score, summary: str) -> tuple[Cell, Cell]:
     return Cell(format_number(one.value, 4), one.value, strong=True), Cell(text, limit)
 
 
+def _columns(words: Sequence[str], numbers: Mapping[str, Sequence[str]]) -> tuple[Column, ...]:
+    """Columns of words, then columns of numbers by the heading above them."""
+    numeric = (Column(title, group=group) for group, titles in numbers.items() for title in titles)
+    return (*(Column(title, numeric=False) for title in words), *numeric)
+
+
 def ranking_table(comparison: Comparison) -> Table:
     """The systems in their order: what is certain about each, and apart from it the score as papers give it."""
     ranked, grouped = bool(comparison.ranks), bool(comparison.groups)
-    columns = [
-        *([Column("Rank", numeric=False)] if ranked else []),
-        Column("System", numeric=False),
-        *([Column("Group", numeric=False)] if grouped else []),
-        Column("Certified MAUVE", group=CERTAIN),
-        Column("With 95 % confidence", group=CERTAIN),
-        Column("p of no gap", group=CERTAIN),
-        Column("Published MAUVE", group=PAPERS),
-        Column("95 % of other draws", group=PAPERS),
-        Column("Self-score", group=PAPERS),
-        Column("Samples"),
-    ]
+    columns = _columns(
+        [*(["Rank"] if ranked else []), "System", *(["Group"] if grouped else [])],
+        {
+            CERTAIN: ["Certified MAUVE", "With 95 % confidence", "p of no gap"],
+            PAPERS: ["Published MAUVE", "95 % of other draws", "Self-score"],
+            "": ["Samples"],
+        },
+    )
     rows = []
     for name, score in comparison.scores.items():
         letters = (group_letters(place) for place, group in enumerate(comparison.groups) if name in group)
@@ -110,7 +117,7 @@ def ranking_table(comparison: Comparison) -> Table:
             )
         )
     caption = "The systems, the one closest to the reference first" if len(rows) > 1 else "Evidence and score"
-    return Table(caption, tuple(columns), tuple(rows), named_by=int(ranked))
+    return Table(caption, columns, tuple(rows), named_by=int(ranked))
 
 
 def rank_cell(ranks: tuple[int, int]) -> Cell:
@@ -121,15 +128,8 @@ def rank_cell(ranks: tuple[int, int]) -> Cell:
 
 def difference_table(comparison: Comparison) -> Table:
     """All pairs that were tested: the difference in certified MAUVE, and whether it is more than chance."""
-    columns = (
-        Column("First", numeric=False),
-        Column("Second", numeric=False),
-        Column("Difference"),
-        Column("95 % interval of it"),
-        Column("p"),
-        Column("p, corrected for all pairs"),
-        Column("Verdict", numeric=False),
-    )
+    titles = ["Difference", "95 % interval of it", "p", "p, corrected for all pairs"]
+    columns = (*_columns(["First", "Second"], {"": titles}), Column("Verdict", numeric=False))
     rows = []
     for one in comparison.ordered_differences():
         value, (low, high) = one.difference["mauve"], one.interval["mauve"]
@@ -150,17 +150,13 @@ def difference_table(comparison: Comparison) -> Table:
 
 def summary_table(scores: dict[str, Score]) -> Table:
     """All three summaries of every system."""
-    columns = (
-        Column("System", numeric=False),
-        Column("Summary", numeric=False),
-        Column("Certified", group=CERTAIN),
-        Column("With 95 % confidence", group=CERTAIN),
-        Column("Published", group=PAPERS),
-        Column("95 % of other draws", group=PAPERS),
-        Column("Spread over seeds", group=PAPERS),
-        Column("Self-score", group=PAPERS),
-        Column("Bias-corrected", group="Behind the samples"),
-        Column("95 % interval of it", group="Behind the samples"),
+    columns = _columns(
+        ["System", "Summary"],
+        {
+            CERTAIN: ["Certified", "With 95 % confidence"],
+            PAPERS: ["Published", "95 % of other draws", "Spread over seeds", "Self-score"],
+            "Behind the samples": ["Bias-corrected", "95 % interval of it"],
+        },
     )
     rows = []
     for name, score in scores.items():
@@ -180,13 +176,6 @@ def summary_table(scores: dict[str, Score]) -> Table:
                 )
             )
     return Table("Every summary of every system", columns, tuple(rows))
-
-
-AnyRanking = Ranking | Rankings | JudgedRanking
-
-_PEOPLE = "people"  # the question where none has a name
-_FEWEST = 3  # systems for a correlation
-_LINE = 13.0  # the height of a line of names in the drawing
 
 
 @dataclass(frozen=True)
@@ -273,8 +262,8 @@ def _score_table(rankings: dict[str, Ranking], systems: tuple[str, ...], compari
 
 def _agreement_table(correlations: tuple[Correlation, ...]) -> Table:
     """How far the metrics agree with people."""
-    titles = ("Spearman correlation", "95 % interval of it", "Worst case", "Systems")
-    columns = (Column("Metric", numeric=False), Column("Question", numeric=False), *map(Column, titles))
+    titles = ["Spearman correlation", "95 % interval of it", "Worst case", "Systems"]
+    columns = _columns(["Metric", "Question"], {"": titles})
     rows = tuple(
         (
             Cell(one.metric),

@@ -27,10 +27,10 @@ _DASHES += ((0, (9, 3)),)
 _PALE = "#cdbde3"  # the first colour, for bars
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 _MANY = 6
-SIZE = (
-    5.5,
-    3.9,
-)  # inches; chosen: the text width of a paper with one column, where the usual 10 points are its own size
+_NUMBERS = {"nucleus": "p", "top-k": "K", "temperature": "value", "typical": "mass", "eta": "ε", "min-p": "share"}
+_ENDS = 0.01  # raw costs are drawn for λ from here to 1 − this: nearer to the ends they may grow without bound
+# Inches; chosen: the text width of a paper with one column, where the usual 10 points are its own size.
+SIZE = (5.5, 3.9)
 
 
 def axes(ax: Axes | None) -> Axes:
@@ -164,9 +164,6 @@ def curve(
     legend(ax)
 
 
-_NUMBERS = {"nucleus": "p", "top-k": "K", "temperature": "value", "typical": "mass", "eta": "ε", "min-p": "share"}
-
-
 def _axis_title(family: str) -> str:
     """What the numbers on the axis are, for a family of decoders such as "nucleus:…"."""
     name, found, rest = family.partition(":…")
@@ -179,14 +176,11 @@ def _shown_range(inside: Sequence[Drawable], ends: Array) -> tuple[float, float]
     """The part of the axis where the curve, its band and the self-score are; other systems may lie below it."""
     published = np.array([one.mauve for one in inside])
     shown = [*published, *ends[np.isfinite(ends)], *(one.self_score["mauve"] for one in inside)]
-    shown += [value for one in inside for value in _certified_ends(one)]
+    certified = [one.certified["mauve"] for one in inside if one.certified]
+    shown += [end for estimate in certified for end in (estimate.value, estimate.high)]
     low, high = min(shown), max(shown)
     gap = max(0.05, high - low)
     return max(0.0, low - 0.08 * gap), min(1.02, high + 0.08 * gap)
-
-
-def _certified_ends(one: Drawable) -> list[float]:
-    return [one.certified["mauve"].value, one.certified["mauve"].high] if one.certified else []
 
 
 def marks(ax: Axes, places: Sequence[float], label: str) -> None:
@@ -271,11 +265,8 @@ def legend(ax: Axes, *, above: bool = False) -> None:
         place = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
     else:
         place = {}
-    look_through: dict[str, Any] = {
-        "framealpha": 0.8,
-        "edgecolor": "none",
-    }  # where a curve passes below, both can be read
-    ax.legend(once.values(), once.keys(), handlelength=2.8, **look_through, **place)
+    # Where a curve passes below, both can be read.
+    ax.legend(once.values(), once.keys(), handlelength=2.8, framealpha=0.8, edgecolor="none", **place)
 
 
 def _name_rows(ax: Axes, names: Sequence[str]) -> None:
@@ -305,9 +296,6 @@ def _plain(name: str) -> str:
     """A name as it is: dollars start no formula, and a line break or a leading underscore hides nothing."""
     shown = " ".join(name.split()).replace("$", r"\$")
     return f"\u200b{shown}" if shown.startswith("_") else shown
-
-
-_ENDS = 0.01  # raw costs are drawn for λ from here to 1 − this: nearer to the ends they may grow without bound
 
 
 class Drawable(Protocol):
