@@ -161,12 +161,16 @@ def _context(comparison: Comparison, diagnoses: Mapping[str, Diagnosis]) -> dict
         "strips": strips,
         "pictures": svg.pictures(scores),
         "squares": {name: (svg.exponentiated_square(score), svg.cost_square(score)) for name, score in scores.items()},
-        "regions": {name: sentences.regions_in_words(one) for name, one in diagnoses.items()},
-        "named": any(region.terms for one in diagnoses.values() for region in (*one.missed, *one.invented)),
-        "telling": {name: sentences.telling_words(one) for name, one in diagnoses.items()},
+        "regions": {name: sentences.regions_in_words(diagnosis) for name, diagnosis in diagnoses.items()},
+        "named": any(
+            region.terms for diagnosis in diagnoses.values() for region in (*diagnosis.missed, *diagnosis.invented)
+        ),
+        "telling": {name: sentences.telling_words(diagnosis) for name, diagnosis in diagnoses.items()},
         "bins": sorted({score.signature.bins for score in scores.values() if score.signature.bins is not None}),
         "repeats": sorted({len(score.values["mauve"]) for score in scores.values()}),
-        "permutations": sorted({one.evidence.test.permutations for one in scores.values() if one.evidence is not None}),
+        "permutations": sorted(
+            {score.evidence.test.permutations for score in scores.values() if score.evidence is not None}
+        ),
         "sizes": sorted({score.n for score in scores.values()}),
         "scales": sorted({score.scale for score in scores.values()}),
     }

@@ -47,21 +47,21 @@ def verdict(comparison: Comparison) -> str:
 
 def reason_sentence(comparison: Comparison) -> str:
     """The difference that the verdict rests on: between the first system and the next; "" where none was tested."""
-    one = _deciding(comparison)
-    if one is None:
+    pair = _deciding(comparison)
+    if pair is None:
         return ""
-    value, (low, high) = one.difference["mauve"], one.interval["mauve"]
+    value, (low, high) = pair.difference["mauve"], pair.interval["mauve"]
     return (
-        f"The reason: the certified MAUVE of {one.first} is {format_number(abs(value), 4)} "
-        f"{'above' if value >= 0 else 'below'} that of {one.second} (95 % interval of the difference: "
-        f"{format_number(low, 4)} to {format_number(high, 4)}; {p_text(one.adjusted['mauve'])} after correction)."
+        f"The reason: the certified MAUVE of {pair.first} is {format_number(abs(value), 4)} "
+        f"{'above' if value >= 0 else 'below'} that of {pair.second} (95 % interval of the difference: "
+        f"{format_number(low, 4)} to {format_number(high, 4)}; {p_text(pair.adjusted['mauve'])} after correction)."
     )
 
 
 def _deciding(comparison: Comparison) -> Difference | None:
     """The pair of the first system and the first one after it that it was compared with."""
     first = next(iter(comparison.scores))
-    return next((one for one in comparison.ordered_differences() if first in one.systems), None)
+    return next((pair for pair in comparison.ordered_differences() if first in pair.systems), None)
 
 
 def gap_sentence(comparison: Comparison) -> str:

@@ -189,16 +189,16 @@ def pictures(scores: Mapping[str, Score]) -> tuple[Picture, ...]:
             _name(published),
         ),
     )
-    return tuple(one for one in pictures if one.curves)
+    return tuple(picture for picture in pictures if picture.curves)
 
 
 _Curve = tuple[Frontier, float, float, str]  # with the scale, the area, and what is known of it
 
 
 def _certified(score: Score, frontier: Frontier) -> _Curve:
-    one = score.certified["mauve"]
-    says = f"certified MAUVE {one.value:.3f}; with 95 % confidence at most {at_most(one.high, 3)}"
-    return frontier, score.scale, one.value, says
+    estimate = score.certified["mauve"]
+    says = f"certified MAUVE {estimate.value:.3f}; with 95 % confidence at most {at_most(estimate.high, 3)}"
+    return frontier, score.scale, estimate.value, says
 
 
 def _published(score: Score) -> _Curve:

@@ -74,12 +74,12 @@ def _range(pair: tuple[float, float] | None) -> Cell:
 
 def _certified(score: Score, summary: str) -> tuple[Cell, Cell]:
     """What is certified of a summary, and its limit."""
-    one = score.certified.get(summary)
-    if one is None:
+    estimate = score.certified.get(summary)
+    if estimate is None:
         return _NOTHING, _NOTHING
-    limit = one.high if summary == "mauve" else one.low
+    limit = estimate.high if summary == "mauve" else estimate.low
     text = f"at most {at_most(limit)}" if summary == "mauve" else f"at least {at_least(limit)}"
-    return Cell(format_number(one.value, 4), one.value, strong=True), Cell(text, limit)
+    return Cell(format_number(estimate.value, 4), estimate.value, strong=True), Cell(text, limit)
 
 
 def _columns(words: Sequence[str], numbers: Mapping[str, Sequence[str]]) -> tuple[Column, ...]:
@@ -131,18 +131,18 @@ def difference_table(comparison: Comparison) -> Table:
     titles = ["Difference", "95 % interval of it", "p", "p, corrected for all pairs"]
     columns = (*_columns(["First", "Second"], {"": titles}), Column("Verdict", numeric=False))
     rows = []
-    for one in comparison.ordered_differences():
-        value, (low, high) = one.difference["mauve"], one.interval["mauve"]
-        closer = one.first if value > 0 else one.second
+    for pair in comparison.ordered_differences():
+        value, (low, high) = pair.difference["mauve"], pair.interval["mauve"]
+        closer = pair.first if value > 0 else pair.second
         rows.append(
             (
-                Cell(one.first),
-                Cell(one.second),
+                Cell(pair.first),
+                Cell(pair.second),
                 _number(value, 4),
                 Cell(f"{format_number(low, 4)} to {format_number(high, 4)}", low),
-                _p(one.p_value["mauve"]),
-                _p(one.adjusted["mauve"]),
-                Cell(f"{closer} is closer", strong=True) if one.significant else Cell("cannot be told apart"),
+                _p(pair.p_value["mauve"]),
+                _p(pair.adjusted["mauve"]),
+                Cell(f"{closer} is closer", strong=True) if pair.significant else Cell("cannot be told apart"),
             )
         )
     return Table("First minus second, in certified MAUVE", columns, tuple(rows))
@@ -182,7 +182,7 @@ def summary_table(scores: dict[str, Score]) -> Table:
 class Scatter:
     """A metric against people's scores; positions are in a square of 200, lengths of both arms included.
 
-    A point is (name, x, y, left, right, bottom, top, label); `label` is the height of the name, moved where two overlap.
+    A point is (name, x, y, left, right, bottom, top, label); `label` is the height of the name, moved where two meet.
     """
 
     title: str
@@ -207,7 +207,7 @@ class People:
 def compare_with_people(comparison: Comparison, ranking: AnyRanking) -> People:
     """The rankings, and how far the scores of the comparison agree with them."""
     rankings = _by_question(ranking)
-    voted = dict.fromkeys(name for one in rankings.values() for name in one.scores)
+    voted = dict.fromkeys(name for votes in rankings.values() for name in votes.scores)
     common = [name for name in comparison.scores if name in voted]
     if not common:
         raise InputError(
@@ -245,13 +245,13 @@ def _score_table(rankings: dict[str, Ranking], systems: tuple[str, ...], compari
     rows = []
     for name in systems:
         row = [Cell(name)]
-        for one in rankings.values():
-            if name not in one.scores:
+        for ranking in rankings.values():
+            if name not in ranking.scores:
                 row += [nothing, nothing, Cell("–", float("inf"))]
                 continue
-            low, high = one.interval[name]
-            row += [_signed(one.scores[name], "{:+.1f}"), _signed(low, "{:+.1f} to {:+.1f}", high)]
-            row += [rank_cell(one.ranks[name])]
+            low, high = ranking.interval[name]
+            row += [_signed(ranking.scores[name], "{:+.1f}"), _signed(low, "{:+.1f} to {:+.1f}", high)]
+            row += [rank_cell(ranking.ranks[name])]
         score = comparison.scores.get(name)
         certified = score.certified.get("mauve") if score else None
         row += [Cell(format_number(certified.value), certified.value) if certified else nothing]
@@ -266,14 +266,14 @@ def _agreement_table(correlations: tuple[Correlation, ...]) -> Table:
     columns = _columns(["Metric", "Question"], {"": titles})
     rows = tuple(
         (
-            Cell(one.metric),
-            Cell(one.criterion),
-            _signed(one.spearman.value, "{:.2f}"),
-            _signed(one.spearman.low, "{:.2f} to {:.2f}", one.spearman.high),
-            _signed(one.worst_case, "{:.2f}"),
-            Cell(f"{len(one.systems)}", len(one.systems)),
+            Cell(correlation.metric),
+            Cell(correlation.criterion),
+            _signed(correlation.spearman.value, "{:.2f}"),
+            _signed(correlation.spearman.low, "{:.2f} to {:.2f}", correlation.spearman.high),
+            _signed(correlation.worst_case, "{:.2f}"),
+            Cell(f"{len(correlation.systems)}", len(correlation.systems)),
         )
-        for one in correlations
+        for correlation in correlations
     )
     return Table("How far the metrics agree with people", columns, rows)
 
@@ -296,8 +296,8 @@ def _by_question(ranking: AnyRanking) -> dict[str, Ranking]:
 def _scatter(table: Correlations, question: str) -> Scatter:
     """Certified MAUVE against people, or the published one where nothing was certified."""
     metric = "certified MAUVE" if "certified MAUVE" in table.metrics else "published MAUVE"
-    people, own = table.people[question], table.metrics[metric]
-    rows = [(name, *own[name], *people[name]) for name in own if name in people]
+    people, scores = table.people[question], table.metrics[metric]
+    rows = [(name, *scores[name], *people[name]) for name in scores if name in people]
     low, high = ([min(max(value + side * error, 0.0), 1.0) for _, value, error, _, _ in rows] for side in (-1, 1))
     x = Scale.around([*low, *high], most_ticks=5)
     y = Scale.around([value + side * error for _, _, _, value, error in rows for side in (-1, 1)], most_ticks=6)

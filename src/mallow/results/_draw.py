@@ -109,20 +109,20 @@ def scores(ax: Axes, systems: Mapping[str, Drawable]) -> None:
     """
     names = list(systems)[::-1]  # the first on top
     wide: dict[str, Any] = {"linewidth": 6, "solid_capstyle": "butt"}
-    for place, one in enumerate(systems[name] for name in names):
+    for place, score in enumerate(systems[name] for name in names):
         above, below = place + 0.17, place - 0.17
-        if "mauve" in one.certified:
-            sure = one.certified["mauve"]
+        if "mauve" in score.certified:
+            sure = score.certified["mauve"]
             may = "where the true value may be (95 % confidence)"
             ax.plot([0.0, sure.high], [above, above], color=_PALE, label=may, **wide)
             style: dict[str, Any] = {"color": COLOURS[0], "markerfacecolor": "white", "markersize": 5, "linestyle": ""}
             ax.plot(sure.value, above, marker="D", label="certified value", **style)
-        if "mauve" in one.interval:
+        if "mauve" in score.interval:
             ax.plot(
-                one.interval["mauve"], [below, below], color="0.7", label="95 % of other draws of this size", **wide
+                score.interval["mauve"], [below, below], color="0.7", label="95 % of other draws of this size", **wide
             )
-        ax.plot(one.self_score["mauve"], below, "k|", markersize=9, markeredgewidth=1.5, label="self-score")
-        ax.plot(one.mauve, below, "ko", markersize=4, label="published score")
+        ax.plot(score.self_score["mauve"], below, "k|", markersize=9, markeredgewidth=1.5, label="self-score")
+        ax.plot(score.mauve, below, "ko", markersize=4, label="published score")
     _name_rows(ax, names)
     for edge in range(1, len(names)):
         ax.axhspan(edge - 0.5, edge - 0.5, color="0.92", linewidth=0.8, zorder=0)
@@ -138,22 +138,24 @@ def curve(
 
     The band is where the published scores of other draws would be; it has a gap where that is not known.
     """
-    ends = np.array([one.interval.get("mauve", (np.nan, np.nan)) for one in inside])
-    own = look(0)
+    ends = np.array([score.interval.get("mauve", (np.nan, np.nan)) for score in inside])
+    style = look(0)
     if np.isfinite(ends).any():
         ax.fill_between(
-            values, ends[:, 0], ends[:, 1], color=own["color"], alpha=0.25, linewidth=0, label="95 % of other draws"
+            values, ends[:, 0], ends[:, 1], color=style["color"], alpha=0.25, linewidth=0, label="95 % of other draws"
         )
-    ax.plot(values, [one.mauve for one in inside], label=f"{_plain(family)}, published", **own)
-    certified = [(value, one.certified["mauve"]) for value, one in zip(values, inside, strict=True) if one.certified]
+    ax.plot(values, [score.mauve for score in inside], label=f"{_plain(family)}, published", **style)
+    certified = [
+        (value, score.certified["mauve"]) for value, score in zip(values, inside, strict=True) if score.certified
+    ]
     if certified:
         places, estimates = zip(*certified, strict=True)
         _certified_points(ax, estimates, places)
     low, high = _shown_range(inside, ends)
-    for place, (name, one) in enumerate(outside.items(), start=1):
+    for place, (name, score) in enumerate(outside.items(), start=1):
         style = {key: value for key, value in look(place).items() if key != "marker"}
-        beyond = "" if low <= one.mauve <= high else f": {one.mauve:.2f}, not in this part"
-        ax.axhline(one.mauve, label=f"{_plain(name)}, published{beyond}", **style)
+        beyond = "" if low <= score.mauve <= high else f": {score.mauve:.2f}, not in this part"
+        ax.axhline(score.mauve, label=f"{_plain(name)}, published{beyond}", **style)
     ax.axhline(inside[0].self_score["mauve"], color="k", linewidth=1, linestyle=":", label="self-score")
     if max(values) > 20 * min(values) > 0:
         ax.set_xscale("log")
@@ -174,9 +176,9 @@ def _axis_title(family: str) -> str:
 
 def _shown_range(inside: Sequence[Drawable], ends: Array) -> tuple[float, float]:
     """The part of the axis where the curve, its band and the self-score are; other systems may lie below it."""
-    published = np.array([one.mauve for one in inside])
-    shown = [*published, *ends[np.isfinite(ends)], *(one.self_score["mauve"] for one in inside)]
-    certified = [one.certified["mauve"] for one in inside if one.certified]
+    published = np.array([score.mauve for score in inside])
+    shown = [*published, *ends[np.isfinite(ends)], *(score.self_score["mauve"] for score in inside)]
+    certified = [score.certified["mauve"] for score in inside if score.certified]
     shown += [end for estimate in certified for end in (estimate.value, estimate.high)]
     low, high = min(shown), max(shown)
     gap = max(0.05, high - low)
@@ -192,8 +194,8 @@ def marks(ax: Axes, places: Sequence[float], label: str) -> None:
 
 def _certified_points(ax: Axes, estimates: Sequence[Estimate], places: Sequence[float]) -> None:
     """What is certified, open diamonds, each with a line up to what the area is at most with 95 % confidence."""
-    values = [one.value for one in estimates]
-    reach = np.array([[0.0] * len(values), [one.high - one.value for one in estimates]])
+    values = [estimate.value for estimate in estimates]
+    reach = np.array([[0.0] * len(values), [estimate.high - estimate.value for estimate in estimates]])
     style: dict[str, Any] = {"fmt": "D", "color": "k", "markerfacecolor": "white", "markersize": 6, "capsize": 3}
     ax.errorbar(places, values, yerr=reach, label="certified, with its 95 % confidence limit", **style)
 
