@@ -1,4 +1,4 @@
-"""Other packages: optional ones, imported where they are used; what others offer by entry points; suggestions for names."""
+"""Optional packages, imported where they are used; what others offer by entry points; suggestions for names."""
 
 from __future__ import annotations
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 
-# C0 controls except tab and line feed, DEL and C1 controls (which move the cursor, change colours or retitle the window),
-# separators that some programs take for line ends, marks that reorder the text around them, halves of surrogate pairs
-# (bytes of file names that are not UTF-8 and could become C1 controls again), and noncharacters.
-_UNSAFE = "\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff\ufff9-\ufffb\ufffe\uffff"
+# C0 controls except tab and line feed, DEL and C1 controls (which move the cursor, change colours or retitle the
+# window), separators that some programs take for line ends, marks that reorder the text around them, halves of
+# surrogate pairs (bytes of file names that are not UTF-8 and could become C1 controls again), and noncharacters.
+_UNSAFE = "\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
+_UNSAFE += "\ufeff\ufff9-\ufffb\ufffe\uffff"
 _OUTSIDE_LINES = re.compile(f"[{_UNSAFE}]")
 _ANYWHERE = re.compile(f"[\t\n{_UNSAFE}]")
 _LINE_ENDS = re.compile(r"\s*[\n\r]\s*")

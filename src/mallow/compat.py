@@ -2,9 +2,9 @@
 
     from mallow.compat import compute_mauve        # was: from mauve import compute_mauve
 
-The numbers are those of mauve-text (a 25-point grid, the best of five k-means runs) up to the noise of clustering, except
-where mauve-text is wrong (0.75 for two identical samples). For what is certain about a gap, intervals and
-a self-score use `mallow.score`.
+The numbers are those of mauve-text (a 25-point grid, the best of five k-means runs) up to the noise of clustering,
+except where mauve-text is wrong (0.75 for two identical samples). For what is certain about a gap, intervals and a
+self-score use `mallow.score`.
 """
 
 from __future__ import annotations
@@ -78,12 +78,12 @@ def compute_mauve(
     """MAUVE of two samples, with the arguments of mauve-text 0.4.0.
 
     Texts and tokens are embedded as in mauve-text: by the hidden state of the last token in the model
-    `featurize_model_name`, with at most `max_text_length` tokens (``pip install 'mallow[text]'``). A `device_id` of -1 is
-    the CPU; other numbers are CUDA devices.
+    `featurize_model_name`, with at most `max_text_length` tokens (``pip install 'mallow[text]'``). A `device_id` of -1
+    is the CPU; other numbers are CUDA devices.
 
     Differences from mauve-text: `pca_max_data` has no effect, since PCA always uses all data (a warning says so);
-    `batch_size` has no effect, since batches are chosen by length; `verbose` prints nothing; k-means stops when no label
-    changes, at the latest after `kmeans_max_iter` rounds; `use_float64` converts features to float64.
+    `batch_size` has no effect, since batches are chosen by length; `verbose` prints nothing; k-means stops when no
+    label changes, at the latest after `kmeans_max_iter` rounds; `use_float64` converts features to float64.
     """
     model = LanguageModel(
         featurize_model_name,
@@ -109,10 +109,7 @@ def compute_mauve(
     if partition is None:
         raise InputError("`p_features` and `q_features` could not be quantised.")
     return from_histograms(
-        partition.p_counts,
-        partition.q_counts,
-        scale=mauve_scaling_factor,
-        points=divergence_curve_discretization_size,
+        partition.p_counts, partition.q_counts, scale=mauve_scaling_factor, points=divergence_curve_discretization_size
     )
 
 
@@ -130,7 +127,7 @@ def _find_features(
 
 
 def from_histograms(p_counts: Any, q_counts: Any, *, scale: float = 5, points: int = 25) -> MauveResult:
-    """The result for two histograms: of counts, or of probabilities, for which the starred scores are not smoothed either."""
+    """The result for two histograms: of counts, or of probabilities, whose starred scores are not smoothed either."""
     scale, points = positive("scale", scale), whole("points", points, least=2)
     p, q = np.asarray(p_counts, dtype=np.float64), np.asarray(q_counts, dtype=np.float64)
     grid = np.linspace(1e-6, 1 - 1e-6, points)

@@ -1,4 +1,4 @@
-"""A demonstration that needs no data and no download: real text, real digits, and models that are fitted on the spot."""
+"""A demonstration without data or download: real text, real digits, and models that are fitted on the spot."""
 
 from __future__ import annotations
 
@@ -34,8 +34,9 @@ SYSTEMS = {  # name: order of the n-gram model, decoder
 
 _COLUMNS = 80  # of a terminal
 _EXPLANATION = (
-    "Certified: what held-out passages prove. MAUVE of the distributions behind them is at most so large. Published: the score "
-    "as papers give it, with the range in which 95 % of other draws of so many passages would score. The self-score is what "
+    "Certified: what held-out passages prove. MAUVE of the distributions behind them is at most so large. "
+    "Published: the score as papers give it, with the range in which 95 % of other draws of so many passages would "
+    "score. The self-score is what "
     "people score against people with so few passages: about what a perfect model gets."
 )
 
@@ -64,7 +65,8 @@ def demo(folder: str | os.PathLike[str], *, rng: int = 0) -> Iterator[str]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", EstimateWarning)  # 898 samples are few, and that is all there are
         of_digits = compare(*digits(seed))
-    yield f"\nDigits: scikit-learn's, 8 by 8 pixels\n\n{textwrap.fill(of_digits.verdict, _COLUMNS)}\n\n{of_digits.table()}\n"
+    verdict = textwrap.fill(of_digits.verdict, _COLUMNS)
+    yield f"\nDigits: scikit-learn's, 8 by 8 pixels\n\n{verdict}\n\n{of_digits.table()}\n"
     yield (
         f"{page}: open it in a browser. Look at the ranking with its groups, at the frontiers, and, under\n"
         '"Where the gap is", at what the models miss and invent.'
@@ -74,13 +76,13 @@ def demo(folder: str | os.PathLike[str], *, rng: int = 0) -> Iterator[str]:
 
 
 def passages(rng: int) -> tuple[list[str], list[str], list[str]]:
-    """Passages of Python's documentation in three parts: the reference, other passages by people, and training texts."""
+    """Passages of Python's documentation in three parts: the reference, others by people, and training texts."""
     from pydoc_data.topics import topics
 
     words = " ".join(topics.values()).split()
     every = [" ".join(words[first : first + WORDS]) for first in range(0, len(words) - WORDS, WORDS)]
     distinct = [passage for passage in dict.fromkeys(every) if len(passage) <= LONGEST]
-    shuffled = [distinct[place] for place in np.random.default_rng(rng).permutation(len(distinct))]
+    shuffled = [distinct[index] for index in np.random.default_rng(rng).permutation(len(distinct))]
     return shuffled[:COUNT], shuffled[COUNT : 2 * COUNT], shuffled[2 * COUNT :]
 
 

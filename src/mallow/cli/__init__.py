@@ -1,8 +1,8 @@
 """The command line: parse, call, print. Results go to standard output, everything else to standard error.
 
-Exit code 0: success; 1: failure; 2: wrong usage; 3 and 4: `check` found a drop, or cannot tell. Every failure is one line on
-standard error; --debug shows where it happened. A command lives in the module named after the
-package whose function it calls. The modules import what they need inside their commands, so that --help is fast.
+Exit code 0: success; 1: failure; 2: wrong usage; 3 and 4: `check` found a drop, or cannot tell. Every failure is one
+line on standard error; --debug shows where it happened. The modules import what they
+need inside their commands, so that --help is fast.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from mallow._optional import did_you_mean
 from mallow.cli import _embed, _evaluate, _explain, _generate, _human, _study
 from mallow.cli._commands import debug_option
 from mallow.cli._config import config_option
-from mallow.cli._printing import explain_failure, show_warning
+from mallow.cli._printing import explain_failure, show
 from mallow.cli._terminal import exit_code_of, finish_output, prepare_streams, stop_on_sigterm, tell
 from mallow.errors import EstimateWarning
 
@@ -71,7 +71,7 @@ def main() -> NoReturn:
     prepare_streams()
     with warnings.catch_warnings(), stop_on_sigterm():
         warnings.simplefilter("always", EstimateWarning)
-        warnings.showwarning = lambda message, *details, **options: show_warning(message)
+        warnings.showwarning = lambda message, *details, **options: show("warning", message)
         sys.exit(_run())
 
 

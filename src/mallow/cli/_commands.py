@@ -1,4 +1,4 @@
-"""What makes a function a command: common options, printing of results, and files that are written completely or not at all."""
+"""What makes a function a command: common options, printing, and files that are written completely or not at all."""
 
 from __future__ import annotations
 
@@ -19,14 +19,16 @@ from mallow.cli._printing import (
     call_and_hold_warnings,
     result_text,
     say_as_options,
-    show_caveats,
-    summary_text,
+    show,
 )
 from mallow.cli._terminal import check_output, say, tell
 from mallow.errors import InputError
 
 if TYPE_CHECKING:
     from mallow.results import Result
+
+_PENDING = "mallow.cli.files"  # the key in click's context
+_QUIET = "Show no progress, warnings or caveats on standard error."
 
 
 def command(name: str, summary: str, *, example: str) -> Callable[[Callable[..., Any]], click.Command]:
@@ -43,7 +45,7 @@ def command(name: str, summary: str, *, example: str) -> Callable[[Callable[...,
                 raise InputError(say_as_options(str(error), _written_as(made))) from error
 
         made: click.Command = click.command(name, short_help=summary, epilog=epilog)(call_in_own_words)
-        made.params += [debug_option(), _quiet_option()]
+        made.params += [debug_option(), _flag(["--quiet", "-q"], _QUIET, be_quiet)]
         return made
 
     return decorate
@@ -67,8 +69,9 @@ def result_command(
                 raise click.UsageError(f"--summary prints JSON; it cannot be combined with --format {form}.")
             target = None if picture is None else check_picture_file(picture)
             result = call_and_hold_warnings(function, *args, **options)
-            say(summary_text(result) if summary else result_text(result, form))
-            show_caveats(result)
+            say(result.brief_json() if summary else result_text(result, form))
+            for line in result.caveat_lines():
+                show("caveat", say_as_options(line, {}))
             save_pending()
             if target is not None:
                 save_picture(target, result.plot)  # type: ignore[attr-defined]
@@ -76,7 +79,7 @@ def result_command(
                 click.get_current_context().exit(exit_code(result))
 
         made = command(name, summary, example=example)(print_result)
-        made.params[-2:-2] = [*([] if plot is None else [_plot_option(plot)]), _format_option(), _summary_option()]
+        made.params[-2:-2] = _result_options(plot)
         return made
 
     return decorate
@@ -87,51 +90,41 @@ def _written_as(made: click.Command) -> dict[str, str]:
     words: dict[str, str] = {}
     for parameter in made.params:
         if isinstance(parameter, click.Option):
-            own = max(parameter.opts, key=len)
-            words |= dict.fromkeys([str(parameter.name), own.strip("-").replace("-", "_")], own)
+            longest = max(parameter.opts, key=len)
+            words |= dict.fromkeys([str(parameter.name), longest.strip("-").replace("-", "_")], longest)
         else:
             words[str(parameter.name)] = str(parameter.name).upper()
     words.pop("systems", None)  # NAME=PATH…, which no message can say better
     return words
 
 
-def _quiet_option() -> click.Option:
-    def on_quiet(ctx: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
-        if wanted:
-            be_quiet(ctx)
+def _flag(names: list[str], help_text: str, act: Callable[[click.Context], None]) -> click.Option:
+    """A flag that acts by itself, and reaches no command."""
 
-    help_text = "Show no progress, warnings or caveats on standard error."
-    return click.Option(["--quiet", "-q"], is_flag=True, expose_value=False, callback=on_quiet, help=help_text)
+    def on_flag(ctx: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
+        if wanted:
+            act(ctx)
+
+    return click.Option(names, is_flag=True, expose_value=False, callback=on_flag, help=help_text)
 
 
 def debug_option() -> click.Option:
     """--debug: the traceback of whatever ends the command, besides the line that explains it."""
-
-    def on_debug(ctx: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
-        if wanted:
-            ctx.ensure_object(set).add("debug")
-
     help_text = "Show the traceback of an error, besides its message."
-    return click.Option(["--debug"], is_flag=True, expose_value=False, callback=on_debug, help=help_text)
+    return _flag(["--debug"], help_text, lambda ctx: ctx.ensure_object(set).add("debug"))
 
 
-def _plot_option(subject: str) -> click.Option:
-    return click.Option(["--plot", "picture"], metavar="FILE", help=f"Draw {subject}: .png, .pdf or .svg.")
-
-
-def _summary_option() -> click.Option:
-    help_text = "Print the main numbers alone, as JSON of about twenty lines."
-    return click.Option(["--summary"], is_flag=True, help=help_text)
-
-
-def _format_option() -> click.Option:
-    choice = click.Choice(FORMATS)
-    return click.Option(
-        ["--format", "form"], type=choice, default="text", show_default=True, help="How to print the result."
-    )
-
-
-_PENDING = "mallow.cli.files"
+def _result_options(plot: str | None) -> list[click.Option]:
+    """--plot, if there is something to draw, --format and --summary."""
+    plot_help, form_help = f"Draw {plot}: .png, .pdf or .svg.", "How to print the result."
+    summary_help = "Print the main numbers alone, as JSON of about twenty lines."
+    return [
+        *([] if plot is None else [click.Option(["--plot", "picture"], metavar="FILE", help=plot_help)]),
+        click.Option(
+            ["--format", "form"], type=click.Choice(FORMATS), default="text", show_default=True, help=form_help
+        ),
+        click.Option(["--summary"], is_flag=True, help=summary_help),
+    ]
 
 
 def check_output_file(path: str, *suffixes: str) -> Path:
@@ -152,9 +145,27 @@ def check_output_file(path: str, *suffixes: str) -> Path:
 
 
 def check_picture_file(path: str) -> Path:
-    """The path of a picture to draw, in one of the formats that matplotlib writes; refused as `check_output_file` does."""
+    """The path of a picture, in one of the formats that matplotlib writes; refused as `check_output_file` does."""
     canvas = optional("matplotlib.figure", extra="plot").Figure().canvas
     return check_output_file(path, *(f".{suffix}" for suffix in sorted(canvas.get_supported_filetypes())))
+
+
+def out_option(help_text: str) -> Callable[[Callable[..., Result]], Callable[..., Result]]:
+    """--out FILE, which saves the result of a command, once it is printed; of a score with more, the score."""
+
+    def decorate(function: Callable[..., Result]) -> Callable[..., Result]:
+        @click.option("--out", "-o", metavar="FILE", help=help_text)
+        @functools.wraps(function)
+        def call_and_save(*args: Any, out: str | None, **options: Any) -> Result:
+            target = None if out is None else check_output_file(out, ".json")
+            result = function(*args, **options)
+            if target is not None:
+                do_at_end(save_text, target, getattr(result, "score", result).to_json())
+            return result
+
+        return call_and_save
+
+    return decorate
 
 
 def save_text(path: Path, content: str) -> None:
@@ -163,14 +174,9 @@ def save_text(path: Path, content: str) -> None:
     tell(f"{path}: written")
 
 
-def save_text_at_end(path: Path, content: str) -> None:
-    """Write a text file once the result is printed: if the disk is full, what was computed is not lost."""
-    do_at_end(lambda: save_text(path, content))
-
-
-def do_at_end(task: Callable[[], None]) -> None:
-    """Have something written once the result is printed."""
-    click.get_current_context().meta.setdefault(_PENDING, []).append(task)
+def do_at_end(task: Callable[..., None], *args: Any) -> None:
+    """Have something written once the result is printed: if the disk is full, what was computed is not lost."""
+    click.get_current_context().meta.setdefault(_PENDING, []).append(functools.partial(task, *args))
 
 
 def save_pending() -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from mallow._optional import did_you_mean, optional
-from mallow.cli._printing import show_note
+from mallow.cli._printing import show
 from mallow.errors import InputError
 
 _FOUND = "mallow.config"  # the key in click's context
@@ -21,19 +21,26 @@ _PROJECT = "pyproject.toml"
 _LARGEST = 1_000_000  # bytes; chosen: hundreds of times what all options need
 _SIMPLE = (str, int, float)
 _PROGRAMS = ("embedder", "estimator")
-_WRITTEN: tuple[str, ...] = (
-    "out",
-    "plot",
-    "junit",
-    "grids",
-    "overwrite",
-    "checkpoint",
-    "engine",
-    "database",
-    "export",
-    "people",
+_FILES_AND_PLACES = frozenset(
+    [
+        "out",
+        "plot",
+        "junit",
+        "grids",
+        "overwrite",
+        "checkpoint",
+        "engine",
+        "database",
+        "export",
+        "people",
+        "host",
+        "url",
+        "github-summary",
+        "repair",
+        "passport",
+        "save-statistics",
+    ]
 )
-_WRITTEN += ("host", "url", "github-summary", "repair", "passport", "save-statistics")
 
 
 def config_option() -> click.Option:
@@ -48,7 +55,8 @@ def config_option() -> click.Option:
         ctx.default_map = _defaults(ctx.command, _read(name), name)
         ctx.meta[_FOUND] = name, asked
 
-    help_text = "Options from a file: .toml, .yaml or .yml. [default: the section tool.mallow of pyproject.toml, if there is one]"
+    help_text = "Options from a file: .toml, .yaml or .yml. [default: the section tool.mallow of pyproject.toml, "
+    help_text += "if there is one]"
     return click.Option(
         ["--config"], metavar="FILE", expose_value=False, is_eager=True, callback=on_config, help=help_text
     )
@@ -72,16 +80,16 @@ def tell_config() -> None:
     for word, value in used.items():
         if not asked and (reason := _reason_to_ask(word, value)):
             raise click.UsageError(
-                f"{name}: {word} {reason}, which only you may decide. Pass --{word} on the command line, or say that you "
-                f"trust the file: mallow --config {name} {ctx.command.name}."
+                f"{name}: {word} {reason}, which only you may decide. Pass --{word} on the command line, or say "
+                f"that you trust the file: mallow --config {name} {ctx.command.name}."
             )
     if used:
-        show_note(f"from {name}: {', '.join(used)}")
+        show("note", f"from {name}: {', '.join(used)}")
 
 
 def _reason_to_ask(word: str, value: object) -> str | None:
     """Why an option may not come from a file that nobody named; None if it may."""
-    if word in _WRITTEN:
+    if word in _FILES_AND_PLACES:
         return "says which files are written, or where to connect"
     if word == "embedder-option" and "run_code" in str(value):
         return "lets a program run"
@@ -94,11 +102,8 @@ def _reason_to_ask(word: str, value: object) -> str | None:
 
 def _has_section(path: str) -> bool:
     """Whether a project has settings for us. What cannot be a project, such as a pipe, is left alone."""
-    try:
-        with suppress(OSError, InputError):
-            return "[tool.mallow" in _content(path)
-    except UnicodeDecodeError:
-        pass
+    with suppress(OSError, ValueError):  # an InputError, or bytes that are not UTF-8
+        return "[tool.mallow" in _content(path)
     return False
 
 
@@ -121,8 +126,7 @@ def _read(path: str) -> Mapping[str, Any]:
     try:
         text = _content(path)
     except (OSError, InputError, UnicodeDecodeError) as error:
-        known = {OSError: getattr(error, "strerror", None), InputError: str(error)}
-        reason = next((reason for kind, reason in known.items() if isinstance(error, kind)), "it is not UTF-8")
+        reason = "it is not UTF-8" if isinstance(error, UnicodeDecodeError) else getattr(error, "strerror", error)
         raise click.UsageError(f"--config: {path} cannot be read: {reason}.") from None
     try:
         values = tomllib.loads(text) if suffix == ".toml" else _parse_yaml(text)
@@ -147,24 +151,24 @@ def _parse_yaml(text: str) -> Any:
 def _defaults(group: click.Group, settings: Mapping[str, Any], name: str) -> dict[str, Any]:
     """What click takes as defaults: command → name of the argument → value."""
     common = {key: value for key, value in settings.items() if key not in group.commands}
-    known = {word for command in group.commands.values() for parameter in command.params for word in _words(parameter)}
+    words = {word for command in group.commands.values() for parameter in command.params for word in _words(parameter)}
     for key in common:
-        if _word(key) not in known:
-            hint = did_you_mean(_word(key), [*group.commands, *sorted(known)])
+        if _word(key) not in words:
+            hint = did_you_mean(_word(key), [*group.commands, *sorted(words)])
             raise click.UsageError(f"{name}: there is no command or option {key!r}.{hint}")
     defaults: dict[str, Any] = {}
     for command_name, command in group.commands.items():
-        own = settings.get(command_name, {})
-        if not isinstance(own, dict):
-            shown = repr(own) if isinstance(own, _SIMPLE) else type(own).__name__
+        section = settings.get(command_name, {})
+        if not isinstance(section, dict):
+            shown = repr(section) if isinstance(section, _SIMPLE) else type(section).__name__
             raise click.UsageError(f"{name}: {command_name} must hold the options of that command; got {shown}.")
         by_word = {word: parameter for parameter in command.params for word in _words(parameter)}
-        for key in own:
+        for key in section:
             if _word(key) not in by_word:
                 raise click.UsageError(
                     f"{name}: `mallow {command_name}` has no option {key!r}.{did_you_mean(_word(key), by_word)}"
                 )
-        chosen = {_word(key): value for key, value in {**common, **own}.items() if _word(key) in by_word}
+        chosen = {_word(key): value for key, value in {**common, **section}.items() if _word(key) in by_word}
         defaults[command_name] = {
             str(by_word[word].name): _value(value, by_word[word], f"{name}: {word}") for word, value in chosen.items()
         }
@@ -184,15 +188,15 @@ def _words(parameter: click.Parameter) -> list[str]:
     return [_word(parameter.name)]
 
 
-def _value(value: Any, parameter: click.Parameter, place: str) -> Any:
+def _value(value: Any, parameter: click.Parameter, where: str) -> Any:
     """A value as click takes it; a table of names and paths becomes NAME=PATH."""
     several = parameter.nargs != 1 or getattr(parameter, "multiple", False)
     if isinstance(value, dict | list) and not several:
-        raise click.UsageError(f"{place} must be one value; got {type(value).__name__}.")
+        raise click.UsageError(f"{where} must be one value; got {type(value).__name__}.")
     parts = [*value, *value.values()] if isinstance(value, dict) else value if isinstance(value, list) else [value]
     for part in parts:
         if not isinstance(part, _SIMPLE):
-            raise click.UsageError(f"{place} must hold texts, numbers, true or false; got {type(part).__name__}.")
+            raise click.UsageError(f"{where} must hold texts, numbers, true or false; got {type(part).__name__}.")
     if isinstance(value, dict):
         return [f"{key}={entry}" for key, entry in value.items()]
     return parts if several else value

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mallow.cli._commands import check_output_file, command
-from mallow.cli._options import EmbedderChoice, embedder_options, reader_options
+from mallow.cli._options import EmbedderChoice, embedder_options, option, reader_options
 from mallow.cli._samples import SampleReader, parse_limits
 from mallow.cli._terminal import say, tell
 from mallow.errors import InputError
@@ -24,26 +24,25 @@ _OTHER_FORMATS = (".csv", ".gz", ".json", ".jsonl", ".ndjson", ".parquet", ".saf
 
 @command("embed", "Turn samples into features, once.", example="mallow embed human.jsonl -o human.npz")
 @click.argument("source", metavar="SAMPLES")
-@click.option(
+@option(
     "--out",
     "-o",
     required=True,
     metavar="FILE|FOLDER",
-    help="Where to write the features: a .npz or .npz.gz file, or a folder (or URL) for one file per part of the samples.",
+    help="Where to write the features: a .npz or .npz.gz file, or a folder (or URL) for one file per part of the "
+    "samples.",
 )
-@click.option(
+@option(
     "--engine",
     metavar="ENGINE",
     help="With a folder: ray (Ray on this machine, or the cluster in RAY_ADDRESS) or the address of a cluster "
     "(ray://host:10001).  [default: this machine]",
 )
-@click.option("--workers", type=click.IntRange(min=1), metavar="N", help="With an engine: workers at once, at most.")
-@click.option(
+@option("--workers", least=1, metavar="N", help="With an engine: workers at once, at most.")
+@option(
     "--gpus", type=click.FloatRange(min=0), metavar="G", help="With an engine: GPUs of each worker, such as 1 or 0.25."
 )
-@click.option(
-    "--rows", type=click.IntRange(min=1), metavar="N", help="With a folder: samples per file.  [default: 2048]"
-)
+@option("--rows", least=1, metavar="N", help="With a folder: samples per file.  [default: 2048]")
 @embedder_options
 @reader_options
 def embed_command(
@@ -58,8 +57,8 @@ def embed_command(
 ) -> None:
     """Write the features of SAMPLES, with ids and provenance, to a file that can be used instead of the samples.
 
-    If --out is a folder, SAMPLES may be a folder, a glob or a URL of many files: .jsonl, .jsonl.gz, .parquet, or .tar with
-    images. Each part of them becomes a file of its own; the same command goes on after an interruption.
+    If --out is a folder, SAMPLES may be a folder, a glob or a URL of many files: .jsonl, .jsonl.gz, .parquet, or .tar
+    with images. Each part of them becomes a file of its own; the same command goes on after an interruption.
     """
     if not out.lower().endswith((".npz", ".npz.gz", ".npy", ".npy.gz")):
         if out.lower().endswith(_OTHER_FORMATS):  # before the work begins; a folder may well be called v1.2
@@ -86,7 +85,8 @@ def _embed_to_file(source: str, out: str, embedder: EmbedderChoice, read: Sample
         raise InputError(f"{source}: holds features already. There is nothing to embed.")
     if isinstance(chosen, JointEmbedder):
         raise InputError(
-            f"--embedder: {embedder.name} has no features for a single set: a kernel compares two. Pass it to `mallow score`."
+            f"--embedder: {embedder.name} has no features for a single set: a kernel compares two. Pass it to "
+            "`mallow score`."
         )
     embedded = embed_samples(samples, chosen)
     write(embedded, out)
@@ -161,7 +161,7 @@ def cache_show() -> None:
 
 
 @cache_group.command("verify")
-@click.option("--repair", is_flag=True, help="Remove damaged files and keep their intact rows.")
+@option("--repair", is_flag=True, help="Remove damaged files and keep their intact rows.")
 @click.pass_context
 def cache_verify(ctx: click.Context, repair: bool) -> None:
     """Compare all features with their digests; exit with 1 if some are damaged.
@@ -178,13 +178,8 @@ def cache_verify(ctx: click.Context, repair: bool) -> None:
 
 
 @cache_group.command("prune")
-@click.option(
-    "--unused-days",
-    type=click.FloatRange(min=0),
-    metavar="D",
-    help="Remove what has not been used for D days.",
-)
-@click.option(
+@option("--unused-days", type=click.FloatRange(min=0), metavar="D", help="Remove what has not been used for D days.")
+@option(
     "--keep-mb",
     type=click.FloatRange(min=0),
     metavar="MB",

@@ -11,22 +11,14 @@ import click
 
 from mallow._files import parse_json, read_text
 from mallow.cli._commands import check_output_file, command, result_command
-from mallow.cli._options import (
-    EmbedderChoice,
-    embedder_options,
-    measure_options,
-    reader_options,
-    repeats_option,
-    rng_option,
-)
-from mallow.cli._samples import SampleReader, read_arguments, read_systems
+from mallow.cli._options import Run, option, rng_option, run_options
+from mallow.cli._samples import read_arguments, read_systems
 from mallow.cli._terminal import say, tell
 from mallow.errors import InputError
 
 if TYPE_CHECKING:
     from mallow.cli._results import Confounds
     from mallow.evaluate import Audit, Comparison
-    from mallow.evidence import Measure
     from mallow.explain import Diagnosis
     from mallow.human import JudgedRanking, Ranking, Rankings
 
@@ -39,38 +31,13 @@ if TYPE_CHECKING:
 )
 @click.argument("reference")
 @click.argument("model")
-@click.option(
-    "--regions",
-    type=click.IntRange(min=1),
-    default=5,
-    show_default=True,
-    help="How many regions of either kind to show.",
-)
-@click.option(
-    "--examples",
-    type=click.IntRange(min=0),
-    default=3,
-    show_default=True,
-    help="How many samples of each side to show.",
-)
-@click.option(
+@option("--regions", least=1, default=5, help="How many regions of either kind to show.")
+@option("--examples", least=0, default=3, help="How many samples of each side to show.")
+@option(
     "--grids", metavar="FOLDER", help="Draw each region of images into this folder: missed-1.png, invented-1.png, ..."
 )
-@embedder_options
-@reader_options
-@measure_options
-@rng_option
-def diagnose_command(
-    reference: str,
-    model: str,
-    regions: int,
-    examples: int,
-    grids: str | None,
-    embedder: EmbedderChoice,
-    read: SampleReader,
-    measure: Measure,
-    rng: int,
-) -> Diagnosis:
+@run_options("embedder", "read", "measure", "rng")
+def diagnose_command(reference: str, model: str, regions: int, examples: int, grids: str | None, run: Run) -> Diagnosis:
     """Show where the gap is: the regions that MODEL misses and those that it invents, with examples.
 
     Without --bins there are √(n + m) bins here, fewer than for a score: a region should be a topic.
@@ -78,11 +45,11 @@ def diagnose_command(
     from mallow._files import make_folder
     from mallow.explain import diagnose
 
-    x, y = read_arguments(read, REFERENCE=reference, MODEL=model)
+    x, y = read_arguments(run.read, REFERENCE=reference, MODEL=model)
     if grids is not None and x.kind != "image":
         raise click.UsageError(f"--grids is for images; {reference} holds {x.kind} samples.")
     folder = None if grids is None else make_folder(grids)
-    diagnosis = diagnose(x, y, embedder=embedder(x.kind), measure=measure, regions=regions, examples=examples, rng=rng)
+    diagnosis = diagnose(x, y, regions=regions, examples=examples, **run.settings(x.kind))
     if folder is not None:
         tell(f"{folder}: {len(diagnosis.draw_images(folder))} pictures written")
     return diagnosis
@@ -95,21 +62,10 @@ def diagnose_command(
 )
 @click.argument("reference")
 @click.argument("systems", nargs=-1, metavar="[NAME=PATH]...")
-@embedder_options
-@reader_options
-@measure_options
-@repeats_option
-@rng_option
-def audit_command(
-    reference: str,
-    systems: tuple[str, ...],
-    embedder: EmbedderChoice,
-    read: SampleReader,
-    measure: Measure,
-    repeats: int,
-    rng: int,
-) -> Confounds | Audit:
-    """List the differences between REFERENCE and the systems that are unrelated to the model, before anything is scored.
+@run_options("embedder", "read", "measure", "repeats", "rng")
+def audit_command(reference: str, systems: tuple[str, ...], run: Run) -> Confounds | Audit:
+    """List the differences between REFERENCE and the systems that are unrelated to the model, before anything is
+    scored.
 
     Lengths, truncated ends, copies, empty texts, prompts, file formats: counted without embedding anything. The options
     of the embedder and of the measure are not used. `mallow score`, `compare` and `report` make the same checks.
@@ -121,12 +77,11 @@ def audit_command(
         from mallow.caveats import find_confounds
         from mallow.cli._results import Confounds
 
-        x, others = read_systems(read, reference, systems)
+        x, others = read_systems(run.read, reference, systems)
         return Confounds(tuple(others), find_confounds(x, others))
     from mallow.evaluate import audit_embedder
 
-    texts = read(reference)
-    return audit_embedder(texts, embedder("text"), measure=measure, repeats=repeats, rng=rng)
+    return audit_embedder(run.read(reference), **run.settings("text"))
 
 
 @result_command(
@@ -137,25 +92,12 @@ def audit_command(
 )
 @click.argument("reference")
 @click.argument("systems", nargs=-1, metavar="NAME=PATH...")
-@click.option("--out", "-o", default="report.html", show_default=True, metavar="FILE", help="Where to write: .html.")
-@click.option("--title", metavar="TEXT", help="The heading of the page.")
-@click.option("--ranking", metavar="FILE", help="What people said of the same systems: .json of `mallow rank --out`.")
-@embedder_options
-@reader_options
-@measure_options
-@repeats_option
-@rng_option
+@option("--out", "-o", default="report.html", metavar="FILE", help="Where to write: .html.")
+@option("--title", metavar="TEXT", help="The heading of the page.")
+@option("--ranking", metavar="FILE", help="What people said of the same systems: .json of `mallow rank --out`.")
+@run_options("embedder", "read", "measure", "repeats", "rng")
 def report_command(
-    reference: str,
-    systems: tuple[str, ...],
-    out: str,
-    title: str | None,
-    ranking: str | None,
-    embedder: EmbedderChoice,
-    read: SampleReader,
-    measure: Measure,
-    repeats: int,
-    rng: int,
+    reference: str, systems: tuple[str, ...], out: str, title: str | None, ranking: str | None, run: Run
 ) -> Comparison:
     """Write one page with the ranking, the frontiers, the noise, and where the gaps are.
 
@@ -166,10 +108,8 @@ def report_command(
     page = check_output_file(out, ".html", ".htm")
     people = None if ranking is None else _read_ranking(ranking)
     if systems:
-        x, others = read_systems(read, reference, systems)
-        comparison, diagnoses = report.compare_and_diagnose(
-            x, others, measure=measure, embedder=embedder(x.kind), repeats=repeats, rng=rng
-        )
+        x, others = read_systems(run.read, reference, systems)
+        comparison, diagnoses = report.compare_and_diagnose(x, others, **run.settings(x.kind))
     else:
         comparison, diagnoses = _read_comparison(reference), {}
     report.write(page, comparison, diagnoses=diagnoses, ranking=people, title=title)
@@ -210,9 +150,7 @@ def _read_comparison(path: str) -> Comparison:
 
 
 @command("demo", "A demonstration that needs no data and no download.", example="mallow demo --out mallow-demo")
-@click.option(
-    "--out", "-o", default="mallow-demo", show_default=True, metavar="FOLDER", help="Where to write the page."
-)
+@option("--out", "-o", default="mallow-demo", metavar="FOLDER", help="Where to write the page.")
 @rng_option
 def demo_command(out: str, rng: int) -> None:
     """Score n-gram models against Python's own documentation, and sampled digits against real ones.

@@ -11,13 +11,15 @@ from mallow.cli._commands import command, result_command
 from mallow.cli._options import (
     EmbedderChoice,
     ModelChoice,
+    Run,
     bundle,
     embedder_options,
-    measure_options,
     model_options,
+    option,
     reader_options,
     repeats_option,
     rng_option,
+    run_options,
     scorer_options,
     surrogate_options,
     systems_argument,
@@ -29,7 +31,6 @@ if TYPE_CHECKING:
     from mallow.baselines import Likelihoods, Table
     from mallow.embed import AnyEmbedder
     from mallow.evaluate import Sweep
-    from mallow.evidence import Measure
     from mallow.generate import GenerationPlan
     from mallow.samples import Samples
 
@@ -42,38 +43,23 @@ def _make_plan(n: int, max_new: int, min_new: int, rng: int) -> GenerationPlan:
 
 _plan_options = bundle(
     "plan",
-    {
-        "n": click.option(
-            "-n", "n", type=click.IntRange(min=1), default=1, show_default=True, help="Number of texts per prompt."
-        ),
-        "max_new": click.option(
-            "--max-new",
-            type=click.IntRange(min=1),
-            default=128,
-            show_default=True,
-            help="Maximum number of new tokens.",
-        ),
-        "min_new": click.option(
-            "--min-new", type=click.IntRange(min=0), default=1, show_default=True, help="Minimum number of new tokens."
-        ),
-        "rng": rng_option,
-    },
     _make_plan,
+    option("-n", "n", least=1, default=1, help="Number of texts per prompt."),
+    option("--max-new", least=1, default=128, help="Maximum number of new tokens."),
+    option("--min-new", least=0, default=1, help="Minimum number of new tokens."),
+    rng_option,
 )
-_tokens_option = click.option(
+_tokens_option = option(
     "--tokens",
     "--prompt-tokens",
     "tokens",
-    type=click.IntRange(min=1),
+    least=1,
     default=35,
-    show_default=True,
     metavar="K",
     help="Length of the prompts: the first K tokens of each text.",
 )
-_skip_short_option = click.option("--skip-short", is_flag=True, help="Leave out texts with fewer than K tokens.")
-_batch_option = click.option(
-    "--batch", type=click.IntRange(min=1), default=64, show_default=True, help="Texts that are generated together."
-)
+_skip_short_option = option("--skip-short", is_flag=True, help="Leave out texts with fewer than K tokens.")
+_batch_option = option("--batch", least=1, default=64, help="Texts that are generated together.")
 
 
 @command(
@@ -83,25 +69,17 @@ _batch_option = click.option(
 )
 @click.argument("prompts")
 @model_options
-@click.option(
-    "--decoder",
-    "--decode",
-    "decoder_name",
-    default="nucleus:0.95",
-    show_default=True,
-    metavar="DECODER",
-    help="How tokens are chosen.",
+@option(
+    "--decoder", "--decode", "decoder_name", default="nucleus:0.95", metavar="DECODER", help="How tokens are chosen."
 )
-@click.option(
-    "--out", "-o", required=True, metavar="FILE", help="Where to write: .jsonl. An existing file is continued."
-)
+@option("--out", "-o", required=True, metavar="FILE", help="Where to write: .jsonl. An existing file is continued.")
 @_plan_options
 @_tokens_option
 @_skip_short_option
 @_batch_option
-@click.option("--whole-prompts", is_flag=True, help="Continue each text from its end instead.")
-@click.option("--with-prompt", is_flag=True, help="Write each text with its prompt.")
-@click.option("--overwrite", is_flag=True, help="Start again if the file exists.")
+@option("--whole-prompts", is_flag=True, help="Continue each text from its end instead.")
+@option("--with-prompt", is_flag=True, help="Write each text with its prompt.")
+@option("--overwrite", is_flag=True, help="Start again if the file exists.")
 @reader_options
 def generate_command(
     prompts: str,
@@ -119,8 +97,8 @@ def generate_command(
 ) -> None:
     """Continue the beginnings of the texts in PROMPTS.
 
-    DECODER is ancestral, greedy, temperature:T, top-k:K, nucleus:P, typical:TAU, eta:EPSILON or min-p:P, several of these
-    joined by +, or beam:WIDTH, contrastive:K:PENALTY or adversarial:PERPLEXITY.
+    DECODER is ancestral, greedy, temperature:T, top-k:K, nucleus:P, typical:TAU, eta:EPSILON or min-p:P, several of
+    these joined by +, or beam:WIDTH, contrastive:K:PENALTY or adversarial:PERPLEXITY.
 
     A run that was interrupted continues when the same command is run again: no text is lost or generated twice.
     """
@@ -142,21 +120,23 @@ def generate_command(
 @result_command(
     "sweep",
     "Score a grid of decoders.",
-    example="mallow sweep human.jsonl --model ngram --tokens 8 --decoders nucleus:0.8,0.95 --decoders greedy --out sweep",
+    example="mallow sweep human.jsonl --model ngram --tokens 8 --decoders nucleus:0.8,0.95 --decoders greedy --out "
+    "sweep",
     plot="the scores",
 )
 @click.argument("reference")
 @model_options
-@click.option(
+@option(
     "--decoders",
     "--decode",
     "patterns",
     multiple=True,
     required=True,
     metavar="DECODERS",
-    help="As DECODER of `mallow generate`, with several numbers separated by commas: nucleus:0.8,0.9,0.95. May be repeated.",
+    help="As DECODER of `mallow generate`, with several numbers separated by commas: nucleus:0.8,0.9,0.95. May be "
+    "repeated.",
 )
-@click.option(
+@option(
     "--out",
     "-o",
     required=True,
@@ -167,10 +147,7 @@ def generate_command(
 @_tokens_option
 @_skip_short_option
 @_batch_option
-@embedder_options
-@reader_options
-@measure_options
-@repeats_option
+@run_options("embedder", "read", "measure", "repeats")
 def sweep_command(
     reference: str,
     model: ModelChoice,
@@ -180,10 +157,7 @@ def sweep_command(
     tokens: int,
     skip_short: bool,
     batch: int,
-    embedder: EmbedderChoice,
-    read: SampleReader,
-    measure: Measure,
-    repeats: int,
+    run: Run,
 ) -> Sweep:
     """Score decoders against the texts of REFERENCE, whose beginnings they continue.
 
@@ -192,20 +166,9 @@ def sweep_command(
     from mallow.evaluate import grid, sweep
 
     names = grid(patterns)  # before a model is loaded
-    texts = read(reference)
-    return sweep(
-        texts,
-        model(texts),
-        names,
-        out,
-        plan,
-        tokens=tokens,
-        skip_short=skip_short,
-        measure=measure,
-        embedder=embedder(texts.kind),
-        repeats=repeats,
-        batch=batch,
-    )
+    texts = run.read(reference)
+    shared = {"tokens": tokens, "skip_short": skip_short, "batch": batch, **run.settings(texts.kind)}
+    return sweep(texts, model(texts), names, out, plan, **shared)
 
 
 @result_command(
@@ -218,23 +181,24 @@ def sweep_command(
 @systems_argument
 @embedder_options
 @reader_options
-@click.option(
+@option(
     "--tokenize",
     type=click.Choice(["whitespace", "regex"]),
     default="whitespace",
-    show_default=True,
     help="What a token is for text statistics.",
 )
-@click.option("--all", "every", is_flag=True, help="Show every measure; those beyond the eight have no interval.")
-@click.option(
+@option("--all", "every", is_flag=True, help="Show every measure; those beyond the eight have no interval.")
+@option(
     "--tokenizer",
     metavar="PATH",
-    help="Tokens for text statistics instead: a tokenizer.json, or a folder with one or with GPT-2's vocab.json and merges.txt, as published.",
+    help="Tokens for text statistics instead: a tokenizer.json, or a folder with one or with GPT-2's vocab.json and "
+    "merges.txt, as published.",
 )
-@click.option(
+@option(
     "--save-statistics",
     metavar="NAME",
-    help="Keep the mean and covariance of the reference, under a name or in a .npz file: NAME can then replace REFERENCE.",
+    help="Keep the mean and covariance of the reference, under a name or in a .npz file: NAME can then replace "
+    "REFERENCE.",
 )
 @scorer_options
 @repeats_option
@@ -299,22 +263,15 @@ def _save_statistics(reference: Samples, embedder: AnyEmbedder | None, name: str
 @result_command(
     "likelihoods",
     "What language models say about the texts.",
-    example="mallow likelihoods human.jsonl model.jsonl --model ngram:3 --train model.jsonl --surrogate ngram --surrogate-train human.jsonl",
+    example="mallow likelihoods human.jsonl model.jsonl --model ngram:3 --train model.jsonl --surrogate ngram "
+    "--surrogate-train human.jsonl",
 )
 @click.argument("reference")
 @click.argument("generated")
 @model_options
 @surrogate_options
-@click.option(
-    "--decoder",
-    default="ancestral",
-    show_default=True,
-    metavar="NAME",
-    help="How GENERATED was decoded: rules or greedy.",
-)
-@click.option(
-    "--epsilon", type=float, default=1e-5, show_default=True, help="What ε-perplexity adds to every probability."
-)
+@option("--decoder", default="ancestral", metavar="NAME", help="How GENERATED was decoded: rules or greedy.")
+@option("--epsilon", type=float, default=1e-5, help="What ε-perplexity adds to every probability.")
 @reader_options
 def likelihoods_command(
     reference: str,
@@ -327,8 +284,9 @@ def likelihoods_command(
 ) -> Likelihoods:
     """Print what the model thinks of human text, and what a surrogate of the human distribution thinks of both.
 
-    Of the model with its decoder: perplexity, ε-perplexity, sparsemax score and JS. With --surrogate also the generation
-    perplexity (Gen. PPL) of both and the direct estimate of the frontier. Models should not be ranked by any of these.
+    Of the model with its decoder: perplexity, ε-perplexity, sparsemax score and JS. With --surrogate also the
+    generation perplexity (Gen. PPL) of both and the direct estimate of the frontier. Models should not be ranked by any
+    of these.
     """
     from mallow.baselines import likelihoods
 

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from mallow.cli._commands import check_output_file, command, result_command, save_text, save_text_at_end
-from mallow.cli._options import rng_option
+from mallow.cli._commands import check_output_file, command, out_option, result_command, save_text
+from mallow.cli._options import option, rng_option
 from mallow.cli._samples import read_lines
 from mallow.cli._terminal import say, tell
 
 if TYPE_CHECKING:
-    from mallow.human import Annotators, Correlations, JudgedRanking, Ranking, Rankings, Votes
-    from mallow.results import Result
-
-
-R = TypeVar("R", bound="Result")
+    from mallow.human import Annotators, Correlations, JudgedRanking, Ranking, Rankings
 
 
 @result_command(
@@ -27,40 +22,38 @@ R = TypeVar("R", bound="Result")
     plot="the scores",
 )
 @click.argument("votes")
-@click.option("--question", metavar="NAME", help="The question to rank by.  [default: all, one ranking each]")
-@click.option(
+@option("--question", metavar="NAME", help="The question to rank by.  [default: all, one ranking each]")
+@option(
     "--ties",
     type=click.Choice(["half", "random", "davidson"]),
     default="half",
-    show_default=True,
     help="A tie is half a win for both, a win for one at random (as published), or an outcome of its own.",
 )
-@click.option(
+@option(
     "--effect",
     "effects",
     type=click.Choice(["left", "length"]),
     multiple=True,
     help="Take out the effect of the side or of the length. May be repeated.",
 )
-@click.option(
+@option(
     "--min-seconds",
     type=click.FloatRange(min=0),
     default=25.0,
-    show_default=True,
     help="Drop answers given faster than this; 0 keeps all.",
 )
-@click.option("--exclude", metavar="NAME", multiple=True, help="Leave out an annotator. May be repeated.")
-@click.option("--exclude-flagged", is_flag=True, help="Leave out the annotators that --annotators flags.")
-@click.option("--annotators", is_flag=True, help="Show the annotators instead: agreement, reliability, flags.")
-@click.option("--judges", is_flag=True, help="Use the votes of judges that are programs beside those of people.")
-@click.option(
+@option("--exclude", metavar="NAME", multiple=True, help="Leave out an annotator. May be repeated.")
+@option("--exclude-flagged", is_flag=True, help="Leave out the annotators that --annotators flags.")
+@option("--annotators", is_flag=True, help="Show the annotators instead: agreement, reliability, flags.")
+@option("--judges", is_flag=True, help="Use the votes of judges that are programs beside those of people.")
+@option(
     "--column",
     "columns",
     metavar="NAME=COLUMN",
     multiple=True,
     help="Where a file has other columns: --column model_a=left_bot. May be repeated.",
 )
-@click.option("--out", "-o", metavar="FILE", help="Save the result: .json, for `mallow correlate` and `mallow report`.")
+@out_option("Save the result: .json, for `mallow correlate` and `mallow report`.")
 @rng_option
 def rank_command(
     votes: str,
@@ -73,36 +66,31 @@ def rank_command(
     annotators: bool,
     judges: bool,
     columns: tuple[str, ...],
-    out: str | None,
     rng: int,
 ) -> Ranking | Rankings | JudgedRanking | Annotators:
     """Rank systems by the votes in VOTES: Bradley–Terry scores with intervals, ranks and groups.
 
-    VOTES is an export of `mallow annotate`, a Mechanical Turk batch, a Label Studio export, or a file of arena battles (.jsonl,
-    .json or .csv, each also as .gz).
+    VOTES is an export of `mallow annotate`, a Mechanical Turk batch, a Label Studio export, or a file of arena battles
+    (.jsonl, .json or .csv, each also as .gz).
     """
     from mallow.human import check_annotators, rank, rank_all, rank_with_judges, read_votes
 
-    target = None if out is None else check_output_file(out, ".json")
     renamed = _columns(columns)
     if annotators:  # fast answers must be there to be seen
         everything = read_votes(votes, min_seconds=0.0, columns=renamed)
-        return _saved(target, check_annotators(_asked(everything, question), min_seconds=min_seconds))
+        asked = everything if question is None else everything.of(question)
+        return check_annotators(asked, min_seconds=min_seconds)
     given = read_votes(votes, min_seconds=min_seconds, columns=renamed)
     if judges:
-        return _saved(target, rank_with_judges(given, question=question, rng=rng))
+        return rank_with_judges(given, question=question, rng=rng)
     left_out = set(exclude)
     if exclude_flagged:
         everything = read_votes(votes, min_seconds=0.0, columns=renamed)
         flagged = set(check_annotators(everything, min_seconds=min_seconds).flagged)
         left_out |= flagged & {vote.annotator for vote in given}
     if question is None and len(given.questions) > 1:
-        return _saved(target, rank_all(given, ties=ties, effects=effects, exclude=left_out, rng=rng))
-    return _saved(target, rank(given, question=question, ties=ties, effects=effects, exclude=left_out, rng=rng))
-
-
-def _asked(votes: Votes, question: str | None) -> Votes:
-    return votes if question is None else votes.of(question)
+        return rank_all(given, ties=ties, effects=effects, exclude=left_out, rng=rng)
+    return rank(given, question=question, ties=ties, effects=effects, exclude=left_out, rng=rng)
 
 
 def _columns(columns: tuple[str, ...]) -> dict[str, str]:
@@ -116,12 +104,6 @@ def _columns(columns: tuple[str, ...]) -> dict[str, str]:
     return renamed
 
 
-def _saved(target: Path | None, result: R) -> R:
-    if target is not None:
-        save_text_at_end(target, result.to_json())
-    return result
-
-
 @result_command(
     "correlate",
     "How far metrics agree with people.",
@@ -130,18 +112,19 @@ def _saved(target: Path | None, result: R) -> R:
 )
 @click.argument("metrics")
 @click.argument("people")
-@click.option(
+@option(
     "--reference",
     metavar="NAME",
-    help="The row of METRICS that holds the values of the reference: metrics that have one count by their distance from it.",
+    help="The row of METRICS that holds the values of the reference: metrics that have one count by their distance "
+    "from it.",
 )
 @rng_option
 def correlate_command(metrics: str, people: str, reference: str | None, rng: int) -> Correlations:
     """Rank and linear correlations of metrics with the scores that people gave, with intervals and the worst case.
 
-    METRICS is a comparison (`mallow compare --out`), a table of `mallow baselines --format json`, or a .csv file with a column for
-    the system and one per metric, where a column "X std" holds the standard deviations of "X". PEOPLE is what `mallow rank
-    --out` saved, or such a .csv file. Higher is better on both sides.
+    METRICS is a comparison (`mallow compare --out`), a table of `mallow baselines --format json`, or a .csv file with a
+    column for the system and one per metric, where a column "X std" holds the standard deviations of "X". PEOPLE is
+    what `mallow rank --out` saved, or such a .csv file. Higher is better on both sides.
     """
     from mallow.human import correlate
 
@@ -152,40 +135,29 @@ def correlate_command(metrics: str, people: str, reference: str | None, rng: int
     "annotate", "Show a study to annotators in the browser.", example="mallow annotate study.json --people names.txt"
 )
 @click.argument("study")
-@click.option(
+@option(
     "--database",
     metavar="FILE|URL",
     help="Where answers are kept: an SQLite file or postgresql://….  [default: beside STUDY]",
 )
-@click.option(
-    "--host", default="127.0.0.1", show_default=True, help="What to listen on; 0.0.0.0 opens it to the network."
-)
-@click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="0: any that is free.")
-@click.option(
-    "--url", metavar="URL", help="How people reach the page, if by another address: https://study.example.org."
-)
-@click.option("--people", metavar="FILE", help="Names, one per line: each gets a personal link, printed as CSV.")
-@click.option(
-    "--days",
-    type=click.FloatRange(min=0, min_open=True),
-    default=60.0,
-    show_default=True,
-    help="How long personal links are valid.",
-)
-@click.option("--invited-only", is_flag=True, help="No open link: only personal links, Prolific and MTurk.")
-@click.option(
+@option("--host", default="127.0.0.1", help="What to listen on; 0.0.0.0 opens it to the network.")
+@option("--port", type=click.IntRange(0, 65535), default=8000, help="0: any that is free.")
+@option("--url", metavar="URL", help="How people reach the page, if by another address: https://study.example.org.")
+@option("--people", metavar="FILE", help="Names, one per line: each gets a personal link, printed as CSV.")
+@option("--days", type=click.FloatRange(min=0, min_open=True), default=60.0, help="How long personal links are valid.")
+@option("--invited-only", is_flag=True, help="No open link: only personal links, Prolific and MTurk.")
+@option(
     "--lease",
     type=click.FloatRange(min=0, min_open=True),
     default=30.0,
-    show_default=True,
     metavar="MINUTES",
     help="After so long, a pair without an answer goes to somebody else.",
 )
-@click.option(
+@option(
     "--completion-code", metavar="CODE", help="One code for all, as Prolific wants it.  [default: one per annotator]"
 )
-@click.option("--export", metavar="FILE", help="Write the votes so far (.jsonl) and end, without a server.")
-@click.option("--accept-edits", is_flag=True, help="Take a study file as it is, although it was edited by hand.")
+@option("--export", metavar="FILE", help="Write the votes so far (.jsonl) and end, without a server.")
+@option("--accept-edits", is_flag=True, help="Take a study file as it is, although it was edited by hand.")
 def annotate_command(
     study: str,
     database: str | None,

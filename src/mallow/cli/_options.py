@@ -7,19 +7,21 @@ import functools
 import importlib.util
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import click
 
 from mallow._optional import did_you_mean, find_plugin, plugin_names
-from mallow.cli._printing import show_note, show_warning
+from mallow.cli._printing import show
 from mallow.cli._samples import SampleReader
 
 if TYPE_CHECKING:
     from mallow.embed import AnyEmbedder
+    from mallow.engine import Engine
     from mallow.estimate import Estimator
     from mallow.evidence import Measure
     from mallow.generate import NextToken
@@ -42,14 +44,16 @@ def allow_working_folder(spec: str) -> None:
         module_spec = importlib.util.find_spec(module) if module else None
     except (ImportError, ValueError):  # what is wrong with the name is said by whoever imports it
         return
-    places = [] if module_spec is None else [module_spec.origin, *(module_spec.submodule_search_locations or ())]
-    files = [Path(place) for place in places if place is not None and Path(place).parent == Path(folder)]
+    paths = [] if module_spec is None else [module_spec.origin, *(module_spec.submodule_search_locations or ())]
+    files = [Path(path) for path in paths if path is not None and Path(path).parent == Path(folder)]
     if files:
-        show_note(f"{spec} runs code of the working folder: {files[0].name}")
+        show("note", f"{spec} runs code of the working folder: {files[0].name}")
 
 
-MEASURES = {"mauve-star": "MAUVE_STAR", "mauve-2021": "MAUVE_2021", "mauve-kernel": "MAUVE_KERNEL"}
-"""Name → constant in `mallow.evidence`."""
+MEASURES = ("mauve-star", "mauve-2021", "mauve-kernel")
+"""Constants of `mallow.evidence`, in lower case."""
+DIVERGENCES = ("kl", "chi2", "tv", "hellinger2", "js", "le-cam")
+"""Constants of `mallow.theory`, in lower case. The names of embedders are those of `mallow.embed.find_embedder`."""
 ESTIMATORS = {
     "quantize": "Quantize",
     "neighbors": "Neighbors",
@@ -58,15 +62,6 @@ ESTIMATORS = {
     "gaussian": "Gaussian",
 }
 """Name → class in `mallow.estimate`; "quantize" stands for the estimator of the measure, with its settings."""
-DIVERGENCES = {
-    "kl": "KL",
-    "chi2": "CHI2",
-    "tv": "TV",
-    "hellinger2": "HELLINGER2",
-    "js": "JS",
-    "le-cam": "LE_CAM",
-}
-"""Name → constant in `mallow.theory`. The names of embedders are those of `mallow.embed.find_embedder`."""
 
 
 def find_measure(
@@ -81,7 +76,7 @@ def find_measure(
     from mallow import evidence, theory
     from mallow.estimate import Quantize, Reduce
 
-    base: Measure = getattr(evidence, MEASURES[measure or "mauve-star"])
+    base: Measure = _constant(evidence, measure or "mauve-star")
     if not no_normalise and all(option is None for option in (estimator, divergence, bins, scale)):
         return base  # itself: only the default gives way to the measure of string kernels
     chosen = base.estimator if estimator in (None, "quantize") else _find_estimator(str(estimator))
@@ -96,30 +91,23 @@ def find_measure(
                 f"--no-normalise is for estimators that scale rows to length 1; {estimator or measure} does not."
             )
         chosen = replace(cast(Any, chosen), reduce=replace(reduce, normalise=False))
-    kind = base.divergence if divergence is None else getattr(theory, DIVERGENCES[divergence])
+    kind = base.divergence if divergence is None else _constant(theory, divergence)
     return evidence.Measure(chosen, kind, base.scale if scale is None else scale)
 
 
-def find_measure_if_named(
-    measure: str | None,
-    estimator: str | None,
-    divergence: str | None,
-    bins: int | None,
-    scale: float | None,
-    no_normalise: bool = False,
-) -> Measure | None:
-    """The measure that the options describe; None if there is no such option."""
-    options = (measure, estimator, divergence, bins, scale)
-    named = no_normalise or any(option is not None for option in options)
-    return find_measure(*options, no_normalise) if named else None
+def find_measure_if_named(*options: Any) -> Measure | None:
+    """The measure that the options of `find_measure` describe; None if none of them is given."""
+    return None if all(option is None or option is False for option in options) else find_measure(*options)
 
 
-def set_sample(measure: Measure, sample: int | None) -> Measure:
+def _constant(module: ModuleType, name: str) -> Any:
+    return getattr(module, name.upper().replace("-", "_"))
+
+
+def set_sample(measure: Measure, sample: int) -> Measure:
     """The measure with another number of rows that are clustered."""
     from mallow.estimate import Quantize
 
-    if sample is None:
-        return measure
     if not isinstance(measure.estimator, Quantize):
         raise click.UsageError("--sample is for estimators that quantise; this one does not cluster.")
     return replace(measure, estimator=replace(measure.estimator, sample=sample))
@@ -134,10 +122,10 @@ def _find_estimator(name: str) -> Estimator:
         return made
     imported = None if ":" in name else find_plugin("estimators", name)
     if ":" not in name and imported is None:
-        known = [*ESTIMATORS, *plugin_names("estimators")]
+        names = [*ESTIMATORS, *plugin_names("estimators")]
         raise click.UsageError(
-            f"--estimator must be one of {', '.join(known)} or package.module:object; got {name!r}."
-            f"{did_you_mean(name, known)}"
+            f"--estimator must be one of {', '.join(names)} or package.module:object; got {name!r}."
+            f"{did_you_mean(name, names)}"
         )
     if imported is None:
         allow_working_folder(name)
@@ -202,218 +190,206 @@ Function = Callable[..., Any]
 Decorator = Callable[[Function], Function]
 
 
-def bundle(argument: str, options: Mapping[str, Decorator], make: Function) -> Decorator:
-    """Options, by the names of their values, which reach the command as one argument: `make(*values)`, in this order."""
+def option(*names: str, least: int | None = None, **settings: Any) -> Decorator:
+    """An option of a command: `least` stands for a whole number of at least so much; a default is shown in the help."""
+    if least is not None:
+        settings["type"] = click.IntRange(min=least)
+    return click.option(*names, show_default="default" in settings, **settings)
+
+
+def bundle(argument: str, make: Function, *options: Decorator) -> Decorator:
+    """Options that reach the command as one argument: `make`, called with their values in this order."""
 
     def decorate(function: Function) -> Function:
+        """Add the options to a command."""
+
         @functools.wraps(function)
         def call_with_bundle(*args: Any, **values: Any) -> Any:
-            own = [values.pop(name) for name in options]
-            return function(*args, **values, **{argument: make(*own)})
+            return function(*args, **{argument: make(*(values.pop(name) for name in names))}, **values)
 
-        decorated: Function = call_with_bundle
-        for option in reversed(list(options.values())):
-            decorated = option(decorated)
-        return decorated
+        names: list[str] = []
+        for add_option in reversed(options):
+            add_option(call_with_bundle)
+            names.insert(0, call_with_bundle.__click_params__[-1].name)  # type: ignore[attr-defined]
+        return call_with_bundle
 
     return decorate
 
 
-_reader_options = bundle(
-    "read",
-    {
-        "field": click.option(
-            "--field",
-            metavar="NAME",
-            help="The field or column that holds the text; a file may have its own: FILE:FIELD.  [default: text]",
-        ),
-        "skip_bad": click.option("--skip-bad", is_flag=True, help="Skip bad entries and print how many there were."),
-        "limit": click.option(
-            "--limit",
-            type=click.IntRange(min=1),
-            metavar="N",
-            help="Read only the first N samples of each file; samples with the same id or prompt count as one.",
-        ),
-        "limits": click.option(
-            "--max",
-            "limits",
-            multiple=True,
-            metavar="NAME=VALUE",
-            help="Read larger files than usual: line-mb=64, expansion=100 (of compressed files), depth=100 (of JSON), "
-            "pixels=89478485, wait=10 (seconds for a pipe). May be repeated.",
-        ),
-    },
-    SampleReader,
-)
-
-_embedder_options = bundle(
-    "embedder",
-    {
-        "embedder_name": click.option(
-            "--embedder",
-            "-e",
-            "embedder_name",
-            metavar="NAME",
-            help="minilm, glove, ngram, subsequence, efficientnet, inception, mel, sentence:NAME, a transformers model (NAME or NAME@REVISION), "
-            "the folder or file of a model (.gguf, .onnx, .pt, GloVe text), or package.module:object."
-            "  [default: minilm for texts, efficientnet for images, mel for recordings]",
-        ),
-        "embedder_fields": click.option(
-            "--embedder-option",
-            "-E",
-            "embedder_fields",
-            multiple=True,
-            metavar="KEY=VALUE",
-            help="An option of the embedder, such as pooling=mean or max_length=512. May be repeated.",
-        ),
-        "match": click.option(
-            "--match",
-            type=click.Choice(["torch-fidelity", "pytorch-fid", "clean-fid"]),
-            help="With --embedder inception: resize images as this tool does, so that the Fréchet distance is its FID.",
-        ),
-    },
-    EmbedderChoice,
-)
-
-
-def _measure_bundle(make: Function, default: Callable[[str], str]) -> Decorator:
+def _measure_options(make: Function, default: Callable[[str], str]) -> Decorator:
     """The options that describe a measure; `default` turns the usual default into what the help says."""
     return bundle(
         "measure",
-        {
-            "measure": click.option(
-                "--measure",
-                type=click.Choice(list(MEASURES)),
-                help=f"The published measure to start from.  [default: {default('mauve-star')}]",
-            ),
-            "estimator": click.option(
-                "--estimator",
-                metavar="NAME",
-                help=f"{', '.join(ESTIMATORS)}, or package.module:object.  [default: {default('quantize')}]",
-            ),
-            "divergence": click.option(
-                "--divergence",
-                type=click.Choice(list(DIVERGENCES)),
-                help=f"The divergence of the frontier.  [default: {default('kl')}]",
-            ),
-            "bins": click.option(
-                "--bins",
-                type=click.IntRange(min=1),
-                metavar="K",
-                help=f"The number of bins of the quantiser.  [default: {default('n/10')}]",
-            ),
-            "scale": click.option(
-                "--scale",
-                type=float,
-                metavar="C",
-                help=f"The constant c of the area.  [default: {default('that of the estimator')}]",
-            ),
-            "no_normalise": click.option(
-                "--no-normalise",
-                is_flag=True,
-                help="Do not scale the rows of features to length 1, as the published measures do.",
-            ),
-        },
         make,
+        option(
+            "--measure",
+            type=click.Choice(MEASURES),
+            help=f"The published measure to start from.  [default: {default('mauve-star')}]",
+        ),
+        option(
+            "--estimator",
+            metavar="NAME",
+            help=f"{', '.join(ESTIMATORS)}, or package.module:object.  [default: {default('quantize')}]",
+        ),
+        option(
+            "--divergence",
+            type=click.Choice(DIVERGENCES),
+            help=f"The divergence of the frontier.  [default: {default('kl')}]",
+        ),
+        option(
+            "--bins", least=1, metavar="K", help=f"The number of bins of the quantiser.  [default: {default('n/10')}]"
+        ),
+        option(
+            "--scale",
+            type=float,
+            metavar="C",
+            help=f"The constant c of the area.  [default: {default('that of the estimator')}]",
+        ),
+        option(
+            "--no-normalise",
+            is_flag=True,
+            help="Do not scale the rows of features to length 1, as the published measures do.",
+        ),
     )
 
 
-_measure_options = _measure_bundle(find_measure, lambda usual: usual)
-_measure_options_of_baseline = _measure_bundle(find_measure_if_named, lambda usual: "see above")
-
-
-def reader_options(function: Function) -> Function:
-    """Options that reach the command as `read`, a `SampleReader`."""
-    return _reader_options(function)
-
-
-def embedder_options(function: Function) -> Function:
-    """Options that reach the command as `embedder`, an `EmbedderChoice`."""
-    return _embedder_options(function)
-
-
-def measure_options(function: Function) -> Function:
-    """Options that reach the command as `measure`, a `Measure`."""
-    return _measure_options(function)
-
-
-def measure_options_of_baseline(function: Function) -> Function:
-    """The same options for a command whose help says what holds without them: `measure` is then None."""
-    return _measure_options_of_baseline(function)
-
-
-def repeats_option(function: Function) -> Function:
-    """How many runs are averaged."""
-    return click.option(
-        "--repeats",
-        type=click.IntRange(min=1),
-        default=5,
-        show_default=True,
-        help="Runs with different seeds, whose mean is the score.",
-    )(function)
-
-
-def rng_option(function: Function) -> Function:
-    """The seed; --seed is its former name."""
-    return click.option(
-        "--rng",
-        "--seed",
-        "rng",
-        type=click.IntRange(min=0),
-        default=0,
-        show_default=True,
-        help="The seed: the same seed gives the same numbers.",
-    )(function)
-
-
-def _make_engine(engine: str | None, checkpoint: str | None) -> Any:
+def _make_engine(engine: str | None, checkpoint: str | None) -> Engine | None:
     """The engine that the options name; None stands for the threads of this machine."""
     if engine is None and checkpoint is None:
         return None
-    from dataclasses import replace
-
     from mallow.engine import resolve_engine
 
-    return replace(resolve_engine(engine), checkpoint=checkpoint)  # type: ignore[type-var]
+    made: Engine = replace(resolve_engine(engine), checkpoint=checkpoint)  # type: ignore[type-var]
+    return made
 
 
-_engine_options = bundle(
-    "engine",
-    {
-        "engine": click.option(
+rng_option = option(
+    "--rng", "--seed", "rng", least=0, default=0, help="The seed: the same seed gives the same numbers."
+)
+repeats_option = option("--repeats", least=1, default=5, help="Runs with different seeds, whose mean is the score.")
+systems_argument = click.argument("systems", nargs=-1, required=True, metavar="NAME=PATH...")
+reader_options = bundle(
+    "read",
+    SampleReader,
+    option(
+        "--field",
+        metavar="NAME",
+        help="The field or column that holds the text; a file may have its own: FILE:FIELD.  [default: text]",
+    ),
+    option("--skip-bad", is_flag=True, help="Skip bad entries and print how many there were."),
+    option(
+        "--limit",
+        least=1,
+        metavar="N",
+        help="Read only the first N samples of each file; samples with the same id or prompt count as one.",
+    ),
+    option(
+        "--max",
+        "limits",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="Read larger files than usual: line-mb=64, expansion=100 (of compressed files), depth=100 (of JSON), "
+        "pixels=89478485, wait=10 (seconds for a pipe). May be repeated.",
+    ),
+)
+embedder_options = bundle(
+    "embedder",
+    EmbedderChoice,
+    option(
+        "--embedder",
+        "-e",
+        "embedder_name",
+        metavar="NAME",
+        help="minilm, glove, ngram, subsequence, efficientnet, inception, mel, sentence:NAME, a transformers model "
+        "(NAME or NAME@REVISION), the folder or file of a model (.gguf, .onnx, .pt, GloVe text), or "
+        "package.module:object.  [default: minilm for texts, efficientnet for images, mel for recordings]",
+    ),
+    option(
+        "--embedder-option",
+        "-E",
+        "embedder_fields",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="An option of the embedder, such as pooling=mean or max_length=512. May be repeated.",
+    ),
+    option(
+        "--match",
+        type=click.Choice(["torch-fidelity", "pytorch-fid", "clean-fid"]),
+        help="With --embedder inception: resize images as this tool does, so that the Fréchet distance is its FID.",
+    ),
+)
+_RUN_OPTIONS: dict[str, Decorator] = {
+    "embedder": embedder_options,
+    "read": reader_options,
+    "measure": _measure_options(find_measure, lambda usual: usual),
+    "measure of baseline": _measure_options(find_measure_if_named, lambda usual: "see above"),
+    "repeats": repeats_option,
+    "rng": rng_option,
+    "sample": option(
+        "--sample",
+        least=2,
+        metavar="N",
+        help="Cluster N rows at most, chosen by a hash; the bins then take all rows.  [default: 10000000]",
+    ),
+    "engine": bundle(
+        "engine",
+        _make_engine,
+        option(
             "--engine",
             metavar="ENGINE",
-            help="Where the work is done: ray (Ray on this machine, or the cluster in RAY_ADDRESS) or the address of a cluster "
-            "(ray://host:10001). The result is the same.  [default: the threads of this machine]",
+            help="Where the work is done: ray (Ray on this machine, or the cluster in RAY_ADDRESS) or the address of a "
+            "cluster (ray://host:10001). The result is the same.  [default: the threads of this machine]",
         ),
-        "checkpoint": click.option(
+        option(
             "--checkpoint",
             metavar="FOLDER",
             help="Keep what is done of a long work in this folder: after an interruption, the same command continues.",
         ),
-    },
-    _make_engine,
-)
+    ),
+}
 
 
-def engine_options(function: Function) -> Function:
-    """Options that reach the command as `engine`."""
-    return _engine_options(function)
+@dataclass(frozen=True)
+class Run:
+    """How samples are read, embedded and measured; None for what a command has no option for.
+
+    `measure` is None too where a command has a measure of its own unless one is named.
+    """
+
+    read: SampleReader
+    embedder: EmbedderChoice | None = None
+    measure: Measure | None = None
+    repeats: int | None = None
+    rng: int | None = None
+    sample: int | None = None
+    engine: Engine | None = None
+
+    def settings(self, kind: str) -> dict[str, Any]:
+        """The arguments of functions such as `mallow.score`, for samples of this kind."""
+        values = {
+            "measure": set_sample(self.measure, self.sample) if self.measure and self.sample else self.measure,
+            "embedder": None if self.embedder is None else self.embedder(kind),
+            **{name: getattr(self, name) for name in ("repeats", "rng", "engine")},
+        }
+        return {name: value for name, value in values.items() if value is not None}
 
 
-def sample_option(function: Function) -> Function:
-    """How many rows are clustered."""
-    return click.option(
-        "--sample",
-        type=click.IntRange(min=2),
-        metavar="N",
-        help="Cluster N rows at most, chosen by a hash; the bins then take all rows.  [default: 10000000]",
-    )(function)
+def run_options(*names: str) -> Decorator:
+    """The options of these names, in this order, which reach the command as one argument: `run`, a `Run`."""
+    fields = [name.partition(" ")[0] for name in names]
 
+    def decorate(function: Function) -> Function:
+        @functools.wraps(function)
+        def call_with_run(*args: Any, **values: Any) -> Any:
+            run = Run(**{field: values.pop(field) for field in fields})
+            return function(*args, run=run, **values)
 
-def systems_argument(function: Function) -> Function:
-    """Systems, at least one, to be read by `read_systems`."""
-    return click.argument("systems", nargs=-1, required=True, metavar="NAME=PATH...")(function)
+        decorated: Function = call_with_run
+        for name in reversed(names):
+            decorated = _RUN_OPTIONS[name](decorated)
+        return decorated
+
+    return decorate
 
 
 @dataclass(frozen=True)
@@ -442,36 +418,34 @@ class ModelChoice:
         if order and not order.isdecimal():
             raise click.UsageError(f"--model ngram:ORDER takes a whole number; got {order!r}.")
         if self.train is None:
-            show_warning(
-                f"the n-gram model is fitted to the very texts that it {self.does}. Fit it to others with {self.option}."
+            show(
+                "warning",
+                f"the n-gram model is fitted to the very texts that it {self.does}. Fit it to others with "
+                f"{self.option}.",
             )
         training = texts if self.train is None else read(self.train)
         return NGram.fit(training.require_texts(), order=int(order) if order else 5)
 
 
-_model_options = bundle(
+model_options = bundle(
     "model",
-    {
-        "model_name": click.option(
-            "--model",
-            "-m",
-            "model_name",
-            required=True,
-            metavar="NAME",
-            help="A transformers model (NAME or NAME@REVISION), its folder or .gguf file; or ngram or ngram:ORDER, which is "
-            "fitted on the spot.",
-        ),
-        "train": click.option(
-            "--train", metavar="FILE", help="Texts to fit the n-gram model to.  [default: those to be continued]"
-        ),
-        "device": click.option("--device", metavar="NAME", help="As torch names it.  [default: cuda, mps or cpu]"),
-        "dtype": click.option(
-            "--dtype",
-            type=click.Choice(["float32", "float16", "bfloat16"]),
-            help="The precision of the weights.  [default: by device]",
-        ),
-    },
     ModelChoice,
+    option(
+        "--model",
+        "-m",
+        "model_name",
+        required=True,
+        metavar="NAME",
+        help="A transformers model (NAME or NAME@REVISION), its folder or .gguf file; or ngram or ngram:ORDER, "
+        "which is fitted on the spot.",
+    ),
+    option("--train", metavar="FILE", help="Texts to fit the n-gram model to.  [default: those to be continued]"),
+    option("--device", metavar="NAME", help="As torch names it.  [default: cuda, mps or cpu]"),
+    option(
+        "--dtype",
+        type=click.Choice(["float32", "float16", "bfloat16"]),
+        help="The precision of the weights.  [default: by device]",
+    ),
 )
 
 
@@ -483,40 +457,15 @@ def _other_model(argument: str, what: str) -> Decorator:
             raise click.UsageError(f"--{argument}-train needs the model: pass its name, such as --{argument} ngram.")
         return None if name is None else ModelChoice(name, train, None, None, f"--{argument}-train", "scores")
 
+    model_help = f"{what}: a language model, as for --model of `generate`."
+    train_help = f"Texts to fit the {argument} to, if it is an n-gram model."
     return bundle(
         argument,
-        {
-            f"{argument}_name": click.option(
-                f"--{argument}",
-                f"{argument}_name",
-                metavar="NAME",
-                help=f"{what}: a language model, as for --model of `generate`.",
-            ),
-            f"{argument}_train": click.option(
-                f"--{argument}-train",
-                f"{argument}_train",
-                metavar="FILE",
-                help=f"Texts to fit the {argument} to, if it is an n-gram model.",
-            ),
-        },
         choose,
+        option(f"--{argument}", f"{argument}_name", metavar="NAME", help=model_help),
+        option(f"--{argument}-train", f"{argument}_train", metavar="FILE", help=train_help),
     )
 
 
-_scorer_options = _other_model("scorer", "Scores texts by their perplexity (Gen. PPL)")
-_surrogate_options = _other_model("surrogate", "Stands for the human distribution")
-
-
-def model_options(function: Function) -> Function:
-    """The options that name a language model and say how to load it."""
-    return _model_options(function)
-
-
-def scorer_options(function: Function) -> Function:
-    """--scorer and --scorer-train: a language model that scores texts."""
-    return _scorer_options(function)
-
-
-def surrogate_options(function: Function) -> Function:
-    """--surrogate and --surrogate-train: a language model that stands for the human distribution."""
-    return _surrogate_options(function)
+scorer_options = _other_model("scorer", "Scores texts by their perplexity (Gen. PPL)")
+surrogate_options = _other_model("surrogate", "Stands for the human distribution")

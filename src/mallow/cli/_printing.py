@@ -1,9 +1,8 @@
-"""What a command says: its result on standard output; caveats, warnings and the one line of a failure on standard error."""
+"""What a command says: results on standard output; caveats, warnings and the line of a failure on standard error."""
 
 from __future__ import annotations
 
 import errno
-import json
 import os
 import re
 import shutil
@@ -16,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -44,6 +43,18 @@ _WAYS_OUT = {
     errno.EIO: "The disk may be damaged: copy the file elsewhere and try again.",
 }
 _DEFECT = "Run the command again with --debug to see where, and report it if mallow is to blame."
+# A way out in both languages, `limits=Limits(depth=…) (--max depth=…)`: the command line says only its own.
+_BOTH = re.compile(r"(?:[\w.]+(?:=(?:True|False|…|\w+\([^()]*\)|\{[^{}]*\}|\w+))?) \((--[a-z][^()]*)\)")
+# Names of the user's own data, which may be those of arguments: `reference` is a good name for a field.
+_OWN_NAMES = re.compile(r"((?:\b(?:field|column|array|tensor)s?\b:? `[^`]*`(?:, `[^`]*`)*))")
+_ADVICE = "Pass|pass|with|or|Use|use|Set|set"
+_PYTHON_ONLY = (" To pass texts themselves, put them into a list.",)
+_COMMANDS = {
+    "mallow.embed.embed_samples": "`mallow embed`",
+    "measure=Measure(Quantize(reduce=Reduce(normalise=False)))": "--no-normalise",
+}
+FORMATS = ("text", "json", "markdown", "latex")
+_QUIET = "mallow.quiet"  # the key in click's context
 
 
 def explain_failure(error: BaseException) -> str:
@@ -70,27 +81,10 @@ def explain_failure(error: BaseException) -> str:
     return f"unexpected error: {reason}. {_DEFECT}"
 
 
-# A way out in both languages, `limits=Limits(depth=…) (--max depth=…)`: the command line says only its own.
-_BOTH = re.compile(r"(?:[\w.]+(?:=(?:True|False|…|\w+\([^()]*\)|\{[^{}]*\}|\w+))?) \((--[a-z][^()]*)\)")
-# Names of the user's own data, which may be those of arguments: `reference` is a good name for a field.
-_OWN_NAMES = re.compile(r"((?:\b(?:field|column|array|tensor)s?\b:? `[^`]*`(?:, `[^`]*`)*))")
-_ADVICE = "Pass|pass|with|or|Use|use|Set|set"
-_PYTHON_ONLY = (" To pass texts themselves, put them into a list.",)
-_COMMANDS = {
-    "mallow.embed.embed_samples": "`mallow embed`",
-    "measure=Measure(Quantize(reduce=Reduce(normalise=False)))": "--no-normalise",
-}
-
-
 def say_as_options(message: str, options: Mapping[str, str]) -> str:
     """A message about arguments of Python in the words of the command line.
 
-    Parameters
-    ----------
-    message : str
-        What an InputError says.
-    options : mapping
-        Name of the argument in Python → as it is written on the command line.
+    `options` maps the name of an argument in Python to how it is written on the command line.
 
     Examples
     --------
@@ -145,10 +139,6 @@ def _place_in_code_of_the_user(error: BaseException) -> str | None:
     return None
 
 
-FORMATS = ("text", "json", "markdown", "latex")
-_QUIET = "mallow.quiet"  # the key in click's context
-
-
 def result_text(result: Result, form: str) -> str:
     """A result in one of `FORMATS`, without its caveats."""
     if form == "json":
@@ -174,18 +164,6 @@ def result_text(result: Result, form: str) -> str:
     return "\n\n".join(parts)
 
 
-def summary_text(result: Result) -> str:
-    """The main numbers of a result as JSON for people and scripts: one line per number or system."""
-    lines = []
-    for key, value in result.brief().items():
-        if isinstance(value, dict) and any(isinstance(entry, dict) for entry in value.values()):
-            inner = ",\n".join(f"  {json.dumps(name)}: {json.dumps(entry)}" for name, entry in value.items())
-            lines.append(f" {json.dumps(key)}: {{\n{inner}\n }}")
-        else:
-            lines.append(f" {json.dumps(key)}: {json.dumps(value)}")
-    return "{\n" + ",\n".join(lines) + "\n}"
-
-
 def _terminal_width() -> int | None:
     """The width of the terminal that results go to; None if they go to a file or to another program."""
     if sys.stdout is None:
@@ -202,23 +180,8 @@ def be_quiet(ctx: click.Context) -> None:
     warnings.simplefilter("ignore", EstimateWarning)
 
 
-def show_caveats(result: Result) -> None:
-    """Print the caveats of a result, each one once, in the words of the command line."""
-    for line in result.caveat_lines():
-        _show("caveat", say_as_options(line, {}))
-
-
-def show_warning(text: object) -> None:
-    """Print a warning that does not belong to a result."""
-    _show("warning", str(text))
-
-
-def show_note(text: str) -> None:
-    """Print something that the user should know and that is no reason to doubt."""
-    _show("note", text)
-
-
-def _show(kind: str, text: str) -> None:
+def show(kind: Literal["caveat", "warning", "note"], text: object) -> None:
+    """Print a caveat of a result, a warning about something else, or a note that is no reason to doubt."""
     ctx = click.get_current_context(silent=True)
     if ctx is None or not ctx.meta.get(_QUIET):
         tell(one_line(f"mallow: {kind}: {text}"))
@@ -239,4 +202,4 @@ def call_and_hold_warnings(function: Callable[..., Result], *args: Any, **option
         finally:
             told = Counter(str(warning.message) for warning in held if str(warning.message) not in caveats)
             for text, times in told.items():
-                show_warning(text if times == 1 else f"{text} ({times} times)")
+                show("warning", text if times == 1 else f"{text} ({times} times)")

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 
     from mallow.evaluate import Check
 
+_VARIABLE = "GITHUB_STEP_SUMMARY"
+_NOT_IN_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # XML 1.0, production 2
+_TITLES = {"passed": "✅ passed", "regression": "❌ regression", "cannot tell": "⚠️ cannot tell"}
+
 
 @dataclass(frozen=True)
 class PermutationTest(Result):
@@ -44,9 +48,9 @@ class PermutationTest(Result):
 
     def __str__(self) -> str:
         lines = [
-            f"{p_text(self.p_value)}: the probability of a gap at least this large if {self.n[0]:,} reference and {self.n[1]:,} "
-            f"model samples came from one distribution, by {self.permutations:,} permutations in which samples with the same "
-            "id or prompt stay together."
+            f"{p_text(self.p_value)}: the probability of a gap at least this large if {self.n[0]:,} reference and "
+            f"{self.n[1]:,} model samples came from one distribution, by {self.permutations:,} permutations in which "
+            "samples with the same id or prompt stay together."
         ]
         if self.tail:
             lines.append(
@@ -54,8 +58,8 @@ class PermutationTest(Result):
             )
         if not self.exact:
             lines.append(
-                "It is approximate: the samples of one side come in groups and those of the other do not. Give both sides the "
-                "same prompts, or one sample per prompt."
+                "It is approximate: the samples of one side come in groups and those of the other do not. Give both "
+                "sides the same prompts, or one sample per prompt."
             )
         return "\n".join(lines)
 
@@ -136,11 +140,6 @@ class ScoreParts(Result):
         return self.score.plot(ax)
 
 
-_VARIABLE = "GITHUB_STEP_SUMMARY"
-_NOT_IN_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # XML 1.0, production 2
-_TITLES = {"passed": "✅ passed", "regression": "❌ regression", "cannot tell": "⚠️ cannot tell"}
-
-
 def junit_xml(check: Check, name: str, *, strict: bool) -> str:
     """The check as a JUnit file with one test.
 
@@ -195,8 +194,9 @@ def find_summary_file() -> Path:
     path = os.environ.get(_VARIABLE, "")
     if not path:
         raise InputError(
-            f"--github-summary needs the environment variable {_VARIABLE}, which GitHub Actions sets; it is not set. Leave "
-            "the option out elsewhere, or set the variable to the file that the summary is to be appended to."
+            f"--github-summary needs the environment variable {_VARIABLE}, which GitHub Actions sets; it is not "
+            "set. Leave the option out elsewhere, or set the variable to the file that the summary is to be "
+            "appended to."
         )
     file = Path(path)
     if file.is_dir() or not file.parent.is_dir():

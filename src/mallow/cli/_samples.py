@@ -16,7 +16,7 @@ from mallow._checks import whole
 from mallow._files import read_text
 from mallow._optional import did_you_mean, optional
 from mallow._visible import one_line
-from mallow.cli._printing import show_warning
+from mallow.cli._printing import show
 from mallow.cli._terminal import tell
 
 if TYPE_CHECKING:
@@ -41,8 +41,7 @@ class SampleReader:
         """The samples at a path; skipped entries are counted on standard error."""
         from mallow.samples import read
 
-        limits = parse_limits(self.limits)
-        samples = read(path, field=self.field, skip_bad=self.skip_bad, limit=self.limit, limits=limits)
+        samples = read(path, **self._settings())
         self.tell_skipped(path, samples)
         return samples
 
@@ -52,8 +51,10 @@ class SampleReader:
 
         if _file_of(path) == "-":
             raise click.UsageError(f"The column {name} cannot be read from standard input. Save it as a file first.")
-        limits = parse_limits(self.limits)
-        return read_column(path, name, field=self.field, skip_bad=self.skip_bad, limit=self.limit, limits=limits)
+        return read_column(path, name, **self._settings())
+
+    def _settings(self) -> dict[str, Any]:
+        return {**vars(self), "limits": parse_limits(self.limits)}
 
     def tell_skipped(self, path: str, samples: Samples) -> None:
         """Count skipped entries on standard error."""
@@ -99,7 +100,7 @@ def embed_once(embedder: AnyEmbedder | None, *sets: Samples) -> tuple[Any, ...]:
 
     if isinstance(embedder, JointEmbedder):
         return (*sets, embedder)
-    embedded = embed_all({str(place or ""): samples for place, samples in enumerate(sets)}, embedder)
+    embedded = embed_all({str(index or ""): samples for index, samples in enumerate(sets)}, embedder)
     return (*embedded.values(), None)
 
 
@@ -109,8 +110,8 @@ def read_systems(read: SampleReader, reference: str, systems: Sequence[str]) -> 
     if [_file_of(path) for path in (reference, *paths.values())].count("-") > 1:
         raise click.UsageError("Only one of the reference and the systems can be standard input.")
     for name, path in paths.items():
-        if _is_same_file(path, reference):
-            show_warning(f"{name} is the reference itself, so it scores 1 whatever it contains.")
+        if os.path.exists(path) and os.path.exists(reference) and os.path.samefile(path, reference):
+            show("warning", f"{name} is the reference itself, so it scores 1 whatever it contains.")
     return read(reference), {name: read(path) for name, path in paths.items()}
 
 
@@ -122,7 +123,7 @@ def expand_glob(path: str) -> list[str]:
 
 
 def name_systems(systems: Sequence[str]) -> dict[str, str]:
-    """The path of each NAME=PATH, by name; a PATH without a name is named after its file, or its folder if files are alike."""
+    """The path of each NAME=PATH, by name; a PATH alone is named after its file, or its folder if files are alike."""
     pairs: list[tuple[str | None, str]] = []
     for system in systems:
         name, equals, path = system.partition("=")
@@ -140,7 +141,8 @@ def name_systems(systems: Sequence[str]) -> dict[str, str]:
         name = given or (Path(_file_of(path)).parent.name if alike else _stem(_file_of(path)))
         if name in paths:
             raise click.UsageError(
-                f"Two systems are called {name!r}: {paths[name]} and {path}. Give one of them another name: {name}-2={path}."
+                f"Two systems are called {name!r}: {paths[name]} and {path}. Give one of them another name: "
+                f"{name}-2={path}."
             )
         paths[name] = path
     return paths
@@ -162,7 +164,3 @@ def _file_of(path: str) -> str:
 def read_lines(path: str) -> list[str]:
     """The lines of a text file that are not empty, such as names or ids."""
     return [line.strip() for line in read_text(path).splitlines() if line.strip()]
-
-
-def _is_same_file(first: str, second: str) -> bool:
-    return os.path.exists(first) and os.path.exists(second) and os.path.samefile(first, second)

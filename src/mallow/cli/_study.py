@@ -8,7 +8,7 @@ import click
 
 from mallow._files import read_text
 from mallow.cli._commands import check_output_file, result_command
-from mallow.cli._options import bundle, reader_options, rng_option
+from mallow.cli._options import bundle, option, reader_options, rng_option, systems_argument
 from mallow.cli._samples import SampleReader, read_lines, read_systems
 from mallow.cli._terminal import tell
 from mallow.errors import InputError
@@ -80,63 +80,62 @@ def _make_checks(gold: int, gold_every: int, repeat_every: int) -> QualityChecks
     return QualityChecks(gold, gold_every, repeat_every)
 
 
-_NUMBER = click.IntRange(min=1)
-_COUNT = click.IntRange(min=0)
-
 _pair_options = bundle(
     "pairs",
-    {
-        "scheme": click.option(
-            "--pairs", "scheme", type=click.Choice(["all", "star", "optimal"]), default="all", show_default=True,
-            help="Which pairs of systems: all; each with the reference; or those that make a ranking most certain for --budget.",
-        ),
-        "per_pair": click.option("--per-pair", type=_NUMBER, metavar="N", help="Comparisons of each pair.  [default: 90]"),
-        "budget": click.option("--budget", type=_NUMBER, metavar="N", help="Comparisons in all, for --pairs optimal."),
-        "scores": click.option(
-            "--score", "scores", multiple=True, metavar="NAME=SCORE",
-            help="What is known of a system, on the scale of `mallow rank`, for --pairs optimal. May be repeated.",
-        ),
-    },
     _make_pairs,
-)  # fmt: skip
+    option(
+        "--pairs",
+        "scheme",
+        type=click.Choice(["all", "star", "optimal"]),
+        default="all",
+        help="Which pairs of systems: all; each with the reference; or those that make a ranking most certain for "
+        "--budget.",
+    ),
+    option("--per-pair", least=1, metavar="N", help="Comparisons of each pair.  [default: 90]"),
+    option("--budget", least=1, metavar="N", help="Comparisons in all, for --pairs optimal."),
+    option(
+        "--score",
+        "scores",
+        multiple=True,
+        metavar="NAME=SCORE",
+        help="What is known of a system, on the scale of `mallow rank`, for --pairs optimal. May be repeated.",
+    ),
+)
 _window_options = bundle(
     "window",
-    {
-        "length": click.option(
-            "--length", default="200-256", show_default=True, metavar="LEAST-MOST",
-            help="Tokens: shorter texts are left out, longer ones are cut.",
-        ),
-        "tokenizer": click.option(
-            "--tokenizer", default="words", show_default=True, metavar="NAME",
-            help="words, a tokenizer.json, or a folder with GPT-2's vocab.json and merges.txt.",
-        ),
-    },
     _make_window,
-)  # fmt: skip
+    option(
+        "--length",
+        default="200-256",
+        metavar="LEAST-MOST",
+        help="Tokens: shorter texts are left out, longer ones are cut.",
+    ),
+    option(
+        "--tokenizer",
+        default="words",
+        metavar="NAME",
+        help="words, a tokenizer.json, or a folder with GPT-2's vocab.json and merges.txt.",
+    ),
+)
 _prompt_options = bundle(
     "prompts",
-    {
-        "prompts_file": click.option(
-            "--prompts", "prompts_file", metavar="FILE", help="Ids of the prompts to use, one per line."
-        ),
-        "all_prompts": click.option("--all-prompts", is_flag=True, help="Use all prompts, also headings and menus."),
-    },
     _make_filter,
+    option("--prompts", "prompts_file", metavar="FILE", help="Ids of the prompts to use, one per line."),
+    option("--all-prompts", is_flag=True, help="Use all prompts, also headings and menus."),
 )
 _check_options = bundle(
     "checks",
-    {
-        "gold": click.option("--gold", type=_COUNT, default=6, show_default=True, help="Gold pairs to make, for texts."),
-        "gold_every": click.option(
-            "--gold-every", type=_COUNT, default=15, show_default=True, metavar="N", help="A gold pair once in N pairs; 0: never."
-        ),
-        "repeat_every": click.option(
-            "--repeat-every", type=_COUNT, default=20, show_default=True, metavar="N",
-            help="A pair again, sides exchanged, once in N pairs; 0: never.",
-        ),
-    },
     _make_checks,
-)  # fmt: skip
+    option("--gold", least=0, default=6, help="Gold pairs to make, for texts."),
+    option("--gold-every", least=0, default=15, metavar="N", help="A gold pair once in N pairs; 0: never."),
+    option(
+        "--repeat-every",
+        least=0,
+        default=20,
+        metavar="N",
+        help="A pair again, sides exchanged, once in N pairs; 0: never.",
+    ),
+)
 
 
 @click.group(
@@ -161,27 +160,17 @@ def study_group() -> None:
     plot="how often each system is on the left of each other one",
 )
 @click.argument("reference")
-@click.argument("systems", nargs=-1, required=True, metavar="NAME=PATH...")
-@click.option(
-    "--out", "-o", default="study.json", show_default=True, metavar="FILE", help="Where to write the study: .json."
-)
+@systems_argument
+@option("--out", "-o", default="study.json", metavar="FILE", help="Where to write the study: .json.")
 @_pair_options
 @_window_options
 @_prompt_options
 @_check_options
-@click.option(
-    "--gold-file", metavar="FILE", help="Gold pairs of your own (.jsonl: prompt, left, right, expected -2 or 2)."
-)
-@click.option("--votes", type=_NUMBER, default=1, show_default=True, help="How many annotators judge each pair.")
-@click.option(
-    "--per-annotator", type=_NUMBER, metavar="N", help="The most pairs for one annotator.  [default: no limit]"
-)
-@click.option(
-    "--form", "form_file", metavar="FILE", help="Your own title, instructions, examples and questions (.json)."
-)
-@click.option(
-    "--reference-name", default="human", show_default=True, help="The name of the reference among the systems."
-)
+@option("--gold-file", metavar="FILE", help="Gold pairs of your own (.jsonl: prompt, left, right, expected -2 or 2).")
+@option("--votes", least=1, default=1, help="How many annotators judge each pair.")
+@option("--per-annotator", least=1, metavar="N", help="The most pairs for one annotator.  [default: no limit]")
+@option("--form", "form_file", metavar="FILE", help="Your own title, instructions, examples and questions (.json).")
+@option("--reference-name", default="human", help="The name of the reference among the systems.")
 @reader_options
 @rng_option
 def design_command(
@@ -202,8 +191,8 @@ def design_command(
 ) -> Study:
     """Write a study in which people compare the samples of systems with those of REFERENCE and with each other.
 
-    Samples belong to one prompt if they have the same `id` (without ids, the same `prompt`). The defaults are those of the
-    MAUVE paper, with gold pairs and repeated pairs added: --gold-every 0 --repeat-every 0 leaves them out.
+    Samples belong to one prompt if they have the same `id` (without ids, the same `prompt`). The defaults are those of
+    the MAUVE paper, with gold pairs and repeated pairs added: --gold-every 0 --repeat-every 0 leaves them out.
     """
     from mallow.human import StudyDesign, design_study, read_form, read_gold, write_study
 
@@ -224,22 +213,19 @@ def design_command(
     plot="the probability of reaching the goal against the votes",
 )
 @click.argument("scores", nargs=-1, required=True, metavar="NAME=SCORE... | RANKING.json")
-@click.option(
+@option(
     "--goal",
     type=click.Choice(["apart", "ranking"]),
     default="apart",
-    show_default=True,
     help="Tell two systems apart, or have all of them in the right order.",
 )
-@click.option("--between", nargs=2, metavar="A B", help="Which two systems to tell apart.  [default: the closest two]")
-@click.option("--power", type=float, default=0.8, show_default=True, help="The probability of reaching the goal.")
-@click.option("--level", type=float, default=0.05, show_default=True, help="The level of significance, two-sided.")
-@click.option("--pairs", type=click.Choice(["all", "star"]), default="all", show_default=True, help="Pairs to compare.")
-@click.option(
-    "--ties", type=float, default=0.0, show_default=True, help="The share of ties, if the scores leave them out."
-)
-@click.option("--seconds", type=float, default=47.0, show_default=True, help="Time for one pair with all questions.")
-@click.option("--wage", type=float, default=16.0, show_default=True, help="Pay per hour.")
+@option("--between", nargs=2, metavar="A B", help="Which two systems to tell apart.  [default: the closest two]")
+@option("--power", type=float, default=0.8, help="The probability of reaching the goal.")
+@option("--level", type=float, default=0.05, help="The level of significance, two-sided.")
+@option("--pairs", type=click.Choice(["all", "star"]), default="all", help="Pairs to compare.")
+@option("--ties", type=float, default=0.0, help="The share of ties, if the scores leave them out.")
+@option("--seconds", type=float, default=47.0, help="Time for one pair with all questions.")
+@option("--wage", type=float, default=16.0, help="Pay per hour.")
 @rng_option
 def plan_command(
     scores: tuple[str, ...],
@@ -255,8 +241,9 @@ def plan_command(
 ) -> VotePlan:
     """How many votes tell systems apart, or bring them into the right order, and what they cost.
 
-    Studies are simulated from Bradley–Terry scores that you expect, or that `mallow rank --question NAME --out ranking.json` found in a pilot. A
-    difference of 40 means that the better system wins 60 % of the votes, 85 means 70 %, 139 means 80 %.
+    Studies are simulated from Bradley–Terry scores that you expect, or that `mallow rank --question NAME --out
+    ranking.json` found in a pilot. A difference of 40 means that the better system wins 60 % of the votes, 85 means 70
+    %, 139 means 80 %.
     """
     from mallow.human import VoteCosts, VoteGoal, plan_votes
 
@@ -277,7 +264,8 @@ def _read_ranking(path: str) -> dict[str, float]:
         return dict(Ranking.from_json(read_text(path)).scores)
     except InputError as error:
         raise InputError(
-            f"{path}: is not a ranking: {error} Save one with: mallow rank votes.jsonl --question NAME --out ranking.json"
+            f"{path}: is not a ranking: {error} Save one with: mallow rank votes.jsonl --question NAME --out "
+            "ranking.json"
         ) from error
 
 

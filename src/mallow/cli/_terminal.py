@@ -1,4 +1,4 @@
-"""Standard streams, which lose nothing and take nothing raw from a file; and SIGTERM, which stops a command as Ctrl-C does."""
+"""Standard streams, to which nothing raw from a file goes; and SIGTERM, which stops a command as Ctrl-C does."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ def prepare_streams() -> None:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors=_HANDLER)
     while True:  # otherwise the first file that is opened would be what other programs take for standard output
-        place = os.open(os.devnull, os.O_RDWR)
-        if place > 2:
-            os.close(place)
+        descriptor = os.open(os.devnull, os.O_RDWR)
+        if descriptor > 2:
+            os.close(descriptor)
             return
 
 
@@ -72,17 +72,17 @@ def _lost_output(error: OSError) -> Exception:
     if error.errno in (errno.EPIPE, errno.ESHUTDOWN):
         return BrokenPipeError(error.errno, error.strerror)
     return InputError(
-        f"standard output cannot be written: {error.strerror or error}. What was computed is lost, except what is cached: "
-        "free some space, or redirect the output to another disk."
+        f"standard output cannot be written: {error.strerror or error}. What was computed is lost, except what is "
+        "cached: free some space, or redirect the output to another disk."
     )
 
 
 def _discard(stream: TextIO) -> None:
     """Let the stream end nowhere: otherwise Python would try to write the rest of it once more when it ends."""
     with contextlib.suppress(OSError, ValueError):
-        place = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(place, stream.fileno())
-        os.close(place)
+        descriptor = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(descriptor, stream.fileno())
+        os.close(descriptor)
 
 
 def _nearest(error: UnicodeError) -> tuple[str, int]:

@@ -1,4 +1,4 @@
-"""What a page shows: a comparison, its diagnoses from samples that are embedded once, and the caveats of all results."""
+"""What a page shows: a comparison, diagnoses from samples that are embedded once, and the caveats of all results."""
 
 from __future__ import annotations
 
@@ -27,9 +27,12 @@ def as_comparison(results: Scored) -> Comparison:
     scores = {"model": results} if isinstance(results, Score) else results
     if not (isinstance(scores, Mapping) and scores and all(isinstance(score, Score) for score in scores.values())):
         raise InputError(
-            f"`comparison` must be a Comparison, a Score, or a mapping of names to Scores; got {type(results).__name__}."
+            "`comparison` must be a Comparison, a Score, or a mapping of names to Scores; got "
+            f"{type(results).__name__}."
         )
-    order = sorted(scores, key=lambda name: (-_certified_area(scores[name]), -scores[name].mauve))
+    # Where nothing was certified, nothing is known: 1.
+    areas = {name: score.certified["mauve"].value if score.certified else 1.0 for name, score in scores.items()}
+    order = sorted(scores, key=lambda name: (-areas[name], -scores[name].mauve))
     return Comparison(
         scores={name: scores[name] for name in order},
         differences=(),
@@ -40,11 +43,6 @@ def as_comparison(results: Scored) -> Comparison:
         signature=scores[order[0]].signature,
         caveats=tuple(caveat for name in order for caveat in _caveats_of(name, scores[name].caveats)),
     )
-
-
-def _certified_area(score: Score) -> float:
-    """Where nothing was certified, nothing is known: 1."""
-    return score.certified["mauve"].value if score.certified else 1.0
 
 
 def collect_caveats(comparison: Comparison, diagnoses: Mapping[str, Diagnosis] | None = None) -> tuple[Caveat, ...]:
@@ -73,10 +71,10 @@ def compare_and_diagnose(
     repeats: int = 5,
     rng: int | np.random.Generator | None = 0,
 ) -> tuple[Comparison, dict[str, Diagnosis]]:
-    """A comparison of several systems and a diagnosis of each, for `html` and `write`; nothing is embedded or learned twice.
+    """A comparison of several systems and a diagnosis of each, for `html` and `write`; nothing is embedded twice.
 
-    The results are those of `mallow.compare` and `mallow.diagnose`, the latter with six examples of images. Caveats are in the results, and nothing is warned
-    about. A measure that cannot be split into bins has no diagnoses.
+    The results are those of `mallow.compare` and `mallow.diagnose`, the latter with six examples of images. Caveats are
+    in the results, and nothing is warned about. A measure that cannot be split into bins has no diagnoses.
 
     Parameters
     ----------
@@ -86,7 +84,7 @@ def compare_and_diagnose(
     seed = seed_from(rng)
     pairs = embed_pairs(reference, systems, embedder, measure)
     comparison = compare_pairs(pairs, measure=measure, repeats=repeats, seed=seed)
-    if not _splits_into_bins(measure):
+    if not isinstance(measure.estimator, Quantize) or measure.estimator.smoothing is extrapolated:
         return comparison, {}
     return comparison, {
         name: diagnose_embedded(
@@ -99,8 +97,3 @@ def compare_and_diagnose(
         )
         for name, (human, samples) in pairs.items()
     }
-
-
-def _splits_into_bins(measure: Measure) -> bool:
-    """Whether `diagnose` takes the measure."""
-    return isinstance(measure.estimator, Quantize) and measure.estimator.smoothing is not extrapolated

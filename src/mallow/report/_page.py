@@ -19,7 +19,7 @@ from mallow.report import _sentences as sentences
 from mallow.report import _svg as svg
 from mallow.report import _tables as tables
 from mallow.report._comparison import Scored, as_comparison, collect_caveats
-from mallow.report._tables import AnyRanking, compare_with_people, ranking_caveats
+from mallow.report._tables import AnyRanking, compare_with_people
 from mallow.results import merge_caveats, p_number
 
 if TYPE_CHECKING:
@@ -49,7 +49,8 @@ def html(
     diagnoses : mapping system → Diagnosis, or None
         Where the gap of each system is, with examples: results of `mallow.diagnose`.
     ranking : Ranking, Rankings, JudgedRanking or None
-        What people said of the same systems: a result of `mallow.human.rank`. The page then shows metrics and people side by side.
+        What people said of the same systems: a result of `mallow.human.rank`. The page then shows metrics and people
+        side by side.
     title : str or None
         None: what was compared.
 
@@ -83,7 +84,7 @@ def html(
             script=Markup(script),  # our own file
             people=None if ranking is None else compare_with_people(shown, ranking),
             caveats=_tagged_caveats(
-                (*collect_caveats(shown, diagnoses), *ranking_caveats(ranking)), list(shown.scores)
+                (*collect_caveats(shown, diagnoses), *(() if ranking is None else ranking.caveats)), list(shown.scores)
             ),
             **_context(shown, diagnoses or {}),
         )
@@ -160,12 +161,16 @@ def _context(comparison: Comparison, diagnoses: Mapping[str, Diagnosis]) -> dict
         "strips": strips,
         "pictures": svg.pictures(scores),
         "squares": {name: (svg.exponentiated_square(score), svg.cost_square(score)) for name, score in scores.items()},
-        "regions": {name: sentences.regions_in_words(one) for name, one in diagnoses.items()},
-        "named": any(region.terms for one in diagnoses.values() for region in (*one.missed, *one.invented)),
-        "telling": {name: sentences.telling_words(one) for name, one in diagnoses.items()},
+        "regions": {name: sentences.regions_in_words(diagnosis) for name, diagnosis in diagnoses.items()},
+        "named": any(
+            region.terms for diagnosis in diagnoses.values() for region in (*diagnosis.missed, *diagnosis.invented)
+        ),
+        "telling": {name: sentences.telling_words(diagnosis) for name, diagnosis in diagnoses.items()},
         "bins": sorted({score.signature.bins for score in scores.values() if score.signature.bins is not None}),
         "repeats": sorted({len(score.values["mauve"]) for score in scores.values()}),
-        "permutations": sorted({one.evidence.test.permutations for one in scores.values() if one.evidence is not None}),
+        "permutations": sorted(
+            {score.evidence.test.permutations for score in scores.values() if score.evidence is not None}
+        ),
         "sizes": sorted({score.n for score in scores.values()}),
         "scales": sorted({score.scale for score in scores.values()}),
     }

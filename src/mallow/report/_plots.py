@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from mallow._optional import optional
@@ -21,8 +22,9 @@ _WIDTH = 7.0  # inches; chosen: the text width of most papers
 def frontier_figure(comparison: Scored) -> Figure:
     """The frontiers of all systems: published, in their two costs and exponentiated, and certified.
 
-    Each published curve is the mean over the repeats. The curves of all repeats lie in the band around it, which shows the
-    noise of clustering, not that of sampling. The true curves lie below the certified ones, up to the noise of sampling.
+    Each published curve is the mean over the repeats. The curves of all repeats lie in the band around it, which shows
+    the noise of clustering, not that of sampling. The true curves lie below the certified ones, up to the noise of
+    sampling.
 
     Parameters
     ----------
@@ -32,8 +34,7 @@ def frontier_figure(comparison: Scored) -> Figure:
     certified = all(score.certified_frontier is not None for score in shown.scores.values())
     columns = 1 if len(shown.scores) == 1 else 2
     shade = 0.15 if len(shown.scores) == 1 else 0.06  # the areas overlap
-    with _small_text():
-        figure = _figure(_WIDTH, 2.9 + 0.17 * -(-len(shown.scores) // columns))
+    with _figure(2.9 + 0.17 * -(-len(shown.scores) // columns)) as figure:
         left, middle, *more = figure.subplots(1, 3 if certified else 2)
         for place, (name, score) in enumerate(shown.scores.items()):
             label = f"{name}: published {score.mauve:.3f}"
@@ -60,8 +61,7 @@ def score_figure(comparison: Scored) -> Figure:
     comparison : Comparison, Score, or mapping name → Score
     """
     shown = as_comparison(comparison)
-    with _small_text():
-        figure = _figure(_WIDTH, 1.3 + 0.4 * len(shown.scores))
+    with _figure(1.3 + 0.4 * len(shown.scores)) as figure:
         draw.scores(figure.subplots(), shown.scores)
     return figure
 
@@ -79,22 +79,18 @@ def rank_figure(comparison: Comparison) -> Figure:
         raise InputError(
             "`comparison` must have ranks; it has none. Compare all pairs: mallow.compare with baseline=None."
         )
-    with _small_text():
-        figure = _figure(_WIDTH, 0.8 + 0.28 * len(shown.ranks))
+    with _figure(0.8 + 0.28 * len(shown.ranks)) as figure:
         draw.ranks(figure.subplots(), shown.ranks)
     return figure
 
 
-def _small_text() -> AbstractContextManager[None]:
-    """Text of the size of a caption, on a figure as wide as a page."""
-    optional("matplotlib.figure", extra="plot")
-    context: AbstractContextManager[None] = optional("matplotlib", extra="plot").rc_context(
-        {"font.size": 8.0, "axes.titlesize": 8.5, "lines.linewidth": 1.3}
-    )
-    return context
+@contextmanager
+def _figure(height: float) -> Iterator[Figure]:
+    """A figure as wide as a page, with text of the size of a caption while it is drawn.
 
-
-def _figure(width: float, height: float) -> Figure:
-    # Without pyplot: no window, and no state that grows with every picture.
-    figure: Figure = optional("matplotlib.figure", extra="plot").Figure(figsize=(width, height), layout="constrained")
-    return figure
+    It is made without pyplot: no window, and no state that grows with every picture.
+    """
+    figures = optional("matplotlib.figure", extra="plot")
+    style = {"font.size": 8.0, "axes.titlesize": 8.5, "lines.linewidth": 1.3}
+    with optional("matplotlib", extra="plot").rc_context(style):
+        yield figures.Figure(figsize=(_WIDTH, height), layout="constrained")

@@ -22,6 +22,15 @@ _AUTHORS = (
     "Pillutla, Krishna and Liu, Lang and Thickstun, John and Welleck, Sean and Swayamdipta, Swabha and "
     "Zellers, Rowan and Oh, Sewoong and Choi, Yejin and Harchaoui, Zaid"
 )
+# The published pipeline: MAUVE* with any number of bins, divergence and scale, which Methods names apart.
+_PUBLISHED = re.compile(
+    r"Measure\(Quantize\(bins=\w+, smoothing=krichevsky_trofimov, "
+    r"reduce=Reduce\(variance=([\d.]+), normalise=True\)\), KL, "
+)
+_LONGEST_TEXT = 600  # characters of an example; chosen: a paragraph or two
+_THUMBNAIL = 192  # pixels; chosen: twice the size at which it is shown, for sharp screens
+_POWER = re.compile(r"(?<![\w.])(\d(?:\.\d+)?)e-0?(\d+)(?!\w)")
+_SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def default_title(comparison: Comparison) -> str:
@@ -38,21 +47,21 @@ def verdict(comparison: Comparison) -> str:
 
 def reason_sentence(comparison: Comparison) -> str:
     """The difference that the verdict rests on: between the first system and the next; "" where none was tested."""
-    one = _deciding(comparison)
-    if one is None:
+    pair = _deciding(comparison)
+    if pair is None:
         return ""
-    value, (low, high) = one.difference["mauve"], one.interval["mauve"]
+    value, (low, high) = pair.difference["mauve"], pair.interval["mauve"]
     return (
-        f"The reason: the certified MAUVE of {one.first} is {format_number(abs(value), 4)} "
-        f"{'above' if value >= 0 else 'below'} that of {one.second} (95 % interval of the difference: "
-        f"{format_number(low, 4)} to {format_number(high, 4)}; {p_text(one.adjusted['mauve'])} after correction)."
+        f"The reason: the certified MAUVE of {pair.first} is {format_number(abs(value), 4)} "
+        f"{'above' if value >= 0 else 'below'} that of {pair.second} (95 % interval of the difference: "
+        f"{format_number(low, 4)} to {format_number(high, 4)}; {p_text(pair.adjusted['mauve'])} after correction)."
     )
 
 
 def _deciding(comparison: Comparison) -> Difference | None:
     """The pair of the first system and the first one after it that it was compared with."""
     first = next(iter(comparison.scores))
-    return next((one for one in comparison.ordered_differences() if first in one.systems), None)
+    return next((pair for pair in comparison.ordered_differences() if first in pair.systems), None)
 
 
 def gap_sentence(comparison: Comparison) -> str:
@@ -98,12 +107,6 @@ def regions_in_words(diagnosis: Diagnosis) -> str:
     return "; ".join(parts) or "no cluster beyond chance"
 
 
-# The published pipeline: MAUVE* with any number of bins, divergence and scale, which Methods names apart.
-_PUBLISHED = re.compile(
-    r"Measure\(Quantize\(bins=\w+, smoothing=krichevsky_trofimov, reduce=Reduce\(variance=([\d.]+), normalise=True\)\), KL, "
-)
-
-
 def pipeline_in_words(measure: str) -> str:
     """How features became a score, for a paper; "" for a measure that only its signature describes.
 
@@ -116,8 +119,8 @@ def pipeline_in_words(measure: str) -> str:
     if match is None:
         return ""
     return (
-        f"Features were scaled to length 1, reduced by PCA to {100 * float(match[1]):g} % of their variance and clustered by "
-        "k-means, and counts were smoothed by adding ½ (MAUVE* with the Kullback–Leibler divergence)."
+        f"Features were scaled to length 1, reduced by PCA to {100 * float(match[1]):g} % of their variance and "
+        "clustered by k-means, and counts were smoothed by adding ½ (MAUVE* with the Kullback–Leibler divergence)."
     )
 
 
@@ -155,12 +158,6 @@ def bibtex(version: str) -> str:
   license = {{Apache-2.0}},
   note    = {{Measures the gap between what a generative model produces and the data it should match}}
 }}"""
-
-
-_LONGEST_TEXT = 600  # characters of an example; chosen: a paragraph or two
-_THUMBNAIL = 192  # pixels; chosen: twice the size at which it is shown, for sharp screens
-_POWER = re.compile(r"(?<![\w.])(\d(?:\.\d+)?)e-0?(\d+)(?!\w)")
-_SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def format_number(value: float, digits: int = 3) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -54,26 +54,13 @@ class Scale:
 
 @dataclass(frozen=True)
 class Strip:
-    """One system in the chart of scores; positions are percentages of the width.
-
-    Attributes
-    ----------
-    name : str
-    score : float
-        The published score.
-    interval : (float, float) or None
-        Where other draws would be; None where that is not known.
-    certified : (float, float) or None
-        What is certified, and its limit with 95 % confidence; None where nothing was certified.
-    itself : float
-        The self-score.
-    """
+    """One system in the chart of scores; positions are percentages of the width."""
 
     name: str
-    score: float
-    interval: tuple[float, float] | None
-    certified: tuple[float, float] | None
-    itself: float
+    score: float  # published
+    interval: tuple[float, float] | None  # where other draws would be, if that is known
+    certified: tuple[float, float] | None  # what is certified, if anything, and its limit with 95% confidence
+    itself: float  # the self-score
 
 
 def score_strips(scores: Mapping[str, Score]) -> tuple[Scale, tuple[Strip, ...]]:
@@ -100,15 +87,8 @@ def score_strips(scores: Mapping[str, Score]) -> tuple[Scale, tuple[Strip, ...]]
 class Square:
     """The frontier of one system in a square with side 200: its axis, its paths, and the point with λ = ½.
 
-    Attributes
-    ----------
-    axis : Scale
-        For both directions, so that what is missed and what is invented can be compared.
-    line, area, band, certified : str
-        Paths of the curve, of the area below it, of the band over the repeats and of the certified curve; "" where there is
-        none.
-    middle : (float, float)
-        The point with λ = ½.
+    The axis is that of both directions, so that what is missed and what is invented can be compared. Paths are those of
+    the curve, of the area below it, of the band over the repeats and of the certified curve; "" where there is none.
     """
 
     axis: Scale
@@ -121,34 +101,34 @@ class Square:
 
 def exponentiated_square(score: Score) -> Square:
     """The published frontier, exponentiated, with the area below it, which is the score; and the certified one."""
+    middle = [math.exp(-score.scale * cost) for cost in _halfway(score.frontier)]
     axis = Scale(0.0, 1.0, (0.0, 0.5, 1.0))
-    x, y = draw.exponentiated_points(score.frontier, score.scale)
-    band = score.band and [draw.exponentiated_points(edge, score.scale) for edge in score.band]
-    sure = score.certified_frontier and draw.exponentiated_points(score.certified_frontier, score.scale)
-    return Square(
-        axis,
-        line=_path(axis, x, y),
-        area=_path(axis, np.append(x, 0.0), np.append(y, 0.0), closed=True),
-        band=_path(axis, *draw.band_outline(*band), closed=True) if band else "",
-        certified=_path(axis, *sure) if sure else "",
-        middle=_point(axis, *(math.exp(-score.scale * cost) for cost in _middle(score))),
-    )
+    return _square(score, lambda frontier: draw.exponentiated_points(frontier, score.scale), middle, axis)
 
 
 def cost_square(score: Score) -> Square:
     """The frontier in its two costs, on axes of its own: on the axes of a bad system a good one would vanish."""
-    x, y = draw.cost_points(score.frontier)
-    band = score.band and [draw.cost_points(edge) for edge in score.band]
-    sure = score.certified_frontier and draw.cost_points(score.certified_frontier)
-    every = np.concatenate([x, y, *(np.concatenate(edge) for edge in (*(band or ()), *([sure] if sure else ())))])
-    axis = Scale.around(every.tolist(), most_ticks=4, low=0.0)
+    return _square(score, draw.cost_points, _halfway(score.frontier))
+
+
+def _square(
+    score: Score, points: Callable[[Frontier], tuple[Array, Array]], middle: Iterable[float], axis: Scale | None = None
+) -> Square:
+    """The curves of a score through these points; without an axis, on one around all of them, and no area."""
+    x, y = points(score.frontier)
+    band = [points(edge) for edge in score.band or ()]
+    sure = [] if score.certified_frontier is None else [points(score.certified_frontier)]
+    area = "" if axis is None else _path(axis, np.append(x, 0.0), np.append(y, 0.0), closed=True)
+    if axis is None:
+        every = np.concatenate([x, y, *(np.concatenate(curve) for curve in (*band, *sure))])
+        axis = Scale.around(every.tolist(), most_ticks=4, low=0.0)
     return Square(
         axis,
         line=_path(axis, x, y),
-        area="",
+        area=area,
         band=_path(axis, *draw.band_outline(*band), closed=True) if band else "",
-        certified=_path(axis, *sure) if sure else "",
-        middle=_point(axis, *_middle(score)),
+        certified=_path(axis, *sure[0]) if sure else "",
+        middle=_point(axis, *middle),
     )
 
 
@@ -156,8 +136,8 @@ def cost_square(score: Score) -> Square:
 class NamedCurve:
     """One system in the picture of all: its curve, the point with λ = ½, and the height of its name beside the square.
 
-    `place` is that among all systems, so that colour and dash are the same in every picture; `says` is what is known of the
-    area under the curve.
+    `place` is that among all systems, so that colour and dash are the same in every picture; `says` is what is known of
+    the area under the curve.
     """
 
     place: int
@@ -180,7 +160,7 @@ class Picture:
 
 
 def pictures(scores: Mapping[str, Score]) -> tuple[Picture, ...]:
-    """The certified curves of all systems and, apart from them, the published ones; of one system, both in one picture."""
+    """The certified curves of all systems and, apart, the published ones; of one system, both in one picture."""
     if len(scores) == 1:
         [score] = scores.values()
         both = [(0, "published", _published(score))]
@@ -209,16 +189,16 @@ def pictures(scores: Mapping[str, Score]) -> tuple[Picture, ...]:
             _name(published),
         ),
     )
-    return tuple(one for one in pictures if one.curves)
+    return tuple(picture for picture in pictures if picture.curves)
 
 
 _Curve = tuple[Frontier, float, float, str]  # with the scale, the area, and what is known of it
 
 
 def _certified(score: Score, frontier: Frontier) -> _Curve:
-    one = score.certified["mauve"]
-    says = f"certified MAUVE {one.value:.3f}; with 95 % confidence at most {at_most(one.high, 3)}"
-    return frontier, score.scale, one.value, says
+    estimate = score.certified["mauve"]
+    says = f"certified MAUVE {estimate.value:.3f}; with 95 % confidence at most {at_most(estimate.high, 3)}"
+    return frontier, score.scale, estimate.value, says
 
 
 def _published(score: Score) -> _Curve:
@@ -261,10 +241,6 @@ def spread_labels(wanted: list[float], *, gap: float = 15.0, low: float = 4.0, h
         heights[place] = min(heights[place], limit)
         limit = heights[place] - gap
     return [round(height, 1) for height in heights]
-
-
-def _middle(score: Score) -> tuple[float, float]:
-    return _halfway(score.frontier)
 
 
 def _halfway(frontier: Frontier) -> tuple[float, float]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from mallow.errors import Caveat, EstimateWarning, InputError
+from mallow.errors import EstimateWarning, InputError
 from mallow.evaluate import Comparison, Score
 from mallow.human import Correlation, Correlations, JudgedRanking, Ranking, Rankings, correlate
 from mallow.report._sentences import format_number, group_letters, typeset
@@ -15,6 +16,10 @@ from mallow.results import at_least, at_most, p_number
 
 CERTAIN, PAPERS = "What is certain", "As in papers"
 _TITLES = {"mauve": "MAUVE", "frontier_integral": "Frontier integral", "midpoint": "Mid-point"}
+AnyRanking = Ranking | Rankings | JudgedRanking
+_PEOPLE = "people"  # the question where none has a name
+_FEWEST = 3  # systems for a correlation
+_LINE = 13.0  # the height of a line of names in the drawing
 
 
 @dataclass(frozen=True)
@@ -69,29 +74,31 @@ def _range(pair: tuple[float, float] | None) -> Cell:
 
 def _certified(score: Score, summary: str) -> tuple[Cell, Cell]:
     """What is certified of a summary, and its limit."""
-    one = score.certified.get(summary)
-    if one is None:
+    estimate = score.certified.get(summary)
+    if estimate is None:
         return _NOTHING, _NOTHING
-    limit = one.high if summary == "mauve" else one.low
+    limit = estimate.high if summary == "mauve" else estimate.low
     text = f"at most {at_most(limit)}" if summary == "mauve" else f"at least {at_least(limit)}"
-    return Cell(format_number(one.value, 4), one.value, strong=True), Cell(text, limit)
+    return Cell(format_number(estimate.value, 4), estimate.value, strong=True), Cell(text, limit)
+
+
+def _columns(words: Sequence[str], numbers: Mapping[str, Sequence[str]]) -> tuple[Column, ...]:
+    """Columns of words, then columns of numbers by the heading above them."""
+    numeric = (Column(title, group=group) for group, titles in numbers.items() for title in titles)
+    return (*(Column(title, numeric=False) for title in words), *numeric)
 
 
 def ranking_table(comparison: Comparison) -> Table:
     """The systems in their order: what is certain about each, and apart from it the score as papers give it."""
     ranked, grouped = bool(comparison.ranks), bool(comparison.groups)
-    columns = [
-        *([Column("Rank", numeric=False)] if ranked else []),
-        Column("System", numeric=False),
-        *([Column("Group", numeric=False)] if grouped else []),
-        Column("Certified MAUVE", group=CERTAIN),
-        Column("With 95 % confidence", group=CERTAIN),
-        Column("p of no gap", group=CERTAIN),
-        Column("Published MAUVE", group=PAPERS),
-        Column("95 % of other draws", group=PAPERS),
-        Column("Self-score", group=PAPERS),
-        Column("Samples"),
-    ]
+    columns = _columns(
+        [*(["Rank"] if ranked else []), "System", *(["Group"] if grouped else [])],
+        {
+            CERTAIN: ["Certified MAUVE", "With 95 % confidence", "p of no gap"],
+            PAPERS: ["Published MAUVE", "95 % of other draws", "Self-score"],
+            "": ["Samples"],
+        },
+    )
     rows = []
     for name, score in comparison.scores.items():
         letters = (group_letters(place) for place, group in enumerate(comparison.groups) if name in group)
@@ -110,7 +117,7 @@ def ranking_table(comparison: Comparison) -> Table:
             )
         )
     caption = "The systems, the one closest to the reference first" if len(rows) > 1 else "Evidence and score"
-    return Table(caption, tuple(columns), tuple(rows), named_by=int(ranked))
+    return Table(caption, columns, tuple(rows), named_by=int(ranked))
 
 
 def rank_cell(ranks: tuple[int, int]) -> Cell:
@@ -121,28 +128,21 @@ def rank_cell(ranks: tuple[int, int]) -> Cell:
 
 def difference_table(comparison: Comparison) -> Table:
     """All pairs that were tested: the difference in certified MAUVE, and whether it is more than chance."""
-    columns = (
-        Column("First", numeric=False),
-        Column("Second", numeric=False),
-        Column("Difference"),
-        Column("95 % interval of it"),
-        Column("p"),
-        Column("p, corrected for all pairs"),
-        Column("Verdict", numeric=False),
-    )
+    titles = ["Difference", "95 % interval of it", "p", "p, corrected for all pairs"]
+    columns = (*_columns(["First", "Second"], {"": titles}), Column("Verdict", numeric=False))
     rows = []
-    for one in comparison.ordered_differences():
-        value, (low, high) = one.difference["mauve"], one.interval["mauve"]
-        closer = one.first if value > 0 else one.second
+    for pair in comparison.ordered_differences():
+        value, (low, high) = pair.difference["mauve"], pair.interval["mauve"]
+        closer = pair.first if value > 0 else pair.second
         rows.append(
             (
-                Cell(one.first),
-                Cell(one.second),
+                Cell(pair.first),
+                Cell(pair.second),
                 _number(value, 4),
                 Cell(f"{format_number(low, 4)} to {format_number(high, 4)}", low),
-                _p(one.p_value["mauve"]),
-                _p(one.adjusted["mauve"]),
-                Cell(f"{closer} is closer", strong=True) if one.significant else Cell("cannot be told apart"),
+                _p(pair.p_value["mauve"]),
+                _p(pair.adjusted["mauve"]),
+                Cell(f"{closer} is closer", strong=True) if pair.significant else Cell("cannot be told apart"),
             )
         )
     return Table("First minus second, in certified MAUVE", columns, tuple(rows))
@@ -150,17 +150,13 @@ def difference_table(comparison: Comparison) -> Table:
 
 def summary_table(scores: dict[str, Score]) -> Table:
     """All three summaries of every system."""
-    columns = (
-        Column("System", numeric=False),
-        Column("Summary", numeric=False),
-        Column("Certified", group=CERTAIN),
-        Column("With 95 % confidence", group=CERTAIN),
-        Column("Published", group=PAPERS),
-        Column("95 % of other draws", group=PAPERS),
-        Column("Spread over seeds", group=PAPERS),
-        Column("Self-score", group=PAPERS),
-        Column("Bias-corrected", group="Behind the samples"),
-        Column("95 % interval of it", group="Behind the samples"),
+    columns = _columns(
+        ["System", "Summary"],
+        {
+            CERTAIN: ["Certified", "With 95 % confidence"],
+            PAPERS: ["Published", "95 % of other draws", "Spread over seeds", "Self-score"],
+            "Behind the samples": ["Bias-corrected", "95 % interval of it"],
+        },
     )
     rows = []
     for name, score in scores.items():
@@ -182,24 +178,11 @@ def summary_table(scores: dict[str, Score]) -> Table:
     return Table("Every summary of every system", columns, tuple(rows))
 
 
-AnyRanking = Ranking | Rankings | JudgedRanking
-
-_PEOPLE = "people"  # the question where none has a name
-_FEWEST = 3  # systems for a correlation
-_LINE = 13.0  # the height of a line of names in the drawing
-
-
 @dataclass(frozen=True)
 class Scatter:
     """A metric against people's scores; positions are in a square of 200, lengths of both arms included.
 
-    Attributes
-    ----------
-    title : str
-    x, y : Scale
-        The axes of the metric and of people.
-    points : tuple of (name, x, y, left, right, bottom, top, label)
-        `label` is the height of the name, moved where two would overlap.
+    A point is (name, x, y, left, right, bottom, top, label); `label` is the height of the name, moved where two meet.
     """
 
     title: str
@@ -210,29 +193,13 @@ class Scatter:
 
 @dataclass(frozen=True)
 class People:
-    """What the page says about people.
+    """What the page says about people: the scores of both sides in a table, and how far they agree."""
 
-    Attributes
-    ----------
-    rankings : dict
-        Question → Ranking.
-    systems : tuple of str
-        All systems that people or metrics know, in the order of the comparison, then of the ranking.
-    correlations : tuple of Correlation
-        How far the metrics agree with people.
-    note : str
-        Why there are no correlations; "" where there are.
-    scatters : tuple of Scatter
-        One per question.
-    table, agreement : Table
-        The scores of both sides, and how far they agree.
-    """
-
-    rankings: dict[str, Ranking]
-    systems: tuple[str, ...]
+    rankings: dict[str, Ranking]  # by question
+    systems: tuple[str, ...]  # in the order of the comparison, then of the ranking
     correlations: tuple[Correlation, ...]
-    note: str
-    scatters: tuple[Scatter, ...]
+    note: str  # why there are no correlations; "" where there are
+    scatters: tuple[Scatter, ...]  # one per question
     table: Table
     agreement: Table
 
@@ -240,11 +207,12 @@ class People:
 def compare_with_people(comparison: Comparison, ranking: AnyRanking) -> People:
     """The rankings, and how far the scores of the comparison agree with them."""
     rankings = _by_question(ranking)
-    voted = dict.fromkeys(name for one in rankings.values() for name in one.scores)
+    voted = dict.fromkeys(name for votes in rankings.values() for name in votes.scores)
     common = [name for name in comparison.scores if name in voted]
     if not common:
         raise InputError(
-            f"`ranking` must be of the systems compared ({', '.join(comparison.scores)}); people voted on {', '.join(voted)}."
+            f"`ranking` must be of the systems compared ({', '.join(comparison.scores)}); people voted on "
+            f"{', '.join(voted)}."
         )
     systems = (*comparison.scores, *(name for name in voted if name not in comparison.scores))
 
@@ -277,13 +245,13 @@ def _score_table(rankings: dict[str, Ranking], systems: tuple[str, ...], compari
     rows = []
     for name in systems:
         row = [Cell(name)]
-        for one in rankings.values():
-            if name not in one.scores:
+        for ranking in rankings.values():
+            if name not in ranking.scores:
                 row += [nothing, nothing, Cell("–", float("inf"))]
                 continue
-            low, high = one.interval[name]
-            row += [_signed(one.scores[name], "{:+.1f}"), _signed(low, "{:+.1f} to {:+.1f}", high)]
-            row += [rank_cell(one.ranks[name])]
+            low, high = ranking.interval[name]
+            row += [_signed(ranking.scores[name], "{:+.1f}"), _signed(low, "{:+.1f} to {:+.1f}", high)]
+            row += [rank_cell(ranking.ranks[name])]
         score = comparison.scores.get(name)
         certified = score.certified.get("mauve") if score else None
         row += [Cell(format_number(certified.value), certified.value) if certified else nothing]
@@ -294,18 +262,18 @@ def _score_table(rankings: dict[str, Ranking], systems: tuple[str, ...], compari
 
 def _agreement_table(correlations: tuple[Correlation, ...]) -> Table:
     """How far the metrics agree with people."""
-    titles = ("Spearman correlation", "95 % interval of it", "Worst case", "Systems")
-    columns = (Column("Metric", numeric=False), Column("Question", numeric=False), *map(Column, titles))
+    titles = ["Spearman correlation", "95 % interval of it", "Worst case", "Systems"]
+    columns = _columns(["Metric", "Question"], {"": titles})
     rows = tuple(
         (
-            Cell(one.metric),
-            Cell(one.criterion),
-            _signed(one.spearman.value, "{:.2f}"),
-            _signed(one.spearman.low, "{:.2f} to {:.2f}", one.spearman.high),
-            _signed(one.worst_case, "{:.2f}"),
-            Cell(f"{len(one.systems)}", len(one.systems)),
+            Cell(correlation.metric),
+            Cell(correlation.criterion),
+            _signed(correlation.spearman.value, "{:.2f}"),
+            _signed(correlation.spearman.low, "{:.2f} to {:.2f}", correlation.spearman.high),
+            _signed(correlation.worst_case, "{:.2f}"),
+            Cell(f"{len(correlation.systems)}", len(correlation.systems)),
         )
-        for one in correlations
+        for correlation in correlations
     )
     return Table("How far the metrics agree with people", columns, rows)
 
@@ -313,11 +281,6 @@ def _agreement_table(correlations: tuple[Correlation, ...]) -> Table:
 def _signed(value: float, form: str, *more: float) -> Cell:
     """Numbers with real minus signs, sorted by the first."""
     return Cell(form.format(value, *more).replace("-", "\u2212"), value)
-
-
-def ranking_caveats(ranking: AnyRanking | None) -> tuple[Caveat, ...]:
-    """The caveats of a ranking, for the list of all."""
-    return () if ranking is None else ranking.caveats
 
 
 def _by_question(ranking: AnyRanking) -> dict[str, Ranking]:
@@ -333,8 +296,8 @@ def _by_question(ranking: AnyRanking) -> dict[str, Ranking]:
 def _scatter(table: Correlations, question: str) -> Scatter:
     """Certified MAUVE against people, or the published one where nothing was certified."""
     metric = "certified MAUVE" if "certified MAUVE" in table.metrics else "published MAUVE"
-    people, own = table.people[question], table.metrics[metric]
-    rows = [(name, *own[name], *people[name]) for name in own if name in people]
+    people, scores = table.people[question], table.metrics[metric]
+    rows = [(name, *scores[name], *people[name]) for name in scores if name in people]
     low, high = ([min(max(value + side * error, 0.0), 1.0) for _, value, error, _, _ in rows] for side in (-1, 1))
     x = Scale.around([*low, *high], most_ticks=5)
     y = Scale.around([value + side * error for _, _, _, value, error in rows for side in (-1, 1)], most_ticks=6)

@@ -19,18 +19,18 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-# Six steps of grey, and apart by at least 20 (CIE 1976) for every kind of colour vision, as tests/test_colours.py measures;
-# at least 3 : 1 against white. Black is kept for everything that is not a system.
+# Six steps of grey, and apart by at least 20 (CIE 1976) for every kind of colour vision, as tests/test_colours.py
+# measures; at least 3 : 1 against white. Black is kept for everything that is not a system.
 COLOURS = ("#5625a1", "#fc6010", "#1b3a07", "#1f5a8e", "#b46780", "#7c6930")
 _DASHES: tuple[str | tuple[int, tuple[float, ...]], ...] = ("-", (0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)))
 _DASHES += ((0, (9, 3)),)
 _PALE = "#cdbde3"  # the first colour, for bars
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 _MANY = 6
-SIZE = (
-    5.5,
-    3.9,
-)  # inches; chosen: the text width of a paper with one column, where the usual 10 points are its own size
+_NUMBERS = {"nucleus": "p", "top-k": "K", "temperature": "value", "typical": "mass", "eta": "ε", "min-p": "share"}
+_ENDS = 0.01  # raw costs are drawn for λ from here to 1 − this: nearer to the ends they may grow without bound
+# Inches; chosen: the text width of a paper with one column, where the usual 10 points are its own size.
+SIZE = (5.5, 3.9)
 
 
 def axes(ax: Axes | None) -> Axes:
@@ -103,26 +103,26 @@ def costs(ax: Axes, score: Drawable, *, label: str, place: int = 0) -> None:
 
 
 def scores(ax: Axes, systems: Mapping[str, Drawable]) -> None:
-    """One row per system with two lanes: above, what is certified, and where the true area may be; below, the published score.
+    """One row per system: above, what is certified, and where the true area may be; below, the published score.
 
     The published score has the interval of other draws and the self-score beside it.
     """
     names = list(systems)[::-1]  # the first on top
     wide: dict[str, Any] = {"linewidth": 6, "solid_capstyle": "butt"}
-    for place, one in enumerate(systems[name] for name in names):
+    for place, score in enumerate(systems[name] for name in names):
         above, below = place + 0.17, place - 0.17
-        if "mauve" in one.certified:
-            sure = one.certified["mauve"]
+        if "mauve" in score.certified:
+            sure = score.certified["mauve"]
             may = "where the true value may be (95 % confidence)"
             ax.plot([0.0, sure.high], [above, above], color=_PALE, label=may, **wide)
             style: dict[str, Any] = {"color": COLOURS[0], "markerfacecolor": "white", "markersize": 5, "linestyle": ""}
             ax.plot(sure.value, above, marker="D", label="certified value", **style)
-        if "mauve" in one.interval:
+        if "mauve" in score.interval:
             ax.plot(
-                one.interval["mauve"], [below, below], color="0.7", label="95 % of other draws of this size", **wide
+                score.interval["mauve"], [below, below], color="0.7", label="95 % of other draws of this size", **wide
             )
-        ax.plot(one.self_score["mauve"], below, "k|", markersize=9, markeredgewidth=1.5, label="self-score")
-        ax.plot(one.mauve, below, "ko", markersize=4, label="published score")
+        ax.plot(score.self_score["mauve"], below, "k|", markersize=9, markeredgewidth=1.5, label="self-score")
+        ax.plot(score.mauve, below, "ko", markersize=4, label="published score")
     _name_rows(ax, names)
     for edge in range(1, len(names)):
         ax.axhspan(edge - 0.5, edge - 0.5, color="0.92", linewidth=0.8, zorder=0)
@@ -134,26 +134,28 @@ def scores(ax: Axes, systems: Mapping[str, Drawable]) -> None:
 def curve(
     ax: Axes, family: str, values: Sequence[float], inside: Sequence[Drawable], outside: Mapping[str, Drawable]
 ) -> None:
-    """Scores against the number in which a family of systems differs, published and certified; others as horizontal lines.
+    """Scores against the number in which systems of a family differ, published and certified; others as level lines.
 
     The band is where the published scores of other draws would be; it has a gap where that is not known.
     """
-    ends = np.array([one.interval.get("mauve", (np.nan, np.nan)) for one in inside])
-    own = look(0)
+    ends = np.array([score.interval.get("mauve", (np.nan, np.nan)) for score in inside])
+    style = look(0)
     if np.isfinite(ends).any():
         ax.fill_between(
-            values, ends[:, 0], ends[:, 1], color=own["color"], alpha=0.25, linewidth=0, label="95 % of other draws"
+            values, ends[:, 0], ends[:, 1], color=style["color"], alpha=0.25, linewidth=0, label="95 % of other draws"
         )
-    ax.plot(values, [one.mauve for one in inside], label=f"{_plain(family)}, published", **own)
-    certified = [(value, one.certified["mauve"]) for value, one in zip(values, inside, strict=True) if one.certified]
+    ax.plot(values, [score.mauve for score in inside], label=f"{_plain(family)}, published", **style)
+    certified = [
+        (value, score.certified["mauve"]) for value, score in zip(values, inside, strict=True) if score.certified
+    ]
     if certified:
         places, estimates = zip(*certified, strict=True)
         _certified_points(ax, estimates, places)
     low, high = _shown_range(inside, ends)
-    for place, (name, one) in enumerate(outside.items(), start=1):
+    for place, (name, score) in enumerate(outside.items(), start=1):
         style = {key: value for key, value in look(place).items() if key != "marker"}
-        beyond = "" if low <= one.mauve <= high else f": {one.mauve:.2f}, not in this part"
-        ax.axhline(one.mauve, label=f"{_plain(name)}, published{beyond}", **style)
+        beyond = "" if low <= score.mauve <= high else f": {score.mauve:.2f}, not in this part"
+        ax.axhline(score.mauve, label=f"{_plain(name)}, published{beyond}", **style)
     ax.axhline(inside[0].self_score["mauve"], color="k", linewidth=1, linestyle=":", label="self-score")
     if max(values) > 20 * min(values) > 0:
         ax.set_xscale("log")
@@ -162,9 +164,6 @@ def curve(
     ax.set_ylim(low, high)
     _open_frame(ax)
     legend(ax)
-
-
-_NUMBERS = {"nucleus": "p", "top-k": "K", "temperature": "value", "typical": "mass", "eta": "ε", "min-p": "share"}
 
 
 def _axis_title(family: str) -> str:
@@ -177,16 +176,13 @@ def _axis_title(family: str) -> str:
 
 def _shown_range(inside: Sequence[Drawable], ends: Array) -> tuple[float, float]:
     """The part of the axis where the curve, its band and the self-score are; other systems may lie below it."""
-    published = np.array([one.mauve for one in inside])
-    shown = [*published, *ends[np.isfinite(ends)], *(one.self_score["mauve"] for one in inside)]
-    shown += [value for one in inside for value in _certified_ends(one)]
+    published = np.array([score.mauve for score in inside])
+    shown = [*published, *ends[np.isfinite(ends)], *(score.self_score["mauve"] for score in inside)]
+    certified = [score.certified["mauve"] for score in inside if score.certified]
+    shown += [end for estimate in certified for end in (estimate.value, estimate.high)]
     low, high = min(shown), max(shown)
     gap = max(0.05, high - low)
     return max(0.0, low - 0.08 * gap), min(1.02, high + 0.08 * gap)
-
-
-def _certified_ends(one: Drawable) -> list[float]:
-    return [one.certified["mauve"].value, one.certified["mauve"].high] if one.certified else []
 
 
 def marks(ax: Axes, places: Sequence[float], label: str) -> None:
@@ -198,8 +194,8 @@ def marks(ax: Axes, places: Sequence[float], label: str) -> None:
 
 def _certified_points(ax: Axes, estimates: Sequence[Estimate], places: Sequence[float]) -> None:
     """What is certified, open diamonds, each with a line up to what the area is at most with 95 % confidence."""
-    values = [one.value for one in estimates]
-    reach = np.array([[0.0] * len(values), [one.high - one.value for one in estimates]])
+    values = [estimate.value for estimate in estimates]
+    reach = np.array([[0.0] * len(values), [estimate.high - estimate.value for estimate in estimates]])
     style: dict[str, Any] = {"fmt": "D", "color": "k", "markerfacecolor": "white", "markersize": 6, "capsize": 3}
     ax.errorbar(places, values, yerr=reach, label="certified, with its 95 % confidence limit", **style)
 
@@ -242,7 +238,7 @@ def power(
 
 
 def rank_map(ax: Axes, systems: Sequence[str], ranks: Mapping[str, Mapping[str, int]]) -> None:
-    """The rank of every system (a column) by every measure (a row), the best one darkest; systems without a rank stay white.
+    """The rank of every system (a column) by every measure (a row), the best darkest; those without a rank stay white.
 
     `ranks` maps each measure to the ranks of the systems.
     """
@@ -271,11 +267,8 @@ def legend(ax: Axes, *, above: bool = False) -> None:
         place = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
     else:
         place = {}
-    look_through: dict[str, Any] = {
-        "framealpha": 0.8,
-        "edgecolor": "none",
-    }  # where a curve passes below, both can be read
-    ax.legend(once.values(), once.keys(), handlelength=2.8, **look_through, **place)
+    # Where a curve passes below, both can be read.
+    ax.legend(once.values(), once.keys(), handlelength=2.8, framealpha=0.8, edgecolor="none", **place)
 
 
 def _name_rows(ax: Axes, names: Sequence[str]) -> None:
@@ -305,9 +298,6 @@ def _plain(name: str) -> str:
     """A name as it is: dollars start no formula, and a line break or a leading underscore hides nothing."""
     shown = " ".join(name.split()).replace("$", r"\$")
     return f"\u200b{shown}" if shown.startswith("_") else shown
-
-
-_ENDS = 0.01  # raw costs are drawn for λ from here to 1 − this: nearer to the ends they may grow without bound
 
 
 class Drawable(Protocol):

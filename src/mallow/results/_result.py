@@ -27,6 +27,10 @@ _SHORT = 1000  # entries of an array that is still written as a list; chosen: a 
 _NAMES = {list: "a list", dict: "an object with named fields", float: "a number", int: "a whole number"}
 _NAMES |= {str: "a text", bool: "true or false"}
 
+_NUMBERS = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
+_NUMBER = re.compile(r"(`[^`]*`)|\d[\d.,]*")  # a name in backticks stays, whatever digits it has
+_MOST_ALIKE = 2  # chosen: more lines that differ in numbers alone hide the others
+
 T = TypeVar("T")
 
 
@@ -88,14 +92,14 @@ def _tuple(parts: tuple[Any, ...], entries: list[Any], field: str) -> tuple[Any,
 
 def _dataclass(cls: type[T], data: dict[str, Any], field: str) -> T:
     hints = typing.get_type_hints(cls)
-    own = [one for one in fields(cls) if one.init]  # type: ignore[arg-type]
-    for one in own:
-        if one.name not in data and one.default is MISSING and one.default_factory is MISSING:
-            raise InputError(f"the field `{_inside(field, one.name)}` is missing.")
+    entries = [entry for entry in fields(cls) if entry.init]  # type: ignore[arg-type]
+    for entry in entries:
+        if entry.name not in data and entry.default is MISSING and entry.default_factory is MISSING:
+            raise InputError(f"the field `{_inside(field, entry.name)}` is missing.")
     values = {
-        one.name: from_plain(hints[one.name], data[one.name], _inside(field, one.name))
-        for one in own
-        if one.name in data
+        entry.name: from_plain(hints[entry.name], data[entry.name], _inside(field, entry.name))
+        for entry in entries
+        if entry.name in data
     }
     try:
         return cls(**values)
@@ -143,12 +147,6 @@ def _unpacked(entry: dict[str, Any], field: str) -> np.ndarray[Any, Any]:
         raise InputError(f"{_called(field)} must be an array of numbers; it is damaged: {error}.") from None
 
 
-_NUMBERS = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
-
-_NUMBER = re.compile(r"(`[^`]*`)|\d[\d.,]*")  # a name in backticks stays, whatever digits it has
-_MOST_ALIKE = 2  # chosen: more lines that differ in numbers alone hide the others
-
-
 class Result:
     """The common part of all results, which are frozen dataclasses that name their `KIND`.
 
@@ -177,12 +175,13 @@ class Result:
             result._check_parts()
         except InputError as error:
             raise InputError(
-                f"`data` must be what {cls.__name__}.to_dict wrote; it is damaged, or was written by another version: {error}"
+                f"`data` must be what {cls.__name__}.to_dict wrote; it is damaged, or was written by another "
+                f"version: {error}"
             ) from error
         return result
 
     def _check_parts(self) -> None:
-        """Raise an InputError if parts that are right by themselves do not fit together, such as names that do not occur."""
+        """Raise an InputError if parts that are right alone do not fit together, such as names that do not occur."""
         try:
             str(self)
             self._also()
@@ -194,9 +193,8 @@ class Result:
 
     def to_json(self) -> str:
         """`to_dict` as JSON."""
-        return json.dumps(self.to_dict(), indent=1).replace(
-            "\x7f", "\\u007f"
-        )  # the one control that JSON leaves as it is
+        # The one control that JSON leaves as it is.
+        return json.dumps(self.to_dict(), indent=1).replace("\x7f", "\\u007f")
 
     @classmethod
     def from_json(cls, text: str) -> Self:
@@ -214,11 +212,22 @@ class Result:
         return cls.from_dict(data)
 
     def brief(self) -> dict[str, Any]:
-        """The main numbers as a small dict, without curves, samples or whatever else is long: what ``--summary`` prints."""
+        """The main numbers as a small dict, without curves, samples or what else is long: what ``--summary`` prints."""
         plain = {
             name: value for name, value in to_plain(self).items() if isinstance(value, str | int | float | NoneType)
         }
         return {"kind": f"mallow {self.KIND}", **self._also(), **plain, **self._doubts()}
+
+    def brief_json(self) -> str:
+        """`brief` as JSON for people and scripts: one line per number or system."""
+        lines = []
+        for key, value in self.brief().items():
+            text = json.dumps(value)
+            if isinstance(value, dict) and any(isinstance(entry, dict) for entry in value.values()):
+                inner = ",\n".join(f"  {json.dumps(name)}: {json.dumps(entry)}" for name, entry in value.items())
+                text = f"{{\n{inner}\n }}"
+            lines.append(f" {json.dumps(key)}: {text}")
+        return "{\n" + ",\n".join(lines) + "\n}"
 
     def _doubts(self) -> dict[str, Any]:
         """The kinds of all caveats, for a summary."""

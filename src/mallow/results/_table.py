@@ -12,6 +12,40 @@ from mallow._visible import visible
 from mallow.errors import InputError
 
 _LEVEL = 0.05  # the usual level of significance
+Row = Sequence[str]
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    **{letter: "\\" + letter for letter in "&%$#_{}"},
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "`": r"\textasciigrave{}",
+    "<": r"\textless{}",  # these three are other characters in LaTeX's oldest fonts
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    "[": "{[}",
+    "*": "{*}",
+    "-": "-{}",  # where another one follows: two hyphens, not a dash
+    "χ²": r"$\chi^2$",
+    "²": r"$^2$",
+    "±": r"$\pm$",
+    "−": "$-$",
+    "×": r"$\times$",
+    "≤": r"$\le$",
+    "≥": r"$\ge$",
+    "…": r"\ldots{}",
+    "–": "--",
+}
+# A bracket or star at the beginning of a row would belong to the command that ends the row before.
+_LATEX_MARKS = re.compile(
+    "|".join(["-(?=-)", "χ²", r"^[\[*]", *(re.escape(mark) for mark in _LATEX if mark not in ("-", "χ²", "[", "*"))])
+)
+# HTML entities are understood by every kind of Markdown, backslashes before these characters are not.
+_MARKDOWN = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
+# Only where they can mean something: what begins an entity or a tag, stars that can begin emphasis, underscores that
+# are not inside a word. "p < 0.05" and "MAUVE*" stay as they are.
+_MARKDOWN_MARKS = re.compile(
+    r"[\\`{}\[\]|#~$>]|&(?=[#A-Za-z])|<(?=[A-Za-z/!?])|\*(?=\S)|(?<![0-9A-Za-z])_|_(?![0-9A-Za-z])"
+)
 
 
 @dataclass(frozen=True)
@@ -83,43 +117,6 @@ def at_least(value: float, digits: int = 4) -> str:
     return str(Decimal(repr(float(value))).quantize(Decimal(1).scaleb(-digits), rounding=ROUND_FLOOR))
 
 
-Row = Sequence[str]
-
-_LATEX = {
-    "\\": r"\textbackslash{}",
-    **{letter: "\\" + letter for letter in "&%$#_{}"},
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "`": r"\textasciigrave{}",
-    "<": r"\textless{}",  # these three are other characters in LaTeX's oldest fonts
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-    "[": "{[}",
-    "*": "{*}",
-    "-": "-{}",  # where another one follows: two hyphens, not a dash
-    "χ²": r"$\chi^2$",
-    "²": r"$^2$",
-    "±": r"$\pm$",
-    "−": "$-$",
-    "×": r"$\times$",
-    "≤": r"$\le$",
-    "≥": r"$\ge$",
-    "…": r"\ldots{}",
-    "–": "--",
-}
-# A bracket or star at the beginning of a row would belong to the command that ends the row before.
-_LATEX_MARKS = re.compile(
-    "|".join(["-(?=-)", "χ²", r"^[\[*]", *(re.escape(mark) for mark in _LATEX if mark not in ("-", "χ²", "[", "*"))])
-)
-# HTML entities are understood by every kind of Markdown, backslashes before these characters are not.
-_MARKDOWN = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
-# Only where they can mean something: what begins an entity or a tag, stars that can begin emphasis, underscores that are
-# not inside a word. "p < 0.05" and "MAUVE*" stay as they are.
-_MARKDOWN_MARKS = re.compile(
-    r"[\\`{}\[\]|#~$>]|&(?=[#A-Za-z])|<(?=[A-Za-z/!?])|\*(?=\S)|(?<![0-9A-Za-z])_|_(?![0-9A-Za-z])"
-)
-
-
 @dataclass(frozen=True)
 class TableData:
     """A table before it has a form.
@@ -159,7 +156,9 @@ def render(form: str, table: TableData, *, width: int | None = None) -> str:
     """
     if form not in FORMS:
         raise InputError(f"`form` must be one of {', '.join(FORMS)}; got {form!r}.")
-    table = replace(table, head=list(map(visible, table.head)), rows=[list(map(_cell, row)) for row in table.rows])
+    # Whatever name a cell holds, it cannot move the cursor, or begin another row.
+    rows = [[visible(cell, lines=False) for cell in row] for row in table.rows]
+    table = replace(table, head=list(map(visible, table.head)), rows=rows)
     text = FORMS[form](table)
     if form != "text" or width is None or max(map(len, text.splitlines())) <= width:
         return text
@@ -242,11 +241,6 @@ FORMS = {"text": _text, "markdown": _markdown, "latex": _latex, "html": _html}
 
 def _one_line(head: Row) -> list[str]:
     return [title.replace("\n", " ") for title in head]
-
-
-def _cell(text: str) -> str:
-    """A cell of plain text in one line; whatever name it holds cannot move the cursor, or begin another row."""
-    return visible(text, lines=False)
 
 
 def escape_markdown(text: str) -> str:
