@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from mallow.baselines._cloud import approximate_distances, exact_distances, make_cloud
+from mallow.baselines._precision_recall import approximate_distances, exact_distances, make_cloud
 
 
 def test_approximate_distances_are_within_the_bound():

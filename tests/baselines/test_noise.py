@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mallow.baselines import table
-from mallow.baselines._noise import GROUPS, _half, accuracy_noise, main_measures, sampling_noise
+from mallow.baselines._groups import GROUPS, _half, accuracy_noise, main_measures, sampling_noise
 from mallow.baselines._table import Row, Table
 from mallow.errors import InputError
 from mallow.samples import Samples

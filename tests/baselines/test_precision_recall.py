@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pytest import approx
 
 from baselines.feature_samples import clouds, normal, ordinary, precision_recall_by_definition, same
-from mallow.baselines import _cloud, _points, precision_recall
+from mallow.baselines import _points, precision_recall
 from mallow.baselines import _precision_recall as module
 from mallow.errors import InputError
 
@@ -37,8 +37,8 @@ def test_it_swaps_with_the_sides_and_ignores_order_blocks_and_units(pair, k, see
         assert precision_recall(x * unit, y * unit, neighbors=k) == shares
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_TILE", int(rng.integers(1, 60)))
-        patch.setattr(_cloud, "_PAIRS", int(rng.integers(1, 20)))
-        patch.setattr(_cloud, "ROWS", int(rng.integers(1, 8)))
+        patch.setattr(module, "_PAIRS", int(rng.integers(1, 20)))
+        patch.setattr(module, "ROWS", int(rng.integers(1, 8)))
         patch.setattr(_points, "cores", lambda: 3)
         assert precision_recall(x, y, neighbors=k) == shares
 
@@ -62,14 +62,14 @@ def test_approximate_distances_may_be_off_by_the_whole_bound(monkeypatch, seed):
 
     def worst(a, rows, b, dtype):
         i, j = np.meshgrid(np.arange(len(a.distinct))[rows], np.arange(len(b.distinct)), indexing="ij")
-        exact = _cloud.exact_distances(a, i.ravel(), b, j.ravel()).reshape(i.shape)
+        exact = module.exact_distances(a, i.ravel(), b, j.ravel()).reshape(i.shape)
         off = a.slack(dtype)[rows, None] + b.slack(dtype)
         return (exact + 0.99 * rng.choice([-1.0, 1.0], i.shape) * off).astype(dtype)
 
     def wide(cloud, dtype):
         return (0.2 * (1.0 + cloud.norms)).astype(dtype)
 
-    monkeypatch.setattr(_cloud.Cloud, "slack", wide)
+    monkeypatch.setattr(module.Cloud, "slack", wide)
     monkeypatch.setattr(module, "approximate_distances", worst)
     assert same(precision_recall(x, y), precision_recall_by_definition(x, y, 5))
 

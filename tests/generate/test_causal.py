@@ -12,7 +12,8 @@ from numpy.testing import assert_allclose
 
 from mallow import cli
 from mallow.errors import InputError
-from mallow.generate import CausalModel, HiddenStates, NextToken, _causal, _key_values, generate
+from mallow.generate import CausalModel, HiddenStates, NextToken, _causal, generate
+from mallow.generate import _causal as _key_values
 from mallow.samples import read
 from tiny_models import save_tiny_model, tiny_config, tiny_tokenizer
 

@@ -12,7 +12,8 @@ import time
 import pytest
 
 from mallow.errors import InputError
-from mallow.generate import GenerationPlan, NGram, Prompt, Sampling, _resumable, generate, generate_file, prompts_of
+from mallow.generate import GenerationPlan, NGram, Prompt, Sampling, generate, generate_file, prompts_of
+from mallow.generate import _files as _resumable
 from mallow.samples import read
 
 PLAN = GenerationPlan(n=3, max_new=12, rng=5)
@@ -363,7 +364,7 @@ def test_a_disk_that_is_full_at_once_leaves_no_file(model, prompts, tmp_path, mo
     def fail(*_):
         raise InputError("out.jsonl.meta.json: cannot be written: No space left on device.")
 
-    monkeypatch.setattr("mallow.generate._resumable.write_text", fail)
+    monkeypatch.setattr("mallow.generate._files.write_text", fail)
     with pytest.raises(InputError, match="No space left on device"):
         generate_file(model, prompts, "greedy", tmp_path / "out.jsonl")
     assert list(tmp_path.iterdir()) == []

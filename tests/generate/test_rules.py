@@ -11,7 +11,7 @@ from pytest import approx
 
 from mallow.errors import InputError
 from mallow.generate import Chain, Eta, MinP, Nucleus, Rule, Temperature, TopK, Typical, TypicalSum
-from mallow.generate._kept_tokens import largest
+from mallow.generate._rules import largest
 
 RULES = [Temperature(0.7), TopK(3), Nucleus(0.8), Typical(0.8), TypicalSum(0.8), Eta(0.05), MinP(0.3)]
 dtypes = st.sampled_from([np.float32, np.float64])

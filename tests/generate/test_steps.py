@@ -11,7 +11,7 @@ from pytest import approx
 from scipy.stats import chisquare
 
 from mallow.generate import Adversarial, Beam, Greedy, Sampling, TopK, generate
-from mallow.generate._steps import _invert
+from mallow.generate._search import _invert
 from markov_models import END, Markov, every_text, log_prob, random_chain
 
 # --- sampling and greedy

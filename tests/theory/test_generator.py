@@ -5,7 +5,7 @@ import pytest
 from pytest import approx
 
 from mallow import InputError
-from mallow.theory._generator import checked_generator, limit_towards
+from mallow.theory._divergence import checked_generator, limit_towards
 
 
 def test_a_slope_that_falls_but_stays_above_the_first_is_not_convex():

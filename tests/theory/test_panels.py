@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from pytest import approx
 
-from mallow.theory._panels import EDGES, _forms, panel_errors, panel_integrals, panel_nodes
+from mallow.theory._frontier import EDGES, _forms, panel_errors, panel_integrals, panel_nodes
 
 SOME = np.array([-3.0, -1.0, 1.0, 3.0])
 

@@ -5,7 +5,7 @@ import pytest
 from pytest import approx
 
 from mallow import EstimateWarning, InputError
-from mallow.theory import _sinkhorn
+from mallow.theory import _transport_plans as _sinkhorn
 from mallow.transport import entropic_cost, transport_cost
 from point_clouds import gaussian_points
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from pytest import approx
 
 from mallow import InputError, Masses, area
-from mallow.theory import _tables
+from mallow.theory import _masses as _tables
 
 
 @given(st.integers(0, 2**32))

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from pytest import approx
 
-from mallow.theory import _terms
+from mallow.theory import _divergence as _terms
 
 TEXTBOOK = {
     "kl_term": lambda p, q: p * mpmath.log(p / q) - p + q,

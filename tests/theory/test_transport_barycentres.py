@@ -10,7 +10,8 @@ from scipy.optimize import linprog
 from scipy.spatial.distance import cdist
 
 from mallow import EstimateWarning, InputError, Masses, area
-from mallow.theory import _transport_barycentres, _transport_entropic
+from mallow.theory import _transport_frontiers as _transport_barycentres
+from mallow.theory import _transport_frontiers as _transport_entropic
 from mallow.theory._masses import Partition
 from mallow.transport import (
     barycentric_frontier,
@@ -219,7 +220,7 @@ def test_progress_goes_from_nothing_to_all(monkeypatch):
     def bar(*_, **__):
         yield lambda done, text: shown.append(done)
 
-    monkeypatch.setattr("mallow.theory._transport_barycentres.bar", bar)
+    monkeypatch.setattr("mallow.theory._transport_frontiers.bar", bar)
     barycentric_frontier(histograms(8, 3))
     assert shown[-1] == 1000
     assert shown == sorted(shown)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mallow import InputError, Masses, Quantize, extrapolated
-from mallow.theory._transport_inputs import drop_empty
+from mallow.theory._transport_plans import drop_empty
 from mallow.transport import (
     barycentric_frontier,
     entropic_cost,

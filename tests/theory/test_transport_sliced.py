@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from pytest import approx
 
 from mallow.errors import InputError
-from mallow.theory._transport_sliced import _merged_quantiles
+from mallow.theory.transport import _merged_quantiles
 from mallow.transport import sliced_cost
 
 

@@ -10,50 +10,72 @@
     tuned_discriminator_accuracy(reference, model, …) of texts: a language model, fine-tuned to tell them apart
     perplexity_gap(scorer, reference, model)          difference in perplexity under a scoring model
     language_modelling(model, texts, rules)           how likely human text is under a model and its decoder
-    likelihoods(model, reference, generated)          all of these probabilities, Gen. PPL. and direct estimation in one result
+    likelihoods(model, reference, generated)          all of these probabilities and direct estimation in one result
     ngram_mauve(reference, model)                     masses from n-gram models of both sides
 
 Optimal transport is in `mallow.theory.transport`.
 
-**Feature metrics** take the features of the reference (n, d) and of the model (m, d), one row per sample, as `mallow.embed`
-produces them. With the features of an Inception network, the Fréchet and the kernel distance are the FID and the KID of the
-literature on images.
+**Feature metrics** take the features of the reference (n, d) and of the model (m, d), one row per sample, as
+`mallow.embed` produces them. With the features of an Inception network, the Fréchet and the kernel distance are the FID
+and the KID of the literature on images.
 
-**Text statistics** are not better when they are higher or lower: greedy text repeats itself, and pure noise is as diverse as
-possible. They are meaningful only in comparison with their value T(P) for human text: the gap |T(Q) − T(P)|, where 0 is best,
-by `gap` for one statistic and by `TextStatistics.gap` for all. All of them except repetition depend on the amount of text:
-compare equal numbers of texts of equal length.
+**Text statistics** are not better when they are higher or lower: greedy text repeats itself, and pure noise is as
+diverse as possible. They are meaningful only in comparison with their value T(P) for human text: the gap |T(Q) − T(P)|,
+where 0 is best, by `gap` for one statistic and by `TextStatistics.gap` for all. All of them except repetition depend on
+the amount of text: compare equal numbers of texts of equal length.
 
-A text is a str or a sequence of hashable tokens, such as a model's token ids. `tokenize` determines how a str is split into
-tokens, and values for different choices cannot be compared:
+A text is a str or a sequence of hashable tokens, such as a model's token ids. `tokenize` determines how a str is split
+into tokens, and values for different choices cannot be compared:
 
     "whitespace"   ``text.split()``: "cat" and "cat." differ. Used with contrastive search; the default
     "regex"        words in lower case and single punctuation marks: `mallow.models.words`
     a callable     from a text to a list of tokens, such as the ``encode`` of a model. The paper uses the tokens of GPT-2:
-                   ``mallow.models.TokenFile(folder)`` with its vocab.json and merges.txt, --tokenizer on the command line
+                   ``mallow.models.TokenFile(folder)`` with its vocab.json and merges.txt (command line: --tokenizer)
 
 An end-of-text token counts like any other token: remove it first. An empty text is a text without n-grams.
 """
 
 from mallow.baselines._build_table import table
-from mallow.baselines._discriminator import discriminator_accuracy
-from mallow.baselines._diversity import distinct, diversity, zipf_coefficient
-from mallow.baselines._frechet import Moments, frechet_distance
-from mallow.baselines._frechet_limit import frechet_limit
-from mallow.baselines._gaussian_distance import gaussian_kernel_distance
-from mallow.baselines._kernel_distance import KernelDistances, kernel_distance, kernel_distances
-from mallow.baselines._language_modelling import LanguageModelling, language_modelling
-from mallow.baselines._likelihoods import Likelihoods, likelihoods
+from mallow.baselines._discriminator import TunedDiscriminator, discriminator_accuracy, tuned_discriminator_accuracy
+from mallow.baselines._frechet import (
+    Moments,
+    find_statistics,
+    frechet_distance,
+    frechet_limit,
+    load_statistics,
+    save_statistics,
+)
+from mallow.baselines._kernel_distance import (
+    KernelDistances,
+    gaussian_kernel_distance,
+    kernel_distance,
+    kernel_distances,
+    vendi_score,
+)
+from mallow.baselines._likelihoods import (
+    LanguageModelling,
+    Likelihoods,
+    language_modelling,
+    likelihoods,
+    perplexity,
+    perplexity_gap,
+    text_perplexities,
+)
 from mallow.baselines._ngram_mauve import ngram_mauve
-from mallow.baselines._perplexity import perplexity, perplexity_gap, text_perplexities
 from mallow.baselines._precision_recall import PrecisionRecall, precision_recall
-from mallow.baselines._repetition import repetition, text_repetitions
-from mallow.baselines._saved_statistics import find_statistics, load_statistics, save_statistics
-from mallow.baselines._self_bleu import self_bleu, text_self_bleus
-from mallow.baselines._statistics import TextStatistics, gap, text_statistics
+from mallow.baselines._statistics import (
+    TextStatistics,
+    distinct,
+    diversity,
+    gap,
+    repetition,
+    self_bleu,
+    text_repetitions,
+    text_self_bleus,
+    text_statistics,
+    zipf_coefficient,
+)
 from mallow.baselines._table import Row, Table
-from mallow.baselines._tuned_discriminator import TunedDiscriminator, tuned_discriminator_accuracy
-from mallow.baselines._vendi import vendi_score
 
 __all__ = [
     "KernelDistances",

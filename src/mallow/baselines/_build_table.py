@@ -13,21 +13,24 @@ import numpy as np
 from mallow._checks import seed_from, whole
 from mallow._optional import find_plugin, plugin_names
 from mallow.baselines._corpus import Tokenize
-from mallow.baselines._frechet import Moments
+from mallow.baselines._frechet import Moments, frechet_distance
 from mallow.baselines._groups import (
     IDEALS,
     Outcome,
+    accuracy_noise,
+    main_measures,
     measure_diversity,
     measure_features,
     measure_frontiers,
+    measure_limit,
     measure_more_features,
     measure_ngrams,
     measure_texts,
     measure_transport,
     measure_transport_of_reference,
+    sampling_noise,
+    score_noise,
 )
-from mallow.baselines._moments_table import moments_table
-from mallow.baselines._noise import accuracy_noise, main_measures, sampling_noise, score_noise
 from mallow.baselines._table import Row, Table
 from mallow.embed import AnyEmbedder, embed_all
 from mallow.engine import bar, settle
@@ -59,9 +62,9 @@ def table(
 
     All of them are available for texts; for images and features there are no text statistics. Transport costs and their
     frontiers need POT; without it they are left out, and a caveat says so. Most values depend on the number of samples:
-    use the same number for all systems. Functions of two arrays of features that installed packages offer as entry points
-    of the group ``mallow.metrics`` are rows too; the attribute `ideal` of a function is its value for equal distributions, 0
-    without one.
+    use the same number for all systems. Functions of two arrays of features that installed packages offer as entry
+    points of the group ``mallow.metrics`` are rows too; the attribute `ideal` of a function is its value for equal
+    distributions, 0 without one.
 
     Parameters
     ----------
@@ -79,15 +82,15 @@ def table(
     repeats, rng :
         As in `mallow.score`, which gives the same MAUVE*.
     rows : "all", "main" or "all with noise"
-        "main": eight measures, each with a 95 % interval of the noise of sampling, by leaving out groups of units in turn;
-        the closest system is marked only where its lead is larger than that noise. "all with noise": the others too, which
-        have no interval and no mark.
+        "main": eight measures, each with a 95% interval of the noise of sampling, by leaving out groups of units in
+        turn; the closest system is marked only where its lead is larger than that noise. "all with noise": the others
+        too, which have no interval and no mark.
 
     Examples
     --------
     >>> rng = np.random.default_rng(0)
-    >>> human, systems = rng.normal(size=(500, 4)), {"near": rng.normal(size=(500, 4)), "far": rng.normal(2, 1, (500, 4))}
-    >>> result = table(human, systems, repeats=1)
+    >>> human, near, far = rng.normal(size=(500, 4)), rng.normal(size=(500, 4)), rng.normal(2, 1, (500, 4))
+    >>> result = table(human, {"near": near, "far": far}, repeats=1)
     >>> result.closest("Fréchet distance"), result.closest("MAUVE* KL")
     (('near',), ('near',))
     """
@@ -202,10 +205,9 @@ def _measure_plugin(name: str, metric: Callable[..., float], x: Features, y: Fea
 def _run(
     tasks: Sequence[_Task], wanted: Sequence[str] | None
 ) -> tuple[tuple[Row, ...], dict[str, dict[str, float]], list[Caveat]]:
-    """The rows in the order of the tasks, the values of each system, and the caveats; all measures if `wanted` is None."""
-    ideals = dict(IDEALS)
-    for plugin in {task.work.args[0]: task.work.args[1] for task in tasks if task.group == "plugins"}.items():  # type: ignore[attr-defined]
-        ideals[plugin[0]] = float(getattr(plugin[1], "ideal", 0.0))
+    """Rows in the order of the tasks, the values of each system, and the caveats; all measures if `wanted` is None."""
+    plugins = {name: find_plugin("metrics", name) for name in plugin_names("metrics")}
+    ideals = IDEALS | {name: float(getattr(metric, "ideal", 0.0)) for name, metric in plugins.items()}
     groups: dict[str, str] = {}  # measure → group
     values: dict[str, dict[str, float]] = {task.system: {} for task in tasks if task.system}
     caveats: list[Caveat] = []
@@ -235,3 +237,42 @@ def _with_system(caveat: Caveat, system: str) -> Caveat:
 def _once(caveats: Sequence[Caveat]) -> tuple[Caveat, ...]:
     """The caveats without duplicates."""
     return tuple({str(caveat): caveat for caveat in caveats}.values())
+
+
+def moments_table(
+    reference: Moments, systems: Mapping[str, Any], embedder: AnyEmbedder | str | None, seed: int
+) -> Table:
+    """The Fréchet distance and FD∞ of each system; the rest of the table needs the samples of the reference."""
+    sets = embed_all(systems, embedder)
+    own = next(iter(sets.values())).embedder
+    if None not in (own, reference.embedder) and own != reference.embedder:
+        raise InputError(
+            f"Features of different embedders cannot be compared: the reference by {reference.embedder}; "
+            f"{next(iter(sets))} by {own}. Embed the systems with the embedder of the reference."
+        )
+    caveats = [] if reference.embedder is not None else [_unknown_embedder(own)]
+    values: dict[str, dict[str, float]] = {}
+    for name, samples in sets.items():
+        y = samples.require_features()
+        try:
+            distance, doubts = frechet_distance.quiet(reference, y)
+        except InputError as error:
+            raise InputError(f"{name}: {error}") from error
+        limit, more = measure_limit(reference, y, seed)
+        values[name] = {"Fréchet distance": settle(distance), **limit}
+        caveats += [*doubts, *more]
+    return Table(
+        rows=tuple(Row(name, "features", IDEALS[name]) for name in ("Fréchet distance", "FD∞")),
+        values=values,
+        n={"": reference.n, **{name: len(samples) for name, samples in sets.items()}},
+        embedder=f"{own or 'features'}, width={len(reference.mean)}",
+        caveats=_once(caveats),
+    )
+
+
+def _unknown_embedder(own: str | None) -> Caveat:
+    text = (
+        "the statistics of the reference do not tell which network made them, and from how many samples. The distance "
+        f"means something only if it was the same as for the systems: {own or 'unknown as well'}."
+    )
+    return Caveat("unknown embedder", text)

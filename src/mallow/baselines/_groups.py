@@ -1,40 +1,28 @@
-"""The measures of a table, in groups: each function returns values by name, with the caveats about them."""
+"""The measures of a table, in groups, with the caveats about them, and the noise of sampling in the measures."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 
 from mallow.baselines._corpus import Tokenize
 from mallow.baselines._discriminator import discriminator_accuracy
-from mallow.baselines._frechet import Moments, frechet_distance
-from mallow.baselines._frechet_limit import frechet_limit
-from mallow.baselines._gaussian_distance import gaussian_kernel_distance
-from mallow.baselines._kernel_distance import kernel_distance
+from mallow.baselines._frechet import Moments, frechet_distance, frechet_limit
+from mallow.baselines._kernel_distance import gaussian_kernel_distance, kernel_distance, vendi_score
+from mallow.baselines._likelihoods import perplexity
 from mallow.baselines._ngram_mauve import ngram_mauve
-from mallow.baselines._perplexity import perplexity
 from mallow.baselines._precision_recall import precision_recall
-from mallow.baselines._statistics import text_statistics
-from mallow.baselines._vendi import vendi_score
+from mallow.baselines._statistics import distinct, repetition, text_statistics
+from mallow.baselines._table import distance_from
 from mallow.errors import Caveat, InputError
 from mallow.estimate import Features
 from mallow.evaluate import summary_values
-from mallow.evidence import MAUVE_STAR, Measure
+from mallow.evidence import MAUVE_STAR, Measure, find_units, generator_for, published_interval
 from mallow.generate import NextToken
-from mallow.theory import (
-    CHI2,
-    HELLINGER2,
-    JS,
-    KL,
-    LE_CAM,
-    TV,
-    Divergence,
-    Frontier,
-    Masses,
-    area,
-    frontier,
-)
+from mallow.samples import Samples
+from mallow.theory import DIVERGENCES, Frontier, Masses, area, frontier
 from mallow.theory.transport import (
     barycentric_frontier,
     entropic_cost,
@@ -49,16 +37,20 @@ Outcome = tuple[dict[str, float], list[Caveat]]
 Runs = Callable[[], Sequence[Masses]]
 """Returns the masses of MAUVE* for every repeat; they are computed at the first call."""
 
-_DIVERGENCES: dict[str, Divergence] = {
-    "KL": KL,
-    "χ²": CHI2,
-    "TV": TV,
-    "Hellinger²": HELLINGER2,
-    "JS": JS,
-    "Le Cam": LE_CAM,
-}
+_TITLES = {"CHI2": "χ²", "HELLINGER2": "Hellinger²", "LE_CAM": "Le Cam"}
 _SIZES = 6  # sample sizes for FD∞ in a table; chosen: the published 15 take longer than everything else together
 _SUMMARY_TITLES = {"mauve": "MAUVE*", "frontier_integral": "FI", "midpoint": "Mid"}
+
+GROUPS = 8
+"""Groups of units that are left out in turn; chosen: fewer give wide intervals, more take longer."""
+_T = 2.3646  # the 97.5% quantile of Student's t with GROUPS − 1 degrees of freedom
+
+_TEXT = ("repetition", "distinct-4")
+_POINTS = ("Fréchet distance", "kernel distance", "precision", "recall", "density", "coverage", "discriminator")
+
+Noise = dict[str, tuple[float, float]]
+"""Measure → half-widths of the 95% intervals of its value, and of its distance from that of the reference."""
+_DIVERGENCES = {_TITLES.get(name, name): divergence for name, divergence in DIVERGENCES.items()}
 
 IDEALS = {
     "5-gram MAUVE": 1.0,
@@ -98,7 +90,7 @@ def measure_texts(texts: Sequence[str], tokenize: Tokenize, scorer: NextToken | 
 
 
 def measure_ngrams(reference: Sequence[str], model: Sequence[str]) -> Outcome:
-    """MAUVE of two 5-gram models; left out if there are too few different texts to fit them to some and score others."""
+    """MAUVE of two 5-gram models; left out if there are too few different texts to fit to some and score others."""
     try:
         masses = ngram_mauve(reference, model)
     except InputError as error:
@@ -109,8 +101,13 @@ def measure_ngrams(reference: Sequence[str], model: Sequence[str]) -> Outcome:
 
 def measure_features(x: Features, y: Features, seed: int) -> Outcome:
     """Metrics of two samples of features."""
-    shares = precision_recall(x, y)
+    distances, caveats = _measure_distances(x, y)
+    return distances | {"discriminator": discriminator_accuracy(x, y, rng=seed)}, caveats
+
+
+def _measure_distances(x: Features, y: Features) -> Outcome:
     frechet, caveats = frechet_distance.quiet(x, y)
+    shares = precision_recall(x, y)
     values = {
         "Fréchet distance": frechet,
         "kernel distance": kernel_distance(x, y),
@@ -118,7 +115,6 @@ def measure_features(x: Features, y: Features, seed: int) -> Outcome:
         "recall": shares.recall,
         "density": shares.density,
         "coverage": shares.coverage,
-        "discriminator": discriminator_accuracy(x, y, rng=seed),
     }
     return values, list(caveats)
 
@@ -192,3 +188,82 @@ def measure_frontiers(runs: Runs) -> Outcome:
 
 def _area(curve: Frontier) -> float:
     return float(area(curve, scale=MAUVE_STAR.area_scale))
+
+
+def main_measures(kind: str) -> tuple[str, ...]:
+    """The eight measures that are shown first, for samples of this kind."""
+    if kind == "text":
+        return (*_TEXT, *(name for name in _POINTS if name not in ("density", "coverage")), "MAUVE* KL")
+    return (*_POINTS, "MAUVE* KL")
+
+
+def sampling_noise(
+    reference: Samples,
+    model: Samples,
+    measures: Collection[str],
+    ideals: dict[str, float],
+    tokenize: Tokenize,
+    seed: int,
+) -> Noise:
+    """The noise of measures other than MAUVE and the discriminator, by leaving out each group of units on both sides.
+
+    Units are in one group with all their samples, so that shared prompts and several samples per prompt are allowed.
+    """
+    units = find_units(reference, model)
+    group = generator_for(seed, "groups of units").permutation(units.count) % GROUPS
+    values, distances = [], []
+    for left_out in range(GROUPS):
+        x, y = (
+            side.take(np.flatnonzero(group[own] != left_out))
+            for side, own in zip((reference, model), units.sets, strict=True)
+        )
+        mine, ideal = _measure(x, y, measures, ideals, tokenize)
+        values.append(mine)
+        distances.append({name: distance_from(ideal[name], value) for name, value in mine.items()})
+    return {name: (_half([one[name] for one in values]), _half([one[name] for one in distances])) for name in values[0]}
+
+
+def accuracy_noise(reference: Samples, model: Samples, accuracy: float) -> tuple[float, float]:
+    """The noise of the discriminator: that of the quarter of units that it is tested on, two of each kind added."""
+    tested = find_units(reference, model).count / 4
+    shrunk = (accuracy * tested + 2) / (tested + 4)  # otherwise an accuracy of 1 would have no noise
+    half = 1.96 * math.sqrt(shrunk * (1 - shrunk) / tested)
+    return half, half
+
+
+def score_noise(reference: Samples, model: Samples, runs: Sequence[Masses]) -> tuple[float, float]:
+    """The noise of MAUVE*, from the bins alone."""
+    partitions = [run.partition for run in runs if run.partition is not None]
+    low, high = published_interval(
+        partitions,
+        find_units(reference, model),
+        summary_values(MAUVE_STAR, runs),
+        smooth=MAUVE_STAR.estimator.smooth,  # type: ignore[attr-defined]
+        divergence=MAUVE_STAR.divergence,
+        scale=MAUVE_STAR.area_scale,
+    )["mauve"]
+    half = (high - low) / 2 / math.sqrt(2)  # the interval is that of another draw, which has noise of its own
+    return half, half
+
+
+def _measure(
+    x: Samples, y: Samples, measures: Collection[str], ideals: dict[str, float], tokenize: Tokenize
+) -> tuple[dict[str, float], dict[str, float]]:
+    """The chosen measures of two sets, and those of the reference."""
+    values: dict[str, float] = {}
+    own = dict(ideals)
+    statistics: dict[str, Callable[[Sequence[str]], float]] = {
+        "repetition": lambda texts: repetition(texts, tokenize=tokenize),
+        "distinct-4": lambda texts: distinct(texts, 4, tokenize=tokenize),
+    }
+    for name, statistic in statistics.items():
+        if name in measures:
+            values[name], own[name] = statistic(y.require_texts()), statistic(x.require_texts())
+    distances, _ = _measure_distances(x.require_features(), y.require_features())
+    return values | {name: value for name, value in distances.items() if name in measures}, own
+
+
+def _half(replicates: Sequence[float]) -> float:
+    """The half-width of a 95% interval by the jackknife that leaves out a group."""
+    values = np.asarray(replicates, dtype=np.float64)
+    return float(_T * math.sqrt((GROUPS - 1) / GROUPS * np.sum((values - values.mean()) ** 2)))

@@ -1,4 +1,10 @@
-"""What language models say about human and generated texts: all measures of probabilities in one result."""
+"""How likely human and generated texts are under language models: perplexity, and all such measures in one result.
+
+Generation perplexity asks a scoring model how likely texts are, human or generated (paper: baseline metrics, Gen.
+PPL.). `language_modelling` asks the converse question: how likely human text is under the model that is evaluated and
+its decoding rules (paper: tab:mauve:expt:webtext-app-LM; Martins, Marinho and Martins 2020). It never sees what the
+model generates.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +14,25 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from mallow.baselines._language_modelling import LanguageModelling, language_modelling
-from mallow.baselines._perplexity import exp_or_infinity
+from mallow._checks import positive, whole
 from mallow.errors import Caveat, InputError, warns
 from mallow.estimate import compute_direct_frontier
-from mallow.generate import Greedy, NextToken, Sampling, TopK, token_log_probs
+from mallow.generate import (
+    Chain,
+    Greedy,
+    NextToken,
+    Rule,
+    Sampling,
+    Text,
+    TopK,
+    check_normalised,
+    check_scores,
+    iterate_positions,
+    split_prefixes,
+    token_log_probs,
+)
 from mallow.generate import decoder as find_decoder
 from mallow.results import Result, TableData, draw
 from mallow.theory import Frontier, area, integral, midpoint
@@ -21,8 +40,181 @@ from mallow.theory import Frontier, area, integral, midpoint
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+Floats = NDArray[np.float64]
+
+_LOG_2 = math.log(2.0)
 
 _SCALE = 5.0  # the paper's c of quantised samples, with which it prints direct estimates
+
+
+def perplexity(
+    scorer: NextToken, texts: Sequence[Text], *, prefixes: Sequence[Sequence[int]] | None = None, batch: int = 64
+) -> float:
+    """The perplexity exp(−Σ log R(token) / number of tokens) of all texts together under a scoring model R.
+
+    For generated texts this is the *generation perplexity* (paper: baseline metrics, Gen. PPL., with GPT-2 large as R).
+    Low is not good: greedy text has a value of about 1, and an adversarial decoder can reach any value with gibberish
+    (paper: sec:expt:properties). It is meaningful only in comparison with the value of human text: `perplexity_gap`.
+
+    The paper does not say how it averages over texts. Here every token has the same weight, which is the usual
+    definition; to give every text the same weight, take the mean of `text_perplexities`, which is never smaller for
+    texts of equal length.
+
+    A text is scored from its first token on, after the token that begins every text: the one that `encode` puts first,
+    if it decodes to nothing (a begin-of-text token), otherwise the model's only end-of-text token. The end of the text
+    is not scored, because most samples are cut off at some length; to score it, pass token ids that include it.
+
+    Parameters
+    ----------
+    scorer : NextToken
+    texts : sequence of str or of token ids
+    prefixes, batch :
+        As in `mallow.generate.token_log_probs`; continuations are scored after their prompts.
+
+    Examples
+    --------
+    >>> from mallow.generate import NGram
+    >>> scorer = NGram.fit(["to be or not to be"], min_count=1)
+    >>> perplexity(scorer, ["to be"]) < perplexity(scorer, ["be to"])
+    True
+    """
+    scores = np.concatenate(token_log_probs(scorer, texts, prefixes=prefixes, batch=batch))
+    return exp_or_infinity(-math.fsum(scores) / len(scores))
+
+
+def text_perplexities(
+    scorer: NextToken, texts: Sequence[Text], *, prefixes: Sequence[Sequence[int]] | None = None, batch: int = 64
+) -> NDArray[np.float64]:
+    """The perplexity of each text, shape (n,); parameters as in `perplexity`."""
+    texts_scores = token_log_probs(scorer, texts, prefixes=prefixes, batch=batch)
+    return np.array([exp_or_infinity(-math.fsum(scores) / len(scores)) for scores in texts_scores])
+
+
+def perplexity_gap(scorer: NextToken, reference: Sequence[Text], model: Sequence[Text], *, batch: int = 64) -> float:
+    """|T(Q) − T(P)| of the perplexity under a scoring model, where 0 is best (paper: baseline metrics).
+
+    Examples
+    --------
+    >>> from mallow.generate import NGram
+    >>> scorer = NGram.fit(["to be or not to be"], min_count=1)
+    >>> perplexity_gap(scorer, ["to be", "or not"], ["or not", "to be"])
+    0.0
+    """
+    return abs(perplexity(scorer, model, batch=batch) - perplexity(scorer, reference, batch=batch))
+
+
+def exp_or_infinity(value: float) -> float:
+    """exp, with ∞ instead of an OverflowError."""
+    return math.exp(value) if value < 709.0 else math.inf
+
+
+@dataclass(frozen=True)
+class LanguageModelling:
+    """How likely texts are under a model and its decoding rules; means over all tokens of all texts.
+
+    Attributes
+    ----------
+    perplexity : float
+        At least 1, lower is better; ∞ if a single token is impossible.
+    epsilon_perplexity : float
+        The same after adding ε to every probability and normalising; always finite.
+    sparsemax : float
+        SP, from 0 to 1, higher is better.
+    js : float
+        Jensen–Shannon divergence, from 0 to log 2, lower is better.
+    impossible : float
+        The share of tokens with probability 0.
+    tokens : int
+        The number of tokens.
+    epsilon : float
+        The ε of `epsilon_perplexity`.
+    """
+
+    perplexity: float
+    epsilon_perplexity: float
+    sparsemax: float
+    js: float
+    impossible: float
+    tokens: int
+    epsilon: float
+
+
+def language_modelling(
+    model: NextToken,
+    texts: Sequence[Text],
+    rules: Sequence[Rule] = (),
+    *,
+    epsilon: float = 1e-5,
+    prefixes: Sequence[Sequence[int]] | None = None,
+    batch: int = 64,
+) -> LanguageModelling:
+    """Perplexity, ε-perplexity, sparsemax score and Jensen–Shannon divergence of human texts under a model.
+
+    With q the model's distribution after the rules, x the token in the text and e_x the distribution with all mass on
+    x, each token has (Martins, Marinho and Martins 2020)
+
+        SP  = 1 − ½‖e_x − q‖² = q_x + ½(1 − ‖q‖²),
+        JS  = ½ KL(e_x‖(e_x + q)/2) + ½ KL(q‖(e_x + q)/2) = log 2 + ½ q_x log q_x − ½(1 + q_x) log(1 + q_x),
+        ε-perplexity = exp of the mean of −log((q_x + ε) / (1 + ε|V|)).
+
+    JS depends on q_x alone, as do both perplexities. For greedy decoding, ``TopK(1)``, SP is the accuracy and JS is log
+    2 · (1 − SP), as in the paper's table. None of these metrics uses generated text: they are at best single points of
+    a frontier, JS prefers greedy decoding and ε-perplexity ancestral sampling (paper: tab:mauve:expt:webtext-app-LM).
+    Beam search and adversarial decoding define no distribution of the next token, so that none of these metrics applies
+    to them.
+
+    Parameters
+    ----------
+    model : NextToken
+    texts : sequence of str or of token ids
+        Human text.
+    rules : sequence of Rule
+        The decoder: ``()`` for ancestral sampling, ``(Nucleus(0.95),)``, ``(TopK(1),)`` for greedy.
+    epsilon : float
+        Above 0. The paper does not print its ε; its four greedy rows agree with 1e-5 and |V| = 50,257 and with nothing
+        else.
+    prefixes, batch :
+        As in `mallow.generate.token_log_probs`.
+
+    Examples
+    --------
+    >>> from mallow.generate import NGram, TopK
+    >>> model = NGram.fit(["to be or not to be"], min_count=1)
+    >>> metrics = language_modelling(model, ["to be or be"], (TopK(1),))
+    >>> metrics.perplexity, metrics.sparsemax, round(metrics.js, 3)
+    (inf, 0.75, 0.173)
+    """
+    positive("epsilon", epsilon, why=" For ε = 0 it is the perplexity itself.")
+    whole("batch", batch, least=1)
+    split = split_prefixes(model, texts, prefixes)
+    log_q, squares = ([np.empty(len(tokens)) for _, tokens in split] for _ in range(2))
+    for places, position, rows, tokens in iterate_positions(model, split, Chain(tuple(rules)), batch):
+        for place, row, token in zip(places, rows, tokens, strict=True):  # row by row: O(|V|) memory besides the batch
+            q = np.exp(row)
+            check_normalised(float(q.sum(dtype=np.float64)), model)
+            log_q[place][position] = row[token]
+            q[token] = 0
+            squares[place][position] = np.square(q, out=q).sum(dtype=np.float64)
+    scores = np.concatenate([check_scores(text_scores, f"`texts[{i}]`") for i, text_scores in enumerate(log_q)])
+    return _average(scores, np.concatenate(squares), model.vocabulary, float(epsilon))
+
+
+def _average(log_q: Floats, squares: Floats, vocabulary: int, epsilon: float) -> LanguageModelling:
+    """The means over tokens; `squares` is Σ q_y² over the tokens y that are not in the text at that position."""
+    count, q = len(log_q), np.exp(log_q)
+    loss = ((1.0 - q) ** 2 + squares) / 2.0
+    q_log_q = q * np.maximum(log_q, -1e4)  # 0·log 0 = 0
+    js = np.maximum(_LOG_2 + (q_log_q - (1.0 + q) * np.log1p(q)) / 2.0, 0.0)
+    # math.fsum is exact, so that the order of the texts has no effect.
+    return LanguageModelling(
+        perplexity=exp_or_infinity(-math.fsum(log_q) / count),
+        epsilon_perplexity=exp_or_infinity(math.log1p(epsilon * vocabulary) - math.fsum(np.log(q + epsilon)) / count),
+        sparsemax=1.0 - math.fsum(loss) / count,
+        js=math.fsum(js) / count,
+        impossible=float((log_q == -np.inf).mean()),
+        tokens=count,
+        epsilon=epsilon,
+    )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -34,7 +226,8 @@ class Likelihoods(Result):
     human : LanguageModelling
         Human texts under the model with its decoder: SP, JS and ε-perplexity (paper: tab:mauve:expt:webtext-app-LM).
     generation_perplexity : dict
-        Perplexity of the "human" and of the "generated" texts under the surrogate (paper: Gen. PPL.); the closer, the better.
+        Perplexity of the "human" and of the "generated" texts under the surrogate (paper: Gen. PPL.); the closer, the
+        better.
     frontier : Frontier or None
         Direct estimate of the frontier from both models (paper: sec:direct-est). None without a surrogate.
     summaries : dict
@@ -108,9 +301,9 @@ def likelihoods(
 ) -> Likelihoods:
     """All measures that the paper takes from probabilities, in one call: of the model itself, and beside a surrogate.
 
-    Models should not be ranked by any of them: see `language_modelling`, `perplexity` and `mallow.estimate.direct_frontier` for
-    their known failures. For the frontier a generated text that the decoder cannot write has no probability: this is refused,
-    since the decoder is then not the one that wrote the texts.
+    Models should not be ranked by any of them: see `language_modelling`, `perplexity` and
+    `mallow.estimate.direct_frontier` for their known failures. For the frontier a generated text that the decoder
+    cannot write has no probability: this is refused, since the decoder is then not the one that wrote the texts.
 
     Parameters
     ----------
@@ -171,7 +364,11 @@ def likelihoods(
             "midpoint": float(midpoint(curve)),
         }
     if not math.isfinite(human.perplexity):
-        caveats += (_impossible_caveat(human),)
+        message = (
+            f"{human.impossible:.1%} of the tokens of human text are impossible under this decoder, so that its perplexity "
+            "is infinite: compare ε-perplexities."
+        )
+        caveats += (Caveat("infinite perplexity", message, values={"impossible": human.impossible}),)
     return Likelihoods(
         human=human,
         generation_perplexity=perplexities,
@@ -183,14 +380,6 @@ def likelihoods(
         n=(len(reference), len(generated)),
         caveats=caveats,
     )
-
-
-def _impossible_caveat(human: LanguageModelling) -> Caveat:
-    message = (
-        f"{human.impossible:.1%} of the tokens of human text are impossible under this decoder, so that its perplexity is "
-        "infinite: compare ε-perplexities."
-    )
-    return Caveat("infinite perplexity", message, values={"impossible": human.impossible})
 
 
 def _label(model: NextToken) -> str:

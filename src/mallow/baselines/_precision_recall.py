@@ -9,15 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mallow._checks import whole
-from mallow.baselines._cloud import Cloud, approximate_distances, exact_distances, make_cloud
-from mallow.baselines._points import Doubles, Flags, Indices, check_pair, rescale, row_blocks, thread_count
+from mallow.baselines._points import ROWS, Doubles, Flags, Indices, check_pair, rescale, row_blocks, thread_count
 from mallow.engine import ordered_map, single_threaded_blas
 from mallow.errors import InputError
+from mallow.estimate import Features, canonical_order
 
 _TILE = 1 << 23  # entries of a block of distances; chosen: 32 MB in float32
-_DENSE = (
-    64  # chosen: float32 products are replaced by float64 ones if they leave more than one distance in 64 undecided
-)
+# chosen: float32 products are replaced by float64 ones if they leave more than one distance in 64 undecided
+_DENSE = 64
+
+_PAIRS = 1 << 20  # entries of a block of differences; chosen: 8 MB in float64
 
 
 @dataclass(frozen=True)
@@ -31,8 +32,8 @@ class PrecisionRecall:
     recall : float
         Share of reference points within the manifold of the model, from 0 to 1: does the output cover the real data?
     density : float
-        Mean number of reference balls that contain a model point, divided by `neighbors`. At least 0; the expected value
-        is 1 if the distributions are the same, and larger if the model prefers crowded regions.
+        Mean number of reference balls that contain a model point, divided by `neighbors`. At least 0; the expected
+        value is 1 if the distributions are the same, and larger if the model prefers crowded regions.
     coverage : float
         Share of reference balls that contain a model point, from 0 to 1. If the distributions are the same and n = m is
         large, the expected value is 1 − 2^−neighbors.
@@ -51,21 +52,21 @@ def precision_recall(reference: Any, model: Any, *, neighbors: int = 5) -> Preci
     """Generative precision and recall (paper: sec:expt-kynka-pr), with density and coverage.
 
     Around every point z of a sample Z there is a ball that reaches to the k-th nearest neighbour of z in Z. The point
-    itself does not count as a neighbour; its duplicates do, at distance 0. The union of the balls is the manifold of Z. A
-    point is within it if its distance to some z is **at most** (≤) the radius, as in the paper and in Kynkäänniemi et al.
-    (2019). Density and coverage (Naeem et al. 2020) use the same balls of the reference, also with ≤. Code that uses <
-    (prdc 0.2) differs where distances are tied, as they are for duplicates: if every reference point occurs k + 1 times, a
-    model that repeats these points has precision 1 here and 0 there.
+    itself does not count as a neighbour; its duplicates do, at distance 0. The union of the balls is the manifold of Z.
+    A point is within it if its distance to some z is **at most** (≤) the radius, as in the paper and in Kynkäänniemi et
+    al. (2019). Density and coverage (Naeem et al. 2020) use the same balls of the reference, also with ≤. Code that
+    uses < (prdc 0.2) differs where distances are tied, as they are for duplicates: if every reference point occurs k +
+    1 times, a model that repeats these points has precision 1 here and 0 there.
 
-    Which points are within a ball is decided exactly: by float32 products where their error bound allows it, otherwise by
-    differences in float64. Duplicates therefore have distance 0, and the result depends neither on the order of the samples
-    nor on the number of processors.
+    Which points are within a ball is decided exactly: by float32 products where their error bound allows it, otherwise
+    by differences in float64. Duplicates therefore have distance 0, and the result depends neither on the order of the
+    samples nor on the number of processors.
 
-    Limits: constant samples have balls of radius 0. If both samples are the same point, precision, recall and coverage are
-    1 and the density is n/k; otherwise all four are 0. Features without variance have no effect.
+    Limits: constant samples have balls of radius 0. If both samples are the same point, precision, recall and coverage
+    are 1 and the density is n/k; otherwise all four are 0. Features without variance have no effect.
 
-    Known failure: for text, the trends are the reverse of what they should be (paper: fig:kynka-pr-nlp). A single outlier
-    of the reference has a ball that may contain anything; density and coverage are less sensitive to it.
+    Known failure: for text, the trends are the reverse of what they should be (paper: fig:kynka-pr-nlp). A single
+    outlier of the reference has a ball that may contain anything; density and coverage are less sensitive to it.
 
     Parameters
     ----------
@@ -137,8 +138,8 @@ def _weighted_order_statistic(row: Indices, values: Doubles, times: Indices, ran
 def _count_balls(p: Cloud, radius_p: Doubles, q: Cloud, radius_q: Doubles) -> tuple[Indices, Flags, Flags]:
     """Which points lie in which balls.
 
-    Returns the number of balls of p around each point of q, whether the ball of each point of p contains a point of q, and
-    whether each point of p lies in a ball of q.
+    Returns the number of balls of p around each point of q, whether the ball of each point of p contains a point of q,
+    and whether each point of p lies in a ball of q.
     """
 
     def block_counts(rows: slice) -> tuple[Indices, Flags, Flags]:
@@ -184,3 +185,82 @@ def _compare(about: NDArray[Any], limit: Doubles, slack_row: NDArray[Any], slack
     excess += 2 * slack
     certain = excess < -slack_row[:, None]
     return certain, perhaps & ~certain
+
+
+@dataclass(frozen=True, eq=False)
+class Cloud:
+    """The distinct rows of a sample; without removing duplicates, a model that repeats itself would be full of ties.
+
+    Attributes
+    ----------
+    rows : array (n, d)
+        The sample itself.
+    distinct : int64 array (g,)
+        The places of the distinct rows.
+    times : int64 array (g,)
+        How often each of them occurs.
+    centre : float64 array (d,)
+    single : float32 array (g, d)
+        The distinct rows minus `centre`.
+    norms : float64 array (g,)
+        Their squared lengths.
+    """
+
+    rows: Features
+    distinct: Indices
+    times: Indices
+    centre: Doubles
+    single: NDArray[np.float32]
+    norms: Doubles
+
+    def centred(self, block: slice) -> Doubles:
+        """Some of the distinct rows minus `centre`, in float64."""
+        return self.rows[self.distinct[block]] - self.centre
+
+    def slack(self, dtype: type[np.floating[Any]]) -> NDArray[Any]:
+        """Bounds (g,) whose sum over two points bounds the error of their approximate squared distance.
+
+        A product of d terms is off by at most d/2 units of rounding times |u||v| ≤ (|u|² + |v|²)/2, in any order of
+        summation; all other rounding, also that of the points, adds a few units. `tiny` covers products that underflow.
+        """
+        info = np.finfo(dtype)
+        return ((len(self.centre) + 32) * (float(info.eps) / 2 * self.norms + float(info.tiny))).astype(dtype)
+
+
+def make_cloud(points: Features, centre: Doubles) -> Cloud:
+    """The cloud of a sample."""
+    order = canonical_order(points, points[:0])
+    single = np.empty((len(order.distinct), points.shape[1]), np.float32)
+    norms = np.empty(len(single))
+    for block in row_blocks(len(single), ROWS):
+        centred = points[order.distinct[block]] - centre
+        norms[block] = (centred**2).sum(axis=1)
+        single[block] = centred
+    return Cloud(points, order.distinct, order.counts, centre, single, norms)
+
+
+def approximate_distances(a: Cloud, rows: slice, b: Cloud, dtype: type[np.floating[Any]]) -> NDArray[Any]:
+    """The squared distances (rows, g) of some points of `a` to all of `b`, by matrix products; their error: `slack`."""
+    squared: NDArray[Any]
+    if dtype is np.float32:
+        squared = (a.single[rows] * np.float32(-2)) @ b.single.T
+    else:
+        left = a.centred(rows) * -2.0
+        squared = np.concatenate([left @ b.centred(block).T for block in row_blocks(len(b.distinct), ROWS)], axis=1)
+    squared += b.norms.astype(dtype)
+    squared += a.norms[rows].astype(dtype)[:, None]
+    return squared
+
+
+def exact_distances(a: Cloud, i: Indices, b: Cloud, j: Indices) -> Doubles:
+    """The squared distance of each pair (i, j), by differences in float64.
+
+    It depends on the two rows alone, is the same from either side, and is 0 for duplicates.
+    """
+    squared = np.empty(len(i))
+    for block in row_blocks(len(i), max(1, _PAIRS // a.rows.shape[1])):
+        difference = a.rows[a.distinct[i[block]]].astype(np.float64)
+        difference -= b.rows[b.distinct[j[block]]]
+        difference *= difference
+        squared[block] = difference.sum(axis=1)
+    return squared

@@ -48,8 +48,8 @@ class Table(Result):
     caveats : tuple of Caveat
         What was left out, and reasons to doubt some of the values.
     noise : dict
-        System → measure → the half-widths of the 95 % intervals of its value and of its distance from the reference. Empty
-        where it was not asked for; measures without it are not marked.
+        System → measure → the half-widths of the 95% intervals of its value and of its distance from the reference.
+        Empty where it was not asked for; measures without it are not marked.
     """
 
     KIND: ClassVar[str] = "baselines"
@@ -62,7 +62,7 @@ class Table(Result):
     noise: dict[str, dict[str, tuple[float, float]]] = field(default_factory=dict)
 
     def leader(self, name: str) -> tuple[str, ...]:
-        """The systems to mark: those that are closest, if the lead over the next one is larger than the noise of sampling.
+        """The systems to mark: the closest, if its lead over the next one is larger than the noise of sampling.
 
         Without known noise: `closest` if none was asked for, otherwise none.
         """

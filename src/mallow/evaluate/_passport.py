@@ -21,13 +21,12 @@ from mallow.evaluate._run import run_repeats, summary_values
 from mallow.evaluate._score import Score
 from mallow.evidence import MAUVE_STAR, SUMMARIES, Evidence, Measure, Signature, measure_for, pair_points
 from mallow.results import Estimate, Result, TableData, draw
-from mallow.theory import CHI2, HELLINGER2, JS, KL, LE_CAM, TV, smoothing
+from mallow.theory import DIVERGENCES, smoothing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-DIVERGENCES = {one.name: one for one in (KL, CHI2, TV, HELLINGER2, JS, LE_CAM)}
 _SEALS = ("digest", "mac")  # everything else is covered by them
 
 

@@ -24,7 +24,7 @@ from mallow.results import Estimate
 from mallow.theory import KL, Array, Divergence, Frontier, Masses, area, frontier, integral, midpoint
 
 NAMES = ("mauve", "frontier_integral", "midpoint")
-_LEVEL, _STEP = 0.5, 0.25  # chosen: far from 0 and 1, where `area` clips; no step is too large for a linear function
+_LEVEL, _SHIFT = 0.5, 0.25  # chosen: far from 0 and 1, where `area` clips; no step is too large for a linear function
 
 
 def summary_slopes(curve: Frontier, scale: float) -> Array:
@@ -54,13 +54,13 @@ def summary_slopes(curve: Frontier, scale: float) -> Array:
     for side, costs in enumerate(((unit, nothing), (nothing, unit))):
         moved = Frontier(curve.lam, costs[0], costs[1], exact=True)
         slopes[side, :, 1], slopes[side, :, 2] = integral(moved), midpoint(moved)
-    lost = np.concatenate([np.full((1, points), _LEVEL), _LEVEL + _STEP * unit])
+    lost = np.concatenate([np.full((1, points), _LEVEL), _LEVEL + _SHIFT * unit])
     moved_cost = -np.log1p(-lost) / scale
     for side, (own, other) in enumerate(((curve.p_to_mix, curve.q_to_mix), (curve.q_to_mix, curve.p_to_mix))):
         fixed = np.broadcast_to(other, moved_cost.shape)
         x, y = (moved_cost, fixed) if side == 0 else (fixed, moved_cost)
         total = np.asarray(area(Frontier(curve.lam, x, y, exact=True), scale=scale))
-        slopes[side, :, 0] = (total[1:] - total[0]) / _STEP * scale * np.exp(-scale * own)
+        slopes[side, :, 0] = (total[1:] - total[0]) / _SHIFT * scale * np.exp(-scale * own)
     return slopes
 
 

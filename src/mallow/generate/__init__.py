@@ -2,11 +2,11 @@
 
     generate(model, prefixes, "nucleus:0.95", max_new=128)
 
-`psi_samples` draws from any generator of two stages, such as a GAN. `NextToken` is what a model must offer. `NGram` is a model that is fitted in seconds on any text and needs only NumPy.
+`psi_samples` draws from any generator of two stages, such as a GAN. `NextToken` is what a model must offer. `NGram` is
+a model that is fitted in seconds on any text and needs only NumPy.
 """
 
 from mallow.generate._causal import CausalModel
-from mallow.generate._decoder_names import decoder
 from mallow.generate._decoders import (
     Adversarial,
     Beam,
@@ -14,9 +14,10 @@ from mallow.generate._decoders import (
     Decoder,
     Greedy,
     Sampling,
+    decoder,
     is_deterministic,
 )
-from mallow.generate._files import GenerationPlan, generate_file
+from mallow.generate._files import GenerationPlan, Prompt, check_output_path, generate_file, prompts_of
 from mallow.generate._log_probs import (
     Text,
     check_normalised,
@@ -26,10 +27,8 @@ from mallow.generate._log_probs import (
     token_log_probs,
 )
 from mallow.generate._ngram import NGram
-from mallow.generate._prompts import Prompt, prompts_of
 from mallow.generate._protocol import HiddenStates, LogProbs, NextToken, SequenceScores, Tokens
 from mallow.generate._psi import mean_embedding, psi_samples
-from mallow.generate._resumable import check_output_path
 from mallow.generate._rules import Chain, Eta, MinP, Nucleus, Rule, Temperature, TopK, Typical, TypicalSum
 from mallow.generate._search import generate
 

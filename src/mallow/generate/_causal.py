@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from mallow._optional import optional
 from mallow.errors import InputError
-from mallow.generate._key_values import add_room
 from mallow.generate._protocol import Tokens
 from mallow.models import Precision, Source, context_length, move_network, tokenise
 
@@ -24,6 +23,8 @@ Floats = NDArray[np.float32]
 _AT_ONCE = 8192
 _SCORED = 512  # chosen: tokens of a text whose logits are in memory at the same time
 _LONGEST = 1 << 30  # tokens; some tokenizers state 10 ** 30 for "no limit"
+
+_ROOM = 32  # tokens (chosen: more would be copied in vain if rows are selected at every step, as in beam search)
 
 
 @dataclass(frozen=True)
@@ -90,8 +91,9 @@ class _State:
 class LoadedModel:
     """A causal model of transformers with its weights: a `NextToken` that also shows its hidden states.
 
-    Prefixes of different lengths are padded on the left, and the padding is masked. Equal prefixes are read once. The keys
-    and values of all tokens so far are kept, so that each step reads only the new token. `CausalModel.load` returns one.
+    Prefixes of different lengths are padded on the left, and the padding is masked. Equal prefixes are read once. The
+    keys and values of all tokens so far are kept, so that each step reads only the new token. `CausalModel.load`
+    returns one.
     """
 
     def __init__(self, name: str, network: Any, tokenizer: Any, *, add_bos: bool) -> None:
@@ -116,7 +118,7 @@ class LoadedModel:
 
     @functools.cached_property
     def vocabulary(self) -> int:
-        """Number of tokens that the tokenizer knows; many models have a few unused ones more, to reach a round number."""
+        """Number of tokens that the tokenizer knows; many models have a few unused ones, to reach a round number."""
         known = int(max(self._tokenizer.get_vocab().values())) + 1
         return min(int(self._network.config.get_text_config().vocab_size), known)
 
@@ -210,13 +212,14 @@ class LoadedModel:
     def log_prob(self, tokens: Sequence[int], prefix: Sequence[int] | None = None) -> NDArray[np.float64]:
         """The log-probability of each token after `prefix` and the tokens before it, in one pass through the network.
 
-        Equal to the results of `start` and `step` up to the precision of the network. The default prefix is the model's end
-        of text, if it has only one.
+        Equal to the results of `start` and `step` up to the precision of the network. The default prefix is the model's
+        end of text, if it has only one.
         """
         torch = self._torch
         if prefix is None and len(self.end) != 1:
             raise InputError(
-                f"`prefix` must hold the token that begins a text for {self.name}, which has {len(self.end)} ends of text."
+                f"`prefix` must hold the token that begins a text for {self.name}, which has {len(self.end)} ends of "
+                "text."
             )
         before = list(self.end if prefix is None else prefix)
         if not before:
@@ -275,8 +278,8 @@ class LoadedModel:
                 cache = add_room(getattr(output, "past_key_values", None))
                 if not hasattr(cache, "reorder_cache"):
                     raise InputError(
-                        f"`model` must keep the keys and values of past tokens; {self.name} does not. Choose a model with "
-                        "attention."
+                        f"`model` must keep the keys and values of past tokens; {self.name} does not. Choose a model "
+                        "with attention."
                     )
             logits = output.logits[:, -1, : self.vocabulary].float()
             rows: Floats = torch.log_softmax(logits, dim=-1).cpu().numpy()
@@ -304,3 +307,70 @@ def _copy_cache(cache: Any) -> Any:
         tables = {name: copy.copy(value) for name, value in vars(layer).items() if isinstance(value, (dict, list))}
         vars(layer).update(tables)
     return copied
+
+
+def add_room(cache: Any) -> Any:
+    """The same cache of transformers, but its plain layers grow in place.
+
+    For each token transformers joins old and new keys into a new tensor: with 250 texts of 150 tokens this took most of
+    the time of a step. Layers of other kinds (sliding windows, recurrent states) stay as they are.
+    """
+    plain, with_room = _layers()
+    for layer in getattr(cache, "layers", ()):
+        if type(layer) is plain:
+            layer.__class__ = with_room
+    return cache
+
+
+@functools.cache
+def _layers() -> tuple[type, type]:
+    """The layer class of transformers, and its subclass with room, defined here because transformers is optional."""
+    torch = optional("torch", extra="text")
+    plain: Any = optional("transformers.cache_utils", extra="text").DynamicLayer
+
+    class LayerWithRoom(plain):  # type: ignore[misc]
+        """Keys and values (b, heads, t, d) are the beginnings of longer tensors.
+
+        A step writes after them, into tensors that earlier states may share; these are not used again
+        (`NextToken.step`).
+        """
+
+        _longer: tuple[Any, Any] | None = None
+        keys: Any
+        values: Any
+
+        def update(self, key_states: Any, value_states: Any, *rest: Any, **more: Any) -> tuple[Any, Any]:
+            if not self.is_initialized:
+                self.lazy_initialization(key_states, value_states)
+            longer = self._longer or (None, None)
+            keys, self.keys = _append(torch, longer[0], self.keys, key_states)
+            values, self.values = _append(torch, longer[1], self.values, value_states)
+            self._longer = (keys, values)
+            return self.keys, self.values
+
+        def reorder_cache(self, beam_idx: Any) -> None:
+            if self._longer is None or not _is_beginning(self._longer[0], self.keys):
+                super().reorder_cache(beam_idx)
+                return
+            length = self.get_seq_length()
+            self._longer = (self._longer[0].index_select(0, beam_idx), self._longer[1].index_select(0, beam_idx))
+            self.keys, self.values = (tensor[..., :length, :] for tensor in self._longer)
+
+    return plain, LayerWithRoom
+
+
+def _is_beginning(longer: Any, shown: Any) -> bool:
+    """Whether `shown` still is the beginning of `longer`; selecting or cropping rows replaces it."""
+    return longer is not None and longer.data_ptr() == shown.data_ptr() and longer.shape[0] == shown.shape[0]
+
+
+def _append(torch: Any, longer: Any, old: Any, new: Any) -> tuple[Any, Any]:
+    """A tensor with room, and its beginning, which holds old and new."""
+    if old.numel() == 0:
+        old = new[..., :0, :]
+    length = old.shape[-2] + new.shape[-2]
+    if not _is_beginning(longer, old) or longer.shape[-2] < length:
+        longer = torch.empty((*new.shape[:-2], length + _ROOM, new.shape[-1]), dtype=new.dtype, device=new.device)
+        longer[..., : old.shape[-2], :] = old
+    longer[..., old.shape[-2] : length, :] = new
+    return longer, longer[..., :length, :]

@@ -2,36 +2,40 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from mallow._checks import whole
+from mallow._files import parse_json, read_text, refuse_special, sync_folder, write_text
 from mallow.engine import bar
-from mallow.errors import InputError
-from mallow.generate._decoder_names import resolve_decoder
-from mallow.generate._decoders import Decoder, is_deterministic
-from mallow.generate._prompts import Prompt, check_prompts, prompts_digest
+from mallow.errors import Caveat, InputError, warn_about
+from mallow.generate._decoders import Decoder, is_deterministic, resolve_decoder
 from mallow.generate._protocol import NextToken
-from mallow.generate._resumable import check_output_path, open_resumable
 from mallow.generate._search import generate
 from mallow.models import halve_on_memory_error
+from mallow.samples import Samples, read
+
+_WAY_OUT = "Write to another file, or start again with overwrite=True (--overwrite)."
 
 
 @dataclass(frozen=True)
 class GenerationPlan:
-    """What is written for each prompt; with the model, the prompts and the decoder it determines every byte of the file.
+    """What is written for each prompt; with model, prompts and decoder it determines every byte of the file.
 
     Parameters
     ----------
     n : int
         Number of texts per prompt.
     max_new, min_new : int
-        The maximum and minimum number of new tokens of a text. The minimum is 1 by default: an empty text is not a sample.
+        The maximum and minimum number of new tokens of a text. The minimum is 1 by default: an empty text is not a
+        sample.
     rng : int
         The seed. Together with a prompt's id and the number of the text it determines the random numbers of that text:
         other prompts, the batch or an interruption change nothing.
@@ -67,12 +71,12 @@ def generate_file(
 ) -> int:
     """Continue the prompts into a .jsonl file; returns the number of texts that this call added.
 
-    A line is ``{"id", "prompt", "text", "n", "tokens"}``: id and text of the prompt, the continuation, its number among those
-    of the prompt (from 0), and its number of tokens. The lines are in the order of the prompts, and `mallow.read` reads them.
-    ``FILE.meta.json`` beside the file records how it was made.
+    A line is ``{"id", "prompt", "text", "n", "tokens"}``: id and text of the prompt, the continuation, its number among
+    those of the prompt (from 0), and its number of tokens. The lines are in the order of the prompts, and `mallow.read`
+    reads them. ``FILE.meta.json`` beside the file records how it was made.
 
-    An existing file is continued: its lines stay, an incomplete last line is removed, and in the end the file is the same as
-    after a single run. A file that was made differently is refused.
+    An existing file is continued: its lines stay, an incomplete last line is removed, and in the end the file is the
+    same as after a single run. A file that was made differently is refused.
 
     Parameters
     ----------
@@ -115,7 +119,7 @@ def generate_file(
             part = tasks[first : first + batch]
             if first + len(part) <= file.count:
                 continue
-            # A batch with some lines in the file is generated again as a whole: networks round differently in another one.
+            # A batch with some lines in the file is generated again as a whole: other batches are rounded differently.
             new = _continue_prompts(model, part, chosen, plan)
             lines = [_line(model, task, tokens, plan) for task, tokens in zip(part, new, strict=True)]
             file.append(lines[file.count - first :])
@@ -174,3 +178,234 @@ def _line(model: NextToken, task: _Task, new: list[int], plan: GenerationPlan) -
         text = model.decode(new)  # the prompt ends inside a character
     record = {"id": prompt.id, "prompt": prompt.text, "text": text, "n": task.n, "tokens": len(new)}
     return (json.dumps(record, ensure_ascii=False) + "\n").encode()
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """The beginning of a text, to be continued.
+
+    Attributes
+    ----------
+    id : str
+        That of the text; unique among the prompts.
+    text : str
+    tokens : tuple of int
+        The same text as tokens of the model, at least one.
+    """
+
+    id: str
+    text: str
+    tokens: tuple[int, ...]
+
+
+def prompts_of(
+    samples: object, model: NextToken, *, tokens: int | None = 35, skip_short: bool = False
+) -> tuple[Prompt, ...]:
+    """The first tokens of each text, as prompts.
+
+    Parameters
+    ----------
+    samples : Samples, list, table or path
+        Texts. Their ids become those of the prompts; texts without ids are numbered from 1.
+    model : NextToken
+        The model whose tokens are counted.
+    tokens : int or None
+        Length of the prompts; the default is the paper's 35. None: each whole text is a prompt.
+    skip_short : bool
+        Leave out texts with fewer tokens, with a warning that counts them, instead of refusing them.
+
+    Examples
+    --------
+    >>> from mallow.generate import NGram
+    >>> texts = ["the cat sat on the mat", "the dog sat on the cat"]
+    >>> [prompt.text for prompt in prompts_of(texts, NGram.fit(texts, min_count=1), tokens=3)]
+    ['the cat sat', 'the dog sat']
+    """
+    if tokens is not None:
+        whole("tokens", tokens, least=1)
+    least = tokens or 1
+    texts = read(samples)
+    ids = _unique_ids(texts)
+    prompts: list[Prompt] = []
+    short: list[tuple[str, int]] = []
+    for id_, text in zip(ids, texts.require_texts(), strict=True):
+        encoded = model.encode(text)
+        if len(encoded) < least:
+            short.append((id_, len(encoded)))
+            continue
+        kept = tuple(encoded[:tokens])
+        prompts.append(Prompt(id_, text if tokens is None else model.decode(kept), kept))
+    if short and not skip_short:
+        raise InputError(
+            f"`samples` must have at least {least} tokens each; {len(short)} of {len(ids)} in {texts.source} are "
+            f"shorter, such as {short[0][0]!r} with {short[0][1]}. Ask for fewer tokens, or leave them out with "
+            "skip_short=True (--skip-short)."
+        )
+    if not prompts:
+        raise InputError(f"{texts.source}: no text has {least} tokens. Ask for fewer.")
+    if short:
+        message = f"{texts.source}: {len(short)} of {len(ids)} texts are shorter than {least} tokens and were left out."
+        warn_about([Caveat("short texts", message, values={"short": len(short), "texts": len(ids)})])
+    return tuple(prompts)
+
+
+def check_prompts(model: NextToken, prompts: Sequence[Prompt], max_new: int) -> None:
+    """Refuse prompts that are empty, share an id, or leave no room for `max_new` tokens."""
+    if not prompts:
+        raise InputError("`prompts` must hold at least one prompt; got none.")
+    if len({prompt.id for prompt in prompts}) < len(prompts):
+        raise InputError("`prompts` must have unique ids; some share one.")
+    for prompt in prompts:
+        if not prompt.tokens:
+            raise InputError(f"`prompts` must have at least one token each; that of {prompt.id!r} is empty.")
+        room = None if model.context is None else model.context - len(prompt.tokens)
+        if room is not None and room < max_new:
+            way_out = f"Use max_new={room}, or shorter prompts." if room > 0 else "Use shorter prompts."
+            raise InputError(
+                f"`prompts` must leave room for {max_new} new tokens in the model's context of {model.context}; that "
+                f"of {prompt.id!r} has {len(prompt.tokens)} tokens. {way_out}"
+            )
+
+
+def prompts_digest(prompts: Sequence[Prompt]) -> str:
+    """Twelve hexadecimal digits that identify the prompts."""
+    total = hashlib.sha256()
+    for prompt in prompts:
+        total.update(json.dumps([prompt.id, prompt.text, prompt.tokens]).encode() + b"\n")
+    return total.hexdigest()[:12]
+
+
+def _unique_ids(samples: Samples) -> tuple[str, ...]:
+    ids = samples.ids or tuple(str(place) for place in range(1, len(samples) + 1))
+    seen: set[str] = set()
+    for id_ in ids:
+        if id_ in seen:
+            raise InputError(
+                f"{samples.source}: texts to be continued must have unique ids; {id_!r} occurs twice. Pass the "
+                "reference, not several generations per prompt."
+            )
+        seen.add(id_)
+    return ids
+
+
+def check_output_path(out: str | os.PathLike[str]) -> Path:
+    """The path of a .jsonl file to write; refused if there can be no such file."""
+    path = Path(out).expanduser()
+    if path.suffix.lower() not in (".jsonl", ".ndjson"):
+        raise InputError(
+            f"{out}: the suffix must be .jsonl, because lines are appended to the file; got {path.suffix!r}."
+        )
+    if not path.parent.is_dir():
+        raise InputError(f"{out}: the folder {path.parent} does not exist. Create it first.")
+    if path.is_dir():
+        raise InputError(f"{out}: is a folder, not a file. Name a file in it.")
+    return path
+
+
+class ResumableFile:
+    """An open file in which every line is complete whenever a reader sees it, even after a failure."""
+
+    def __init__(self, path: Path, file: int, count: int, size: int) -> None:
+        self.path, self.file, self.count, self.size = path, file, count, size
+
+    def append(self, lines: Sequence[bytes]) -> None:
+        """Add lines; if the disk is full, those that fit."""
+        try:
+            for line in lines:
+                rest = memoryview(line)
+                while rest:
+                    rest = rest[os.write(self.file, rest) :]
+                self.count, self.size = self.count + 1, self.size + len(line)
+            os.fsync(self.file)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                os.ftruncate(self.file, self.size)
+            raise InputError(
+                f"{self.path}: cannot be written: {error.strerror or error}. Its {self.count} texts are complete; "
+                "solve the problem and run the same command again, which continues from there."
+            ) from error
+
+
+@contextlib.contextmanager
+def open_resumable(
+    path: Path, facts: dict[str, Any], is_expected: Callable[[int, Any], bool], *, overwrite: bool
+) -> Iterator[ResumableFile]:
+    """The file, new or to be continued, locked against other processes.
+
+    `facts` say how the file is made; `is_expected(i, record)` says whether a record may stand on line i, counted from
+    0.
+    """
+    about = path.with_name(path.name + ".meta.json")
+    refuse_special(path)
+    new = not path.exists()
+    try:
+        file = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {error.strerror or error}.") from error
+    try:
+        _lock(file, path)
+        if overwrite:
+            os.ftruncate(file, 0)
+        count = size = 0
+        if os.fstat(file).st_size == 0:
+            try:
+                write_text(about, json.dumps(facts, indent=1, ensure_ascii=False) + "\n")
+            except InputError:
+                if new:
+                    path.unlink(missing_ok=True)  # nothing was written: nothing stays
+                raise
+        else:
+            _check_facts(path, about, facts)
+            count, size = _complete_lines(path, is_expected)
+            if size < os.fstat(file).st_size:
+                os.ftruncate(file, size)
+        os.lseek(file, size, os.SEEK_SET)
+        sync_folder(path.parent)  # the file may be new
+        yield ResumableFile(path, file, count, size)
+    finally:
+        os.close(file)
+
+
+def _lock(file: int, path: Path) -> None:
+    """Lock the file until the process ends, however it ends; without effect if the system or the disk has no locks."""
+    try:
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise InputError(
+            f"{path}: another process is writing to it. Wait until it has finished, or write to another file."
+        ) from None
+    except (ImportError, OSError):
+        return
+
+
+def _check_facts(path: Path, about: Path, facts: dict[str, Any]) -> None:
+    try:
+        recorded = parse_json(read_text(about))
+        if recorded["kind"] != facts["kind"]:
+            raise ValueError
+    except (OSError, ValueError, KeyError, TypeError):
+        raise InputError(
+            f"{path}: exists already, and there is no {about.name} beside it that records how it was made. {_WAY_OUT}"
+        ) from None
+    for name, value in facts.items():
+        if recorded.get(name) != value:
+            raise InputError(f"{path}: was started with {name} = {recorded.get(name)!r}, not {value!r}. {_WAY_OUT}")
+
+
+def _complete_lines(path: Path, is_expected: Callable[[int, Any], bool]) -> tuple[int, int]:
+    """The number of complete lines and of their bytes; each must be the one expected there."""
+    count = size = 0
+    with path.open("rb") as stream:
+        for line in stream:
+            if not line.endswith(b"\n"):
+                break  # the process was killed while it wrote this line
+            try:
+                expected = is_expected(count, parse_json(line))
+            except (ValueError, KeyError, TypeError):
+                expected = False
+            if not expected:
+                raise InputError(f"{path}:{count + 1}: is not a line that mallow wrote. {_WAY_OUT}")
+            count, size = count + 1, size + len(line)
+    return count, size

@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 
 from mallow._checks import whole
 from mallow.errors import InputError
-from mallow.generate._kept_tokens import SUM_TOLERANCE
 from mallow.generate._protocol import LogProbs, NextToken, SequenceScores, Tokens
-from mallow.generate._rules import Chain, Rule
+from mallow.generate._rules import SUM_TOLERANCE, Chain, Rule
 
 Floats = NDArray[np.float64]
 
@@ -87,8 +86,8 @@ def split_prefixes(model: NextToken, texts: Sequence[Text], prefixes: Sequence[S
         room = None if model.context is None else model.context + 1 - max(len(prefix), 1)
         if room is not None and len(tokens) > room:
             raise InputError(
-                f"`texts` must fit into the model's context of {model.context} tokens together with their prefixes; text {i} "
-                f"has {len(tokens)}. Cut it to {room} tokens."
+                f"`texts` must fit into the model's context of {model.context} tokens together with their prefixes; "
+                f"text {i} has {len(tokens)}. Cut it to {room} tokens."
             )
         split.append((prefix, tokens))
     return split
@@ -123,8 +122,8 @@ def check_scores(scores: Floats, name: str) -> Floats:
     bad = np.flatnonzero(~(scores <= SUM_TOLERANCE))
     if len(bad):
         raise InputError(
-            f"`model` must return log-probabilities, which are at most 0; got {scores[bad[0]]:.4g} for token {bad[0]} of "
-            f"{name}."
+            f"`model` must return log-probabilities, which are at most 0; got {scores[bad[0]]:.4g} for token {bad[0]} "
+            f"of {name}."
         )
     return np.minimum(scores, 0.0)  # a rounding error above 0 is 0
 
@@ -133,16 +132,16 @@ def check_normalised(total: float, model: NextToken) -> None:
     """Raise an InputError if the probabilities of a row, of which `total` is the sum, do not sum to 1."""
     if not abs(total - 1.0) <= SUM_TOLERANCE:
         raise InputError(
-            f"`model` must return log-probabilities, which sum to 1 after exp; a row of {model.name} sums to {total:.4g}. "
-            "Subtract scipy.special.logsumexp of each row from logits."
+            f"`model` must return log-probabilities, which sum to 1 after exp; a row of {model.name} sums to "
+            f"{total:.4g}. Subtract scipy.special.logsumexp of each row from logits."
         )
 
 
 def _default_prefix(model: NextToken) -> list[int]:
     if len(model.end) != 1:
         raise InputError(
-            f"`prefixes` must hold the token that begins a text for {model.name}, which has {len(model.end)} ends of text: "
-            "pass [[token]] * len(texts)."
+            f"`prefixes` must hold the token that begins a text for {model.name}, which has {len(model.end)} ends of "
+            "text: pass [[token]] * len(texts)."
         )
     return list(model.end)
 
@@ -158,11 +157,11 @@ def _check_tokens(model: NextToken, tokens: Sequence[int], name: str) -> None:
 
 
 def _check_rows(rows: LogProbs, count: int, model: NextToken) -> None:
-    """Check the shape of a batch's first rows, and the sum of one; checking every row would take as long as many models."""
+    """Check the shape of a batch's first rows, and the sum of one; checking every row would take too long."""
     if rows.shape != (count, model.vocabulary):
         raise InputError(
-            f"`model` must return one row of {model.vocabulary} log-probabilities per text; {model.name} returned shape "
-            f"{rows.shape} for {count}."
+            f"`model` must return one row of {model.vocabulary} log-probabilities per text; {model.name} returned "
+            f"shape {rows.shape} for {count}."
         )
     with np.errstate(over="ignore"):
         check_normalised(float(np.exp(rows[0]).sum(dtype=np.float64)), model)

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from itertools import chain
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mallow._checks import whole
 from mallow.errors import InputError
-from mallow.generate._kneser_ney import END, Floats, Level, fit_levels
 from mallow.generate._protocol import Tokens
 
 _BYTES = 256  # tokens 1 to 256 are single bytes
@@ -22,9 +22,14 @@ _BYTES = 256  # tokens 1 to 256 are single bytes
 # Runs of letters, of digits and of other signs, with the space before them; English clitics are separate pieces.
 _PIECE = re.compile(r"'(?:[sdmt]|ll|ve|re)(?![^\W\d_])| ?[^\W\d_]+| ?\d+| ?(?:[^\w\s]|_)+|\s+(?!\S)|\s+")
 
+Floats = NDArray[np.float64]
+
+END = 0
+"""The token that ends a text, and begins the next one."""
+
 
 def pieces(text: str) -> list[str]:
-    """Words, numbers and punctuation with the space before them, and other white space; joined they give the text again.
+    """Words, numbers and punctuation with the space before them, and other white space; joined, they are the text.
 
     Examples
     --------
@@ -38,19 +43,21 @@ def pieces(text: str) -> list[str]:
 class NGram:
     """Interpolated modified Kneser–Ney (Chen and Goodman 1998) over words with their spaces; a `NextToken`.
 
-    Let c be the count of an n-gram (for the longest order, and for n-grams that begin a text) or the number of different
-    tokens seen before it (for all others), and D one of three discounts per length, for c = 1, 2 and more. Then
+    Let c be the count of an n-gram (for the longest order, and for n-grams that begin a text) or the number of
+    different tokens seen before it (for all others), and D one of three discounts per length, for c = 1, 2 and more.
+    Then
 
         P(w | h) = max(c(hw) − D(c(hw)), 0) / Σ_v c(hv) + B(h) · P(w | h without its first token),
 
-    where B(h) is what the discounts took away, so that each row sums to 1. A context that was never seen is shortened. The
-    lowest level is the uniform distribution: every token is possible everywhere.
+    where B(h) is what the discounts took away, so that each row sums to 1. A context that was never seen is shortened.
+    The lowest level is the uniform distribution: every token is possible everywhere.
 
     No token is unknown. Pieces seen less than `min_count` times are spelt in bytes, for which there are 256 tokens, so
-    ``decode(encode(text)) == text`` for every text. Bytes that are not valid UTF-8, which can occur in samples, decode to "�".
+    ``decode(encode(text)) == text`` for every text. Bytes that are not valid UTF-8, which can occur in samples, decode
+    to "�".
 
-    Token 0 ends a text. It also begins one: a prefix that starts with it is the beginning of a text, any other prefix is
-    somewhere inside. Nothing before an end is remembered.
+    Token 0 ends a text. It also begins one: a prefix that starts with it is the beginning of a text, any other prefix
+    is somewhere inside. Nothing before an end is remembered.
 
     Create one with `NGram.fit`.
 
@@ -89,7 +96,8 @@ class NGram:
         min_count : int
             Pieces seen less often are spelt in bytes. This bounds the vocabulary, and unseen words can be spelt too.
         tokenize : callable
-            From a text to pieces that give the text when joined. A module-level function, if the model is to be pickled.
+            From a text to pieces that give the text when joined. A module-level function, if the model is to be
+            pickled.
         """
         whole("order", order, least=1)
         whole("min_count", min_count, least=1)
@@ -173,8 +181,8 @@ class NGram:
     def log_prob(self, tokens: Sequence[int], prefix: Sequence[int] | None = None) -> Floats:
         """The log-probability of each token after `prefix` and the tokens before it; append `end` for that of the end.
 
-        Equal to the results of `start` and `step`, but faster, because no full rows are computed. The default prefix is the
-        end of the text before.
+        Equal to the results of `start` and `step`, but faster, because no full rows are computed. The default prefix is
+        the end of the text before.
 
         Examples
         --------
@@ -218,7 +226,7 @@ class NGram:
         return rows
 
     def _fill(self, row: Floats, contexts: Tokens, scratch: Floats) -> None:
-        """Log-probabilities after one context: a multiple of the unigrams, except for tokens seen after its last token."""
+        """Log-probabilities after one context: a multiple of the unigrams, except for tokens seen after its end."""
         left, after = 1.0, None
         for level, context in zip(self._levels, contexts.tolist(), strict=False):
             if context < 0 or (backoff := float(level.backoff[context])) == 1:
@@ -281,3 +289,95 @@ def _cut(text: str, tokenize: Callable[[str], list[str]], name: str) -> list[str
             f"`tokenize` must cut a text without changing it; the pieces of {name} do not join to the same text."
         )
     return cut
+
+
+@dataclass(frozen=True, eq=False)
+class Level:
+    """The n-grams of one length n ≥ 2, as the children of their first n − 1 tokens, the context.
+
+    The number of a 1-gram is its token. The number of a longer n-gram is its place in `keys`, which is sorted, so that
+    the children of context c are at offsets[c] to offsets[c + 1].
+    """
+
+    keys: Tokens  # number of the context · vocabulary + last token
+    share: Floats  # max(count − discount, 0) / sum of the counts after this context
+    offsets: Tokens
+    backoff: Floats  # for each context: what the discounts took, spread like the distribution of the shorter context
+
+    def look_up(self, contexts: Tokens, tokens: Tokens, vocabulary: int) -> Tokens:
+        """The numbers of n-grams; −1 if the context is −1 or the n-gram was never seen."""
+        if len(self.keys) == 0:  # all texts are shorter
+            return np.full(len(contexts), -1, np.int64)
+        wanted = contexts * vocabulary + tokens
+        places = np.minimum(np.searchsorted(self.keys, wanted), len(self.keys) - 1)
+        return np.where((contexts >= 0) & (self.keys[places] == wanted), places, -1)
+
+
+def fit_levels(stream: Tokens, vocabulary: int, order: int) -> tuple[Floats, tuple[Level, ...]]:
+    """Unigram probabilities, and n-grams of length 2 to `order`, of texts joined by `END`, with one on each side."""
+    ends = stream == END
+    numbers = stream  # of the n-gram that begins at each place; −1 if there is none
+    whole_ngram = np.ones(len(stream), bool)
+    ngrams = []  # for each length from 2: keys, raw counts, and whether they begin a text
+    suffixes = []  # for each length from 2: the numbers of its n-grams without their first token
+    for n in range(2, order + 1):
+        size = max(len(stream) - n + 1, 0)
+        whole_ngram = whole_ngram[:size]
+        if n > 2:  # no n-gram contains the end of a text in its middle
+            whole_ngram = whole_ngram & ~ends[n - 2 : n - 2 + size]
+        places = np.flatnonzero(whole_ngram)
+        keys, first, inverse, counts = np.unique(
+            numbers[places] * vocabulary + stream[places + n - 1],
+            return_index=True,
+            return_inverse=True,
+            return_counts=True,
+        )
+        suffixes.append(numbers[places[first] + 1])
+        numbers = np.full(size + 1, -1, np.int64)  # one more, for the suffix of the n-gram that ends the stream
+        numbers[places] = inverse
+        ngrams.append((keys, counts, ends[places[first]]))
+    unigram = np.bincount(suffixes[0] if suffixes else stream[1:], minlength=vocabulary)
+    levels = []
+    for i, (keys, counts, opens) in enumerate(ngrams):
+        if i + 1 < len(ngrams):
+            # Kneser and Ney: not how often, but after how many different tokens. N-grams that begin a text have none.
+            before = np.bincount(suffixes[i + 1], minlength=len(keys))
+            counts = np.where(opens, counts, before)
+        contexts = vocabulary if i == 0 else len(ngrams[i - 1][0])
+        levels.append(_build_level(keys, counts, vocabulary, contexts))
+    share, backoff = _discount(unigram, np.zeros(vocabulary, np.int64), 1)
+    return share + backoff[0] / vocabulary, tuple(levels)
+
+
+def _build_level(keys: Tokens, counts: Tokens, vocabulary: int, contexts: int) -> Level:
+    parents = keys // vocabulary
+    share, backoff = _discount(counts, parents, contexts)
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(parents, minlength=contexts))])
+    return Level(keys, share, offsets, backoff)
+
+
+def _discount(counts: Tokens, parents: Tokens, contexts: int) -> tuple[Floats, Floats]:
+    """Discounted share of each n-gram after its context, and the rest of each context; 1 for one without n-grams."""
+    taken = _discounts(counts)[np.minimum(counts, 3)]
+    totals = np.bincount(parents, counts, contexts)
+    seen = np.where(totals > 0, totals, 1.0)
+    backoff = np.where(totals > 0, np.bincount(parents, taken, contexts) / seen, 1.0)
+    return (counts - taken) / seen[parents], backoff
+
+
+def _discounts(counts: Tokens) -> Floats:
+    """What is taken from a count of 0, 1, 2, and 3 or more (Chen and Goodman 1998, eq. 26).
+
+    If there are too few texts to have n-grams of each count from 1 to 4, one discount for all (Ney, Essen and Kneser
+    1994); if there are none of count 1 or 2, a half.
+    """
+    frequency = np.bincount(np.minimum(counts, 5), minlength=6).astype(np.float64)
+    if frequency[1] == 0 or frequency[2] == 0:
+        return np.array([0.0, 0.5, 0.5, 0.5])
+    single = frequency[1] / (frequency[1] + 2 * frequency[2])
+    if (frequency[1:5] > 0).all():
+        c = np.arange(1, 4)
+        three = c - (c + 1) * single * frequency[2:5] / frequency[1:4]
+        if (three > 0).all():
+            return np.concatenate([[0.0], three])
+    return np.array([0.0, single, single, single])

@@ -18,8 +18,8 @@ LogProbs = NDArray[np.floating[Any]]
 class NextToken(Protocol):
     """A language model that returns the distribution of the next token for a batch of prefixes, with a state for reuse.
 
-    The state belongs to the model: the caller passes it back and never looks inside. A row's probabilities do not depend on
-    the other rows of its batch (up to 1e-4 for networks in float32).
+    The state belongs to the model: the caller passes it back and never looks inside. A row's probabilities do not
+    depend on the other rows of its batch (up to 1e-4 for networks in float32).
     """
 
     @property
@@ -51,7 +51,7 @@ class NextToken(Protocol):
         ...
 
     def start(self, prefixes: Sequence[Sequence[int]], /) -> tuple[LogProbs, Any]:
-        """Log-probabilities (b, vocabulary) of the token after each prefix, and the state; a prefix has at least one token."""
+        """Log-probabilities (b, vocabulary) after each prefix, and the state; a prefix has at least one token."""
         ...
 
     def step(self, state: Any, tokens: Tokens, /) -> tuple[LogProbs, Any]:
@@ -70,8 +70,8 @@ class HiddenStates(NextToken, Protocol):
     def hidden(self, state: Any, /) -> Sequence[NDArray[np.floating[Any]]]:
         """For each row the last layer's vectors (t, d) of the t tokens that the last `start` or `step` read.
 
-        After `start` these are all tokens of the prefix, without padding; after `step` it is one token. `select` applies to
-        them too.
+        After `start` these are all tokens of the prefix, without padding; after `step` it is one token. `select`
+        applies to them too.
         """
         ...
 
@@ -81,5 +81,5 @@ class SequenceScores(Protocol):
     """What a `NextToken` may also offer: the scores of a whole text at once, much faster than token by token."""
 
     def log_prob(self, tokens: Sequence[int], prefix: Sequence[int] | None, /) -> Any:
-        """Log-probability (t,) of each token after `prefix` and the tokens before it; None: at the beginning of a text."""
+        """Log-probability (t,) of each token after `prefix` and earlier tokens; None: at the beginning of a text."""
         ...

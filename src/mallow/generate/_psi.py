@@ -27,16 +27,17 @@ def psi_samples(
     batch: int = 1000,
     rng: int | np.random.Generator | None = 0,
 ) -> NDArray[Any]:
-    """Samples s(w* + ψ(h(z) − w*)) of a generator s ∘ h, with z ~ N(0, I) and w* the mean of h(z) (paper: sec:expt:vision).
+    """Samples s(w* + ψ(h(z) − w*)) of a generator s ∘ h: z ~ N(0, I), w* the mean of h(z) (paper: sec:expt:vision).
 
-    ψ = 1 is the generator itself. Below 1 the embeddings are contracted towards their mean: likelier, less varied samples; at 0
-    all are s(w*). Above 1 they are spread out: more varied, of less quality. Truncation of a GAN is the case in which w
-    is its intermediate space.
+    ψ = 1 is the generator itself. Below 1 the embeddings are contracted towards their mean: likelier, less varied
+    samples; at 0 all are s(w*). Above 1 they are spread out: more varied, of less quality. Truncation of a GAN is the
+    case in which w is its intermediate space.
 
     Parameters
     ----------
     mapping : callable
-        h, from latent variables (b, latent) in float32 to embeddings (b, …). For a generator of one stage, ``lambda z: z``.
+        h, from latent variables (b, latent) in float32 to embeddings (b, …). For a generator of one stage, ``lambda z:
+        z``.
     synthesis : callable
         s, from embeddings in float32 to samples (b, …), such as images.
     psi : float
@@ -55,7 +56,8 @@ def psi_samples(
     Examples
     --------
     >>> for psi in (0.0, 0.5, 1.0):
-    ...     print(psi_samples(lambda z: z + 3.0, lambda w: 10.0 * w, psi, 2, latent=1, mean=3.0).round(1).ravel().tolist())
+    ...     samples = psi_samples(lambda z: z + 3.0, lambda w: 10.0 * w, psi, 2, latent=1, mean=3.0)
+    ...     print(samples.round(1).ravel().tolist())
     [30.0, 30.0]
     [30.6, 29.3]
     [31.3, 28.7]
@@ -112,7 +114,7 @@ def _embedded(mapping: Stage, z: NDArray[np.float32]) -> NDArray[np.float32]:
     embedded = np.asarray(mapping(z), np.float32)
     if embedded.shape[:1] != (len(z),) or not np.isfinite(embedded).all():
         raise InputError(
-            f"`mapping` must return one finite embedding for each of {len(z)} latent variables; got shape {embedded.shape}"
-            f"{'' if np.isfinite(embedded).all() else ', with NaN or infinities'}."
+            f"`mapping` must return one finite embedding for each of {len(z)} latent variables; got shape "
+            f"{embedded.shape}{'' if np.isfinite(embedded).all() else ', with NaN or infinities'}."
         )
     return embedded

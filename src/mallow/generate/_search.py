@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import cast
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import NDArray
 
 from mallow._checks import seed_from, whole
 from mallow.errors import InputError
-from mallow.generate._beam import search_beam
-from mallow.generate._contrastive import search_contrastive
-from mallow.generate._decoder_names import resolve_decoder
-from mallow.generate._decoders import Adversarial, Beam, Contrastive, Decoder, Greedy, Sampling
-from mallow.generate._protocol import HiddenStates, NextToken
-from mallow.generate._steps import Job, choose_stepwise, draw_tokens, likeliest_tokens, steer_perplexity
+from mallow.generate._decoders import Adversarial, Beam, Contrastive, Decoder, Greedy, Sampling, resolve_decoder
+from mallow.generate._protocol import HiddenStates, LogProbs, NextToken, Tokens
+from mallow.generate._rules import Chain, largest
+
+Choice = Callable[[LogProbs, NDArray[np.intp], int], NDArray[np.integer[Any]]]
+"""The next tokens, from log-probabilities (b, vocabulary), the places of their rows among the prefixes, and the step."""
 
 
 def generate(
@@ -34,17 +38,18 @@ def generate(
     ----------
     model : NextToken
     prefixes : sequence of sequences of int
-        Tokens, at least one each. For a text from its beginning pass the token that begins a text, often the model's end of
-        text.
+        Tokens, at least one each. For a text from its beginning pass the token that begins a text, often the model's
+        end of text.
     decoder : Decoder or str
         Such as ``Sampling((Nucleus(0.95),))`` or ``"nucleus:0.95"``.
     max_new, min_new : int
         The maximum number of new tokens, and how many must come before a text may end.
     rng : int, Generator or None
-        An integer gives the same tokens in every call; a Generator continues from call to call; None: different each time.
+        An integer gives the same tokens in every call; a Generator continues from call to call; None: different each
+        time.
     keys : sequence of int or None
-        A number for each prefix, by default its place. Together with `rng` it determines the random numbers of that prefix:
-        a prefix with the same key has the same continuation in any batch.
+        A number for each prefix, by default its place. Together with `rng` it determines the random numbers of that
+        prefix: a prefix with the same key has the same continuation in any batch.
     batch : int
         Prefixes that the model reads together.
 
@@ -95,12 +100,13 @@ def _check_prefixes(model: NextToken, prefixes: Sequence[Sequence[int]], max_new
     for i, prefix in enumerate(prefixes):
         if len(prefix) == 0:
             raise InputError(
-                f"`prefixes` must have at least one token each; prefix {i} is empty. For a text from its beginning pass the "
-                f"token that begins a text, often the model's end of text {sorted(model.end)}."
+                f"`prefixes` must have at least one token each; prefix {i} is empty. For a text from its beginning "
+                f"pass the token that begins a text, often the model's end of text {sorted(model.end)}."
             )
         if min(prefix) < 0 or max(prefix) >= model.vocabulary:
             raise InputError(
-                f"`prefixes` must hold tokens from 0 to {model.vocabulary - 1}; prefix {i} has {min(prefix)} to {max(prefix)}."
+                f"`prefixes` must hold tokens from 0 to {model.vocabulary - 1}; prefix {i} has {min(prefix)} to "
+                f"{max(prefix)}."
             )
         if model.context is None:
             continue
@@ -111,8 +117,9 @@ def _check_prefixes(model: NextToken, prefixes: Sequence[Sequence[int]], max_new
             )
         if len(prefix) + max_new > model.context:
             raise InputError(
-                f"`max_new` must keep prefix and continuation within the model's context of {model.context} tokens; got "
-                f"{len(prefix)} + {max_new} for prefix {i}. Use max_new={model.context - len(prefix)} or cut the prefix."
+                f"`max_new` must keep prefix and continuation within the model's context of {model.context} tokens; "
+                f"got {len(prefix)} + {max_new} for prefix {i}. Use max_new={model.context - len(prefix)} or cut the "
+                "prefix."
             )
 
 
@@ -125,3 +132,229 @@ def _generators(rng: int | np.random.Generator | None, keys: Sequence[int], coun
     return [
         np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(whole("keys", key, least=0),))) for key in keys
     ]
+
+
+@dataclass(frozen=True)
+class Job:
+    """Prefixes that are continued together."""
+
+    model: NextToken
+    prefixes: Sequence[Sequence[int]]
+    max_new: int
+    min_new: int
+    generators: Sequence[np.random.Generator]
+
+    @property
+    def end(self) -> Tokens:
+        """The tokens that end a text."""
+        return np.array(sorted(self.model.end), np.int64)
+
+
+def choose_stepwise(job: Job, choose: Choice, *, min_new: int) -> list[list[int]]:
+    """Tokens chosen one after the other; texts that have ended leave the batch."""
+    model = job.model
+    new: list[list[int]] = [[] for _ in job.prefixes]
+    places = np.arange(len(job.prefixes))
+    rows, state = model.start(job.prefixes)
+    for step in range(job.max_new):
+        if step < min_new:
+            rows = exclude_end(rows, job.end)
+        tokens = np.asarray(choose(rows, places, step), np.int64)
+        going = np.flatnonzero(~np.isin(tokens, job.end))
+        for row in going:
+            new[places[row]].append(int(tokens[row]))
+        if step == job.max_new - 1 or len(going) == 0:
+            break
+        if len(going) < len(tokens):
+            places, tokens, state = places[going], tokens[going], model.select(state, going)
+        rows, state = model.step(state, tokens)
+    return new
+
+
+def exclude_end(rows: LogProbs, end: Tokens) -> LogProbs:
+    """The rows under the condition that the text does not end here."""
+    if len(end) == 0:
+        return rows
+    rows = _mask_end(rows, end)
+    rows -= rows.max(axis=1, keepdims=True)
+    rows -= np.log(np.exp(rows).sum(axis=1, dtype=np.float64, keepdims=True)).astype(rows.dtype)
+    return rows
+
+
+def _mask_end(rows: LogProbs, end: Tokens) -> LogProbs:
+    """The rows with −∞ for the end of the text, not renormalised."""
+    rows = rows.copy()
+    rows[:, end] = -np.inf
+    if not (rows.max(axis=1) > -np.inf).all():
+        raise InputError(
+            "The text must not end here (`min_new`, or adversarial decoding), but the model allows nothing else. "
+            "Lower min_new or choose another decoder."
+        )
+    return rows
+
+
+# --- choices
+
+
+def likeliest_tokens(rows: LogProbs, _places: NDArray[np.intp], _step: int) -> NDArray[np.intp]:
+    """Greedy decoding."""
+    return np.asarray(rows.argmax(axis=1))
+
+
+def draw_tokens(job: Job, options: Sampling) -> Choice:
+    """Tokens drawn from the distribution that the rules leave."""
+    chain = Chain(options.rules)
+
+    def choose(rows: LogProbs, places: NDArray[np.intp], _step: int) -> Tokens:
+        rows = chain(rows)
+        uniform = [job.generators[place].random() for place in places]
+        return np.array([_invert(row, u) for row, u in zip(rows, uniform, strict=True)], np.int64)
+
+    return choose
+
+
+def _invert(row: LogProbs, uniform: float) -> int:
+    """The token at which the distribution function reaches a uniform number; never one with probability 0."""
+    places = np.flatnonzero(row > -np.inf)
+    reached = np.cumsum(np.exp(row[places]), dtype=np.float64)
+    place = np.searchsorted(reached, uniform * reached[-1], side="right")
+    last = np.searchsorted(reached, reached[-1])  # the last token that adds to the sum
+    return int(places[min(place, last)])
+
+
+def steer_perplexity(job: Job, options: Adversarial) -> Choice:
+    """The adversary: uniform tokens first, then whichever token brings the mean surprisal nearest to its target."""
+    target = math.log(options.perplexity)
+    uniform_steps = math.ceil(options.uniform_share * job.max_new)
+    surprisal = np.zeros(len(job.prefixes))  # of the new tokens so far
+
+    def choose(rows: LogProbs, places: NDArray[np.intp], step: int) -> Tokens:
+        rows = _mask_end(rows, job.end)
+        tokens = np.empty(len(rows), np.int64)
+        for i, (row, place) in enumerate(zip(rows, places, strict=True)):
+            if step < uniform_steps:
+                possible = np.flatnonzero(row > -np.inf)
+                tokens[i] = possible[int(job.generators[place].random() * len(possible))]
+            else:
+                wanted = target * (step + 1) - surprisal[place]
+                tokens[i] = np.abs(row + wanted).argmin()
+            surprisal[place] -= row[tokens[i]]
+        return tokens
+
+    return choose
+
+
+@dataclass(frozen=True)
+class _Hypothesis:
+    score: float  # log-probability
+    tokens: tuple[int, ...]
+    row: int  # of the batch that its last token was appended to
+
+
+def search_beam(job: Job, options: Beam) -> list[list[int]]:
+    """The best continuation of each prefix."""
+    model, count = job.model, len(job.prefixes)
+    beams = [[_Hypothesis(0.0, (), i)] for i in range(count)]
+    best: list[tuple[float, tuple[int, ...]]] = [(-math.inf, ()) for _ in range(count)]
+    rows, state = model.start(job.prefixes)
+    for step in range(job.max_new):
+        for i, beam in enumerate(beams):
+            if not beam:
+                continue
+            ended, going = _extend(rows, beam, job, options, job.prefixes[i], step)
+            if not going and not ended and best[i][0] == -math.inf:
+                ended = beam[:1]  # no continuation is allowed: the text stays as it is
+            if step == job.max_new - 1:
+                ended, going = [*ended, *going], []
+            for hypothesis in ended:
+                score = hypothesis.score / (step + 1) ** options.length_penalty
+                if score > best[i][0]:
+                    best[i] = (score, hypothesis.tokens)
+            beams[i] = going if going and _can_win(going[0], best[i][0], step, job.max_new, options) else []
+        alive = [hypothesis for beam in beams for hypothesis in beam]
+        if not alive:
+            break
+        # The rows of the next batch are those of all beams, one beam after the other.
+        state = model.select(state, np.array([hypothesis.row for hypothesis in alive], np.int64))
+        rows, state = model.step(state, np.array([hypothesis.tokens[-1] for hypothesis in alive], np.int64))
+        numbers = iter(range(len(alive)))
+        beams = [[_Hypothesis(old.score, old.tokens, next(numbers)) for old in beam] for beam in beams]
+    return [list(tokens) for _, tokens in best]
+
+
+def _can_win(leader: _Hypothesis, best: float, step: int, max_new: int, options: Beam) -> bool:
+    """Whether a continuation of the most likely text can still beat the best: its log-probability can only fall."""
+    lengths = np.array([step + 2, max_new], np.float64)
+    return bool((leader.score / lengths**options.length_penalty).max() > best)
+
+
+def _extend(
+    rows: LogProbs, beam: list[_Hypothesis], job: Job, options: Beam, prefix: Sequence[int], step: int
+) -> tuple[list[_Hypothesis], list[_Hypothesis]]:
+    """The continuations of a beam by one token: those that end the text and those that go on, the most likely first."""
+    end = job.model.end
+    ranked: list[tuple[float, int, int]] = []
+    for number, old in enumerate(beam):
+        row = rows[old.row].astype(np.float64)
+        if options.no_repeat is not None:
+            row[_repeating(np.array([*prefix, *old.tokens]), options.no_repeat, job.end)] = -np.inf
+        if step < job.min_new:
+            row[job.end] = -np.inf
+        # No more than these can be among the `width` best that go on, or among the `width` best of all.
+        ranked += [(-(old.score + row[token]), number, int(token)) for token in largest(row, options.width + len(end))]
+    ranked.sort()  # equal scores: by their place in the beam, then by token
+    ended: list[_Hypothesis] = []
+    going: list[_Hypothesis] = []
+    for rank, (negative, number, token) in enumerate(ranked):
+        old = beam[number]
+        if token not in end:
+            if len(going) < options.width:
+                going.append(_Hypothesis(-negative, (*old.tokens, token), old.row))
+        elif rank < options.width:
+            ended.append(_Hypothesis(-negative, old.tokens, old.row))
+    return ended, going
+
+
+def _repeating(tokens: Tokens, size: int, end: Tokens) -> Tokens:
+    """Tokens that would complete an n-gram of this size for a second time; never an end."""
+    if len(tokens) < size:
+        return tokens[:0]
+    windows = sliding_window_view(tokens, size)
+    same = (windows[:, :-1] == tokens[len(tokens) - size + 1 :]).all(axis=1)
+    return np.setdiff1d(windows[same, -1], end)
+
+
+def search_contrastive(job: Job, model: HiddenStates, options: Contrastive) -> list[list[int]]:
+    """The continuation of each prefix; `model` is that of the job."""
+    new: list[list[int]] = [[] for _ in job.prefixes]
+    places = np.arange(len(job.prefixes))
+    rows, state = model.start(job.prefixes)
+    past = [_directions(vectors) for vectors in model.hidden(state)]  # of each prefix (t, d), normalised to length 1
+    for step in range(job.max_new):
+        if step < job.min_new:
+            rows = exclude_end(rows, job.end)
+        candidates = [largest(row, options.k) for row in rows]
+        owner = np.repeat(np.arange(len(rows)), [len(tokens) for tokens in candidates])  # row of each candidate
+        tokens = np.concatenate(candidates).astype(np.int64)
+        next_rows, state = model.step(model.select(state, owner), tokens)
+        directions = np.concatenate([_directions(vectors) for vectors in model.hidden(state)])
+        likeness = [(past[places[row]] @ vector).max() for row, vector in zip(owner, directions, strict=True)]
+        probability = np.exp(rows[owner, tokens].astype(np.float64))
+        scores = (1 - options.penalty) * probability - options.penalty * np.array(likeness)
+        best = np.array([np.flatnonzero(owner == row)[scores[owner == row].argmax()] for row in range(len(rows))])
+        going = np.flatnonzero(~np.isin(tokens[best], job.end))
+        if len(going) == 0:
+            break
+        kept, places = best[going], places[going]
+        for place, candidate in zip(places, kept, strict=True):
+            new[place].append(int(tokens[candidate]))
+            past[place] = np.concatenate([past[place], directions[candidate][None]])
+        rows, state = next_rows[kept], model.select(state, kept)
+    return new
+
+
+def _directions(vectors: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
+    """The vectors divided by their lengths; a zero vector stays zero."""
+    vectors = np.asarray(vectors, np.float64)
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.asarray(vectors / np.where(norms > 0, norms, 1.0))

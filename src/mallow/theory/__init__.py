@@ -1,13 +1,16 @@
 """The mathematics, with numpy and scipy only: divergences, masses, frontiers and their summaries.
 
-Three more modules list public names of their own: `mallow.theory.smoothing`, `mallow.theory.bounds` and
-`mallow.theory.transport`.
+Three modules list public names of their own: `smoothing` (from counts to probabilities), `bounds` (on the error of an
+estimate) and `transport` (optimal transport). They can also be imported as `mallow.smoothing`, `mallow.bounds` and
+`mallow.transport`.
 """
 
+from mallow.theory import bounds, smoothing, transport
 from mallow.theory._arrays import Array
 from mallow.theory._divergence import (
     CHI2,
     CHI2_INTEGRAL,
+    DIVERGENCES,
     HELLINGER2,
     JS,
     KL,
@@ -20,14 +23,23 @@ from mallow.theory._divergence import (
     skew_js,
 )
 from mallow.theory._extrapolate import extrapolated
-from mallow.theory._frontier import Frontier, Grid, frontier
+from mallow.theory._frontier import (
+    Frontier,
+    Grid,
+    area,
+    closed_integral,
+    frontier,
+    integral,
+    linear_cost,
+    midpoint,
+    range_caveats,
+)
 from mallow.theory._masses import Masses, Partition
-from mallow.theory._range_caveats import range_caveats
-from mallow.theory._summaries import area, closed_integral, integral, linear_cost, midpoint
 
 __all__ = [
     "CHI2",
     "CHI2_INTEGRAL",
+    "DIVERGENCES",
     "HELLINGER2",
     "JS",
     "KL",
@@ -41,6 +53,7 @@ __all__ = [
     "Masses",
     "Partition",
     "area",
+    "bounds",
     "closed_integral",
     "conjugate",
     "extrapolated",
@@ -51,4 +64,6 @@ __all__ = [
     "midpoint",
     "range_caveats",
     "skew_js",
+    "smoothing",
+    "transport",
 ]

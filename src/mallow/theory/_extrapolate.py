@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from mallow._checks import same_shape
-from mallow.theory._arrays import Array
-from mallow.theory._counts import checked_counts
+from mallow.theory._arrays import Array, checked_counts
 from mallow.theory._divergence import KL_INTEGRAL
 from mallow.theory._masses import Masses
 

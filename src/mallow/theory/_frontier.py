@@ -1,30 +1,48 @@
-"""Divergence frontiers.
+"""Divergence frontiers and their three summaries: area (MAUVE), integral and mid-point (paper: ssec:scalar).
 
 The frontier of P and Q is the curve (D_f(P‖R_λ), D_f(Q‖R_λ)) over the mixtures R_λ = λP + (1−λ)Q, 0 < λ < 1
 (paper: def:fdiv-frontier). The first coordinate is the cost of what the model misses (type II), the second the cost of
-what it invents (type I).
+what it invents (type I). A summary takes a frontier, or masses whose frontier it builds. Only then does it raise the
+warnings of the frontier: a curve from `frontier` has raised them already.
+
+Quadrature runs along panels in u = log(λ/(1−λ)), each with a polynomial through Chebyshev points. In u both costs are
+analytic in a strip of half-width π (π/2 after exponentiation for χ²), whatever the masses: an atom with p/q = 1e-300
+only moves its feature along u. A few panels, wider towards the ends where dλ = λ(1−λ)du is small, therefore resolve
+every smooth curve. The area of a curve that is piecewise polynomial in a parameter is a bilinear form of its values, so
+no derivative of f is needed.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
 
-from mallow._checks import real_array, whole
+from mallow._checks import open_unit, positive, real_array, whole
 from mallow.engine import settle
-from mallow.errors import Caveat, InputError, warns
+from mallow.errors import Caveat, InputError, warn_about, warns
 from mallow.theory._arrays import Array
-from mallow.theory._divergence import KL, Divergence
+from mallow.theory._divergence import CHI2, CHI2_INTEGRAL, KL, KL_INTEGRAL, Divergence
 from mallow.theory._masses import Masses
-from mallow.theory._panels import EDGES, panel_errors, panel_nodes
+
+# chosen: with these panels and this degree the area is within 1e-8 of quadrature in 30 digits, however near or far
+# apart P and Q are (tests/paper/test_frontier.py: test_the_area_is_exact). e^-26 = 5e-12.
+EDGES = np.array([-26.0, -8.0, -4.0, -1.75, 0.0, 1.75, 4.0, 8.0, 26.0])
+_DEGREE = 12
 
 _TOLERANCE = 1e-9  # chosen: a tenth of the 1e-8 that `area` promises
 _MOST_PANELS = 512  # chosen: each costs 12 points; kinks on many atoms need a few dozen
 _USUAL_SCALE = 5.0  # the paper's c for quantised samples, at which the error of the area is estimated
 
 Grid = int | Literal["mauve-text"] | Array | None
+
+_CLOSED_INTEGRALS = {KL: KL_INTEGRAL, CHI2: CHI2_INTEGRAL}
+
+_TOO_LARGE = 2.0  # chosen: mean likelihood ratio, which should be 1, above which a few points dominate the estimate
+_LARGEST = 1.0 + 1e-9  # of the frontier integral of KL; its mid-point is at most log 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +114,12 @@ def frontier(masses: Masses, divergence: Divergence = KL, *, grid: Grid = None) 
         if not rough.any():
             return curve
         if len(edges) + rough.sum() > _MOST_PANELS:  # many kinks, on very few atoms
-            return replace(curve, caveats=(_rough_caveat(divergence, float(error.sum())),))
+            message = (
+                f"the frontier of {divergence} is not smooth: the error of its area is about {error.sum():.0e}. "
+                "Pass a generator with fewer kinks, or check the area on a fine `grid`."
+            )
+            caveat = Caveat("rough frontier", message, values={"error": float(error.sum())})
+            return replace(curve, caveats=(caveat,))
         edges = np.sort(np.concatenate([edges, (edges[:-1] + edges[1:])[rough] / 2]))
 
 
@@ -121,14 +144,6 @@ def costs_to_mixtures(masses: Masses, divergence: Divergence, lam: Array, rest: 
     most_q = divergence.terms(one, rest, lam) + lam * zero
     falling = _falling(np.clip(to_p, 0.0, most_p))
     return falling, _falling(np.clip(to_q, 0.0, most_q)[..., ::-1])[..., ::-1]
-
-
-def _rough_caveat(divergence: Divergence, error: float) -> Caveat:
-    message = (
-        f"the frontier of {divergence} is not smooth: the error of its area is about {error:.0e}. "
-        "Pass a generator with fewer kinks, or check the area on a fine `grid`."
-    )
-    return Caveat("rough frontier", message, values={"error": error})
 
 
 def _falling(values: Array) -> Array:
@@ -160,3 +175,200 @@ def _grid_points(grid: int | str | Array) -> Array:
             f"from {lam.min():g} to {lam.max():g}."
         )
     return lam
+
+
+def area(
+    frontier_or_masses: Frontier | Masses, *, scale: float, divergence: Divergence = KL, grid: Grid = None
+) -> float | Array:
+    """The area under the exponentiated frontier: MAUVE (paper: eq:mauve:area-def).
+
+    1 means indistinguishable, 0 means disjoint (nearly: for KL and disjoint supports it is c·B(c, c+1)).
+
+    Parameters
+    ----------
+    frontier_or_masses : Frontier or Masses
+        For masses, the frontier of `divergence` is built first, with `grid`.
+    scale : float
+        The constant c in exp(−c·cost). Report it with the value: it changes the value and can
+        change the order of models, although the paper says that it cannot (docs/paper.md, erratum 4).
+    divergence, grid :
+        For masses only; see `frontier`.
+
+    Examples
+    --------
+    >>> float(area(Masses.from_histograms([1.0, 0.0], [0.0, 1.0]), scale=5).round(12))
+    0.003968253968
+    """
+    scale = positive("scale", scale)
+    curve = frontier_or_masses
+    if isinstance(curve, Masses):
+        curve = frontier.quiet(curve, divergence, grid=grid)
+        warn_about(curve.caveats)
+    elif divergence is not KL or grid is not None:
+        raise InputError("`divergence` and `grid` are settings of the frontier; pass them to `frontier`.")
+    lost_x, lost_y = -np.expm1(-scale * curve.p_to_mix), -np.expm1(-scale * curve.q_to_mix)
+    if curve.exact:
+        # 1 minus the area lost above the curve, so that P = Q gives exactly 1.
+        lost = panel_integrals(lost_y, -lost_x).sum(axis=-1) + lost_x[..., -1] * lost_y[..., -1]
+        total = 1.0 - lost
+    else:
+        pad = [(0, 0)] * (lost_x.ndim - 1) + [(1, 1)]
+        x = np.pad(1.0 - lost_x, pad, constant_values=[(0.0, 0.0)] * (lost_x.ndim - 1) + [(0.0, 1.0)])
+        y = np.pad(1.0 - lost_y, pad, constant_values=[(0.0, 0.0)] * (lost_y.ndim - 1) + [(1.0, 0.0)])
+        # The mean of the integrals along x and along y; for a monotone curve they are equal.
+        total = np.trapezoid(y, x, axis=-1) / 2 - np.trapezoid(x, y, axis=-1) / 2
+    clipped: float | Array = np.clip(total, 0.0, 1.0)[()]
+    return clipped
+
+
+def integral(frontier_or_masses: Frontier | Masses, divergence: Divergence = KL) -> float | Array:
+    """The integral summary 2∫(λ D_f(P‖R_λ) + (1−λ) D_f(Q‖R_λ))dλ; 0 means equal (paper: ssec:scalar).
+
+    For masses of histograms, KL and χ² have a closed form: at most 1 for KL, with a relative error below 1e-10
+    however near P and Q are, and exactly twice that for χ². Otherwise it is quadrature on the exact frontier.
+
+    Examples
+    --------
+    >>> float(integral(Masses.from_histograms([1.0, 0.0], [0.0, 1.0])))
+    1.0
+    """
+    curve = frontier_or_masses
+    if isinstance(curve, Masses):
+        closed = closed_integral(divergence)
+        if closed is not None and curve.plain:
+            return closed(curve)
+        curve = frontier.quiet(curve, divergence)
+        warn_about(curve.caveats)
+    cost = _linear_costs(curve)
+    with np.errstate(invalid="ignore"):
+        quadrature = 2.0 * panel_integrals(cost, np.broadcast_to(curve.lam, cost.shape)).sum(axis=-1)
+    total: float | Array = np.where(np.isinf(cost).any(axis=-1), np.inf, quadrature)[()]
+    return total
+
+
+def closed_integral(divergence: Divergence) -> Divergence | None:
+    """The divergence that equals the integral summary of `divergence`, where one is known: for KL and χ².
+
+    It holds for masses of histograms (`Masses.plain`).
+
+    Examples
+    --------
+    >>> closed_integral(KL)
+    KL_INTEGRAL
+    """
+    return _CLOSED_INTEGRALS.get(divergence)
+
+
+def midpoint(frontier_or_masses: Frontier | Masses, divergence: Divergence = KL) -> float | Array:
+    """The mid-point summary, the linear cost at λ = ½ (paper: eq:mid_point).
+
+    Jensen–Shannon for KL, Le Cam for χ². It is the f-divergence of the generator (f_½ + (f_½)*)/2
+    (the paper prints f_½: docs/paper.md, erratum 3).
+
+    Examples
+    --------
+    >>> float(midpoint(Masses.from_histograms([1.0, 0.0], [0.0, 1.0])).round(6))
+    0.693147
+    """
+    if isinstance(frontier_or_masses, Masses):
+        return linear_cost(frontier_or_masses, 0.5, divergence)
+    costs = _linear_costs(frontier_or_masses)
+    middle: float | Array = costs[..., costs.shape[-1] // 2]  # λ = ½, since the nodes are symmetric
+    return middle
+
+
+def linear_cost(masses: Masses, lam: float, divergence: Divergence = KL) -> float | Array:
+    """λ D_f(P‖R_λ) + (1−λ) D_f(Q‖R_λ) at one λ in (0, 1) (paper: eq:linear_cost)."""
+    lam = open_unit("lam", lam)
+    to_p, to_q = costs_to_mixtures(masses, divergence, np.array([lam]), np.array([1.0 - lam]))
+    total: float | Array = (lam * to_p + (1.0 - lam) * to_q)[..., 0]
+    return total
+
+
+def _linear_costs(curve: Frontier) -> Array:
+    """λ D_f(P‖R_λ) + (1−λ) D_f(Q‖R_λ) at the nodes of an exact frontier."""
+    if not curve.exact:
+        raise InputError("The frontier must be exact for this summary; got one on a grid. Build it with grid=None.")
+    rest = curve.lam[::-1]  # 1 − λ without cancellation, since the nodes are symmetric
+    with np.errstate(invalid="ignore"):  # 0·∞
+        costs: Array = curve.lam * curve.p_to_mix + rest * curve.q_to_mix
+    return costs
+
+
+def range_caveats(masses: Masses, way_out: str) -> tuple[Caveat, ...]:
+    """Why masses of likelihood ratios may not be trusted: a mean ratio far above 1, or a summary that is out of range.
+
+    In the published form (``pooled=False``) a cost of P is a mean over the points of Q, whose weights do not sum to 1.
+    Pooled masses are two distributions, which have no such doubts.
+
+    Parameters
+    ----------
+    masses : Masses
+        From `Masses.from_log_ratio`.
+    way_out : str
+        What to do instead, as a sentence.
+    """
+    if masses.split is None:
+        return ()
+    split = masses.split
+    mean = max(float(masses.p[:split].sum()), float(masses.q[split:].sum()))
+    if math.isinf(mean):
+        whole = middle = math.inf
+    else:
+        whole, middle = float(integral(masses)), float(midpoint(masses))
+    if mean <= _TOO_LARGE and whole <= _LARGEST and middle <= _LARGEST * math.log(2.0):
+        return ()
+    message = (
+        f"the mean likelihood ratio is {mean:.3g} where it should be 1, and the frontier integral {whole:.3g} where it "
+        f"is at most 1: points far from their own sample dominate the estimate. {way_out}"
+    )
+    values = {"mean_ratio": float(f"{mean:.10g}"), "frontier_integral": float(f"{whole:.10g}")}
+    return (Caveat("isolated points", message, values=values),)
+
+
+def panel_nodes(edges: Array) -> Array:
+    """The Chebyshev points of all panels in u, in rising order and symmetric; neighbouring panels share a point."""
+    unit = -np.cos(np.pi * np.arange(_DEGREE) / _DEGREE)  # without the last point, the first of the next panel
+    middle, half = (edges[:-1] + edges[1:]) / 2, np.diff(edges) / 2
+    inner = (middle[:, None] + half[:, None] * unit).ravel()
+    inner[::_DEGREE] = edges[:-1]
+    nodes = np.append(inner, edges[-1])
+    symmetric: Array = (nodes - nodes[::-1]) / 2
+    return symmetric
+
+
+def panel_integrals(y: Array, x: Array) -> Array:
+    """∫ y dx over each panel, shape (..., panels), of curves known at the nodes."""
+    form, _ = _forms()
+    integrals: Array = ((_by_panel(y) @ form) * _by_panel(x)).sum(axis=-1)
+    return integrals
+
+
+def panel_errors(x: Array, y: Array) -> Array:
+    """An estimate of the error of ∫ y dx over each panel, the largest in the batch: shape (panels,)."""
+    _, to_coefficients = _forms()
+    x, y = _by_panel(x), _by_panel(y)
+    tail_x, tail_y = (np.abs(v @ to_coefficients[:, -2:]).sum(axis=-1) for v in (x, y))
+    error: Array = tail_x * np.ptp(y, axis=-1) + tail_y * np.ptp(x, axis=-1)
+    largest: Array = error.reshape(-1, error.shape[-1]).max(axis=0)
+    return largest
+
+
+def _by_panel(values: Array) -> Array:
+    """(..., points) → (..., panels, degree + 1); shared points appear twice."""
+    panels = (values.shape[-1] - 1) // _DEGREE
+    index = _DEGREE * np.arange(panels)[:, None] + np.arange(_DEGREE + 1)
+    return values[..., index]
+
+
+@lru_cache(maxsize=1)
+def _forms() -> tuple[Array, Array]:
+    """∫ l_i l_j′ for the Lagrange polynomials l of a panel, and the matrix from values to Chebyshev coefficients."""
+    unit = -np.cos(np.pi * np.arange(_DEGREE + 1) / _DEGREE)
+    basis = np.polynomial.chebyshev.chebvander(unit, _DEGREE)
+    to_coefficients = np.linalg.inv(basis).T.astype(np.float64)  # values @ this = coefficients
+    at, weight = np.polynomial.legendre.leggauss(_DEGREE + 1)
+    value = np.polynomial.chebyshev.chebvander(at, _DEGREE)
+    slope = np.polynomial.chebyshev.chebval(at, np.polynomial.chebyshev.chebder(np.eye(_DEGREE + 1))).T
+    form: Array = to_coefficients @ value.T @ (weight[:, None] * slope) @ to_coefficients.T
+    return form, to_coefficients

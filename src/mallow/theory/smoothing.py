@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from mallow._checks import open_unit, positive
-from mallow.theory._arrays import Array
-from mallow.theory._counts import checked_counts
+from mallow.theory._arrays import Array, checked_counts
 
 __all__ = [
     "absolute_discounting",
@@ -53,7 +52,7 @@ def krichevsky_trofimov(counts: Any) -> Array:
 
 
 def braess_sauer(counts: Any) -> Array:
-    """Braess–Sauer estimate: add 1/2 to empty bins, 1 to bins with one sample, 3/4 to the others (paper: tab:add_const)."""
+    """Braess–Sauer estimate: add 1/2 to empty bins, 1 to bins with one sample, 3/4 to others (paper: tab:add_const)."""
     array = checked_counts("counts", counts)
     return _normalised(array + np.where(array == 0, 0.5, np.where(array == 1, 1.0, 0.75)))
 
