@@ -22,9 +22,8 @@ from mallow.evaluate._generations import generations_as_samples, match_prompts, 
 from mallow.evaluate._run import Run, mean_frontier, reduction_of, run_repeats, summary_values
 from mallow.evaluate._sample_checks import check_samples
 from mallow.evaluate._score import Score, build_score
-from mallow.evaluate._score_shards import must_stream
+from mallow.evaluate._score_shards import StreamedSystems, must_stream, stream_systems
 from mallow.evaluate._self_score import self_score
-from mallow.evaluate._stream_systems import StreamedSystems, stream_systems
 from mallow.evidence import (
     MAUVE_STAR,
     NORMAL,

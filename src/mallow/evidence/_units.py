@@ -1,8 +1,8 @@
 """Units: which samples belong together. What is independent is a unit, not a sample.
 
-Samples that share an id anywhere, in the reference or in any system, are one unit: the text of a person and the texts of
-models for the same prompt, several generations for one prompt, duplicates. Learning never looks at a part of a unit whose
-other part it is judged on, and the error of a mean is that of a mean over units.
+Samples that share an id anywhere, in the reference or in any system, are one unit: the text of a person and the texts
+of models for the same prompt, several generations for one prompt, duplicates. Learning never looks at a part of a unit
+whose other part it is judged on, and the error of a mean is that of a mean over units.
 """
 
 from __future__ import annotations
@@ -67,10 +67,11 @@ class Units:
 def find_units(reference: Samples, *systems: Samples) -> Units:
     """The units of the reference and of systems that have features.
 
-    Samples with the same id are one unit; without ids, those with the same prompt, unless all samples of the set have it
-    (`Samples.unit_names`). A set that has neither is matched by row numbers with a set of the same size: row i of equally
-    long arrays is one unit. Pairing rows that are in fact independent costs nothing. Where every sample of a set without
-    ids occurs twice or more, equally often, its copies are one unit. All other samples are units of their own.
+    Samples with the same id are one unit; without ids, those with the same prompt, unless all samples of the set have
+    it (`Samples.unit_names`). A set that has neither is matched by row numbers with a set of the same size: row i of
+    equally long arrays is one unit. Pairing rows that are in fact independent costs nothing. Where every sample of a
+    set without ids occurs twice or more, equally often, its copies are one unit. All other samples are units of their
+    own.
 
     Examples
     --------
@@ -95,7 +96,7 @@ def find_units(reference: Samples, *systems: Samples) -> Units:
 
 
 def units_of_surveys(surveys: Sequence[Survey]) -> Units:
-    """The units of several sets in shards, from what one pass over them tells: the same as `find_units` finds for arrays."""
+    """The units of sets in shards, from one pass over them: the same as `find_units` finds for arrays."""
     rows = [survey.keys["float64"] for survey in surveys]
     return _unite([len(own) for own in rows], [survey.ids for survey in surveys], rows.__getitem__, rows.__getitem__)
 
