@@ -16,8 +16,8 @@ import mallow
 from audio_files import tone, write_wave
 from mallow._visible import visible
 from mallow.baselines._frechet import Moments, load_statistics, save_statistics
-from mallow.embed._preprocess import preprocess_from_settings, processor_settings
 from mallow.embed._onnx_text import load_tokenizer
+from mallow.embed._preprocess import preprocess_from_settings, processor_settings
 from mallow.engine import Passes, Threads
 from mallow.errors import InputError
 from mallow.estimate import Quantize

@@ -8,7 +8,7 @@ import pytest
 import mallow
 import mallow.evidence._witness as witness_module
 from mallow.engine import Threads
-from mallow.evaluate._stream_systems import stream_systems
+from mallow.evaluate._score_shards import stream_systems
 
 
 @pytest.fixture

@@ -9,10 +9,10 @@ from mallow import MAUVE_STAR, InputError, Measure, Neighbors, Quantize, Samples
 from mallow.embed import read_all
 from mallow.engine import Passes, Threads
 from mallow.estimate import Product
-from mallow.evaluate import _held_out_shards, _shard_evidence
-from mallow.evaluate._held_out_shards import fits_memory, look_at
+from mallow.evaluate import _held_out_shards
+from mallow.evaluate import _held_out_shards as _shard_evidence
+from mallow.evaluate._held_out_shards import ShardRows, fits_memory, look_at, streams_evidence
 from mallow.evaluate._score_shards import _describe, check_seen, must_stream, run_sharded, see_samples, survey_sets
-from mallow.evaluate._shard_evidence import ShardRows, streams_evidence
 from mallow.evidence import Units, choose_units, find_units, units_of_surveys
 from mallow.samples import Shards
 

@@ -1,9 +1,8 @@
 """How work is spread over threads or a cluster, and how its progress is shown.
 
-Tasks are blocks whose results are exact, or are combined in a fixed order: the same bits on any number of threads or workers.
+Tasks are blocks whose results are exact, or are combined in a fixed order: the same bits on any number of threads or
+workers.
 """
-
-from typing import TYPE_CHECKING, Any
 
 from mallow.engine._engine import AnyEngine, Engine, Threads, memory_budget, open_engine, resolve_engine
 from mallow.engine._exact import DOUBLE, SINGLE, bits_for_squares, round_to, settle, unit_rows
@@ -16,10 +15,8 @@ from mallow.engine._lapack import (
     solve_with_root,
 )
 from mallow.engine._passes import Passes, bar, quiet
+from mallow.engine._ray import Ray
 from mallow.engine._threads import Crew, cores, crew_of, one_core, ordered_map, run_now, single_threaded_blas, start
-
-if TYPE_CHECKING:
-    from mallow.engine._ray import Ray
 
 __all__ = [
     "DOUBLE",
@@ -53,11 +50,3 @@ __all__ = [
     "start",
     "unit_rows",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    if name == "Ray":
-        from mallow.engine._ray import Ray
-
-        return Ray
-    raise AttributeError(f"module 'mallow.engine' has no attribute {name!r}")

@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
+from mallow.engine._ray import Ray
 from mallow.engine._threads import cores, one_core, ordered_map, single_threaded_blas
 from mallow.errors import InputError
 
@@ -22,10 +23,11 @@ _UNKNOWN = 4 * 10**9  # bytes, where the system does not say what it has
 class Engine(Protocol):
     """Calls a function for many tasks, wherever there are processors.
 
-    `name` says what it is. `map` gives the results in the order of the tasks; only a few of them wait to be consumed, which
-    bounds the memory. Function, tasks and results must be picklable, and the function must depend on nothing but its
-    task, since it may be called again after a failure. Each call has one thread of BLAS. An engine may also have a method
-    ``open()``, a context in which it is used, and an attribute `checkpoint`, a folder for what is done of a long work.
+    `name` says what it is. `map` gives the results in the order of the tasks; only a few of them wait to be consumed,
+    which bounds the memory. Function, tasks and results must be picklable, and the function must depend on nothing but
+    its task, since it may be called again after a failure. Each call has one thread of BLAS. An engine may also have a
+    method ``open()``, a context in which it is used, and an attribute `checkpoint`, a folder for what is done of a long
+    work.
     """
 
     @property
@@ -89,8 +91,6 @@ def resolve_engine(engine: AnyEngine) -> Engine:
     if engine is None:
         return Threads()
     if isinstance(engine, str):
-        from mallow.engine._ray import Ray
-
         if engine == "threads":
             return Threads()
         if engine == "ray":
@@ -129,7 +129,7 @@ def open_engine(engine: AnyEngine) -> Iterator[Engine]:
 
 
 def memory_budget() -> int:
-    """Bytes that data may take: ``MALLOW_MEMORY`` ("4GB", "512 MiB" or a number of bytes), otherwise half of the machine.
+    """Bytes that data may take: ``MALLOW_MEMORY`` ("4GB", "512 MiB" or a number), otherwise half of the machine.
 
     Examples
     --------

@@ -1,9 +1,10 @@
 """Integers in floating-point numbers: sums of products that are exact do not depend on their order.
 
-A sum of products of integers is exact in float64 while no partial sum reaches 2^53, and in float32 while none reaches 2^24;
-by Cauchy and Schwarz it is enough that the product of the norms stays below. Whatever the processor, the BLAS, the number
-of threads and the shape of the blocks, the bits are then the same. What is not a product of integers here is a single
-correctly rounded operation on each number (+, −, ×, ÷, square root, rounding), which is the same everywhere too.
+A sum of products of integers is exact in float64 while no partial sum reaches 2^53, and in float32 while none reaches
+2^24; by Cauchy and Schwarz it is enough that the product of the norms stays below. Whatever the processor, the BLAS,
+the number of threads and the shape of the blocks, the bits are then the same. What is not a product of integers here is
+a single correctly rounded operation on each number (+, −, ×, ÷, square root, rounding), which is the same everywhere
+too.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ def round_to(values: Values, exponent: int) -> Doubles:
 def unit_rows(rows: Values) -> Doubles:
     """Rows (n, d) of length 1, in float64; rows of zeros stay zeros. Each depends on itself alone, to the last bit.
 
-    The numbers of a row are rounded to integers first, relative to the largest, so that the sum of their squares is exact.
+    The numbers of a row are rounded to integers first, relative to the largest, so that the sum of their squares is
+    exact.
     """
     values = np.array(rows, np.float64)
     largest = np.maximum(values.max(axis=1, initial=0.0), -values.min(axis=1, initial=0.0))
@@ -51,10 +53,10 @@ def unit_rows(rows: Values) -> Doubles:
 
 
 def settle(value: Value, digits: int = 10, *, least: float = 0.0) -> Value:
-    """The value without the last digits of its numbers, in which processors may differ: fractions were rounded on the way.
+    """The value without the last digits of its numbers, in which processors may differ by rounding.
 
-    Numbers may be in tuples, lists, dictionaries, arrays and frozen dataclasses. Those smaller than `least` are rounding
-    errors, and become 0.
+    Numbers may be in tuples, lists, dictionaries, arrays and frozen dataclasses. Those smaller than `least` are
+    rounding errors, and become 0.
 
     Examples
     --------

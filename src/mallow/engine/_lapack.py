@@ -1,8 +1,9 @@
 """Products and factorisations of symmetric matrices that let other threads run meanwhile.
 
-`scipy.linalg` holds Python's lock while LAPACK works: a tenth of a second for a width of 1,024, in which no other thread can
-begin its next product. SciPy publishes the addresses of the same routines for Cython; called through `ctypes` they do not hold
-the lock. Where the addresses are not as expected, `scipy.linalg` and `numpy.linalg` do the work.
+`scipy.linalg` holds Python's lock while LAPACK works: a tenth of a second for a width of 1,024, in which no other
+thread can begin its next product. SciPy publishes the addresses of the same routines for Cython; called through
+`ctypes` they do not hold the lock. Where the addresses are not as expected, `scipy.linalg` and `numpy.linalg` do the
+work.
 """
 
 from __future__ import annotations

@@ -119,8 +119,8 @@ class Passes:
                 np.savez(stream, done=np.int64(done), **state)  # type: ignore[arg-type]
         except OSError as error:
             raise InputError(
-                f"{self._folder}: the checkpoint cannot be written: {error.strerror or error}. Free some space, or choose "
-                "another folder; what was written before stays valid."
+                f"{self._folder}: the checkpoint cannot be written: {error.strerror or error}. Free some space, or "
+                "choose another folder; what was written before stays valid."
             ) from error
 
     def _load(self, name: str, state: Arrays) -> int:
@@ -152,7 +152,7 @@ def quiet() -> Iterator[None]:
 
 @contextmanager
 def bar(verb: str, total: int, *, done: int = 0, wanted: bool | None = None) -> Iterator[Callable[[int, str], None]]:
-    """Show a progress bar; yields a function to call with how much of `total` is done and a note to show beside the bar.
+    """Show a progress bar; yields a function of how much of `total` is done and a note to show beside the bar.
 
     Parameters
     ----------

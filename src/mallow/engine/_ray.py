@@ -1,4 +1,4 @@
-"""Tasks on a Ray cluster, or on processes of this machine: in order, within bounded memory, again where a worker dies."""
+"""Tasks on a Ray cluster, or on processes of this machine: in order, in bounded memory, again where a worker dies."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _WAIT = 4.0  # seconds for each of three steps in which a cluster must answer: 1
 _CHECK = "/ray.rpc.NodeInfoGcsService/CheckAlive"  # what the head of a cluster answers
 _AHEAD = 2  # results per processor that wait to be consumed; chosen: none is idle while one result is used
 _DISK_FULL = (
-    "the disk of a machine of the cluster is full, so that Ray cannot put aside what does not fit its memory. Free some space, or "
-    "set Ray's object_spilling_directory to a larger disk. What is done stays in the checkpoint."
+    "the disk of a machine of the cluster is full, so that Ray cannot put aside what does not fit its memory. Free "
+    "some space, or set Ray's object_spilling_directory to a larger disk. What is done stays in the checkpoint."
 )
 _LEAST_STORE = 80_000_000  # bytes; Ray refuses less than 75 MiB
 
@@ -49,7 +49,8 @@ class Ray:
     store : int or None
         Bytes of shared memory for objects where Ray is started here; what does not fit goes to the disk.
     checkpoint : str or None
-        A folder of this process for what is done of a long work: after an interruption, the same call continues from there.
+        A folder of this process for what is done of a long work: after an interruption, the same call continues from
+        there.
     runtime_env : dict
         What workers need, as in ``ray.init``: for example ``{"pip": ["mallow[ray]"]}``.
 
@@ -162,8 +163,8 @@ def _fetch(ray: Any, reference: Any) -> Any:
         lacking = re.search(r"No module named '([\w.]+)'", str(cause))
         if lacking is not None:
             raise InputError(
-                f"a worker of the cluster cannot import {lacking[1]}. Install the same mallow[ray] on all machines, or pass "
-                "mallow.Ray(runtime_env={'pip': ['mallow[ray]']}); code of your own must be on all machines too."
+                f"a worker of the cluster cannot import {lacking[1]}. Install the same mallow[ray] on all machines, or "
+                "pass mallow.Ray(runtime_env={'pip': ['mallow[ray]']}); code of your own must be on all machines too."
             ) from error
         if isinstance(cause, ray.exceptions.OutOfDiskError):
             raise InputError(_DISK_FULL) from error
@@ -174,13 +175,14 @@ def _fetch(ray: Any, reference: Any) -> Any:
         raise InputError(_DISK_FULL) from error
     except ray.exceptions.ObjectLostError as error:
         raise InputError(
-            f"what the cluster held is lost and cannot be computed again: {type(error).__name__}. Did its machines die more than "
-            "`retries` times? Start again; what is done stays in the checkpoint."
+            f"what the cluster held is lost and cannot be computed again: {type(error).__name__}. Did its machines die "
+            "more than `retries` times? Start again; what is done stays in the checkpoint."
         ) from error
     except (ray.exceptions.WorkerCrashedError, ray.exceptions.NodeDiedError, ray.exceptions.OutOfMemoryError) as error:
         raise InputError(
-            f"a task was tried again and again, and its worker died each time: {type(error).__name__}. Usually a task takes more "
-            "memory than a machine has: give each more of it with mallow.Ray(cpus=2). What is done stays in the checkpoint."
+            f"a task was tried again and again, and its worker died each time: {type(error).__name__}. Usually a task "
+            "takes more memory than a machine has: give each more of it with mallow.Ray(cpus=2). What is done stays in "
+            "the checkpoint."
         ) from error
 
 
@@ -207,7 +209,8 @@ def _is_here(address: str) -> bool:
 def _on_loopback(ray: Any) -> Iterator[None]:
     """Let Ray take 127.0.0.1 for this machine: otherwise it takes the address of the network, and listens there.
 
-    On Windows and macOS that is Ray's own default. It reads the setting when it is imported, and its processes read it again.
+    On Windows and macOS that is Ray's own default. It reads the setting when it is imported, and its processes read it
+    again.
     """
     constants = ray._private.ray_constants
     before = constants.ENABLE_RAY_CLUSTER
@@ -267,8 +270,8 @@ def _probe(address: str) -> None:
         reason = error.strerror or str(error)
     if reason:
         raise InputError(
-            f"`engine`: no Ray cluster answers at {address}: {reason}. Check the address and that the cluster runs (`ray status` "
-            "there), or use engine='ray' for this machine."
+            f"`engine`: no Ray cluster answers at {address}: {reason}. Check the address and that the cluster runs "
+            "(`ray status` there), or use engine='ray' for this machine."
         )
 
 

@@ -20,7 +20,7 @@ _TASK = threading.local()  # whether this thread works on one of several tasks, 
 
 @contextmanager
 def one_core() -> Iterator[None]:
-    """Let `cores` be 1 in this thread: a task beside which others keep the processors busy does not spread its work again."""
+    """Let `cores` be 1 in this thread: beside other tasks, a task does not spread its work again."""
     before = getattr(_TASK, "alone", False)
     _TASK.alone = True
     try:
@@ -76,8 +76,8 @@ class _Task(Future[Result]):
 class Crew:
     """A few threads that share all tasks, also those that their tasks begin: no processor is idle while there is work.
 
-    A task that waits for another one does it itself if nobody has begun it, so that tasks may wait for tasks however few
-    threads there are.
+    A task that waits for another one does it itself if nobody has begun it, so that tasks may wait for tasks however
+    few threads there are.
     """
 
     def __init__(self, threads: int) -> None:
@@ -132,7 +132,7 @@ def _crew() -> Crew | None:
 def ordered_map(
     function: Callable[[Task], Result], tasks: Iterable[Task], threads: int, *, ahead: int = 2
 ) -> Iterator[Result]:
-    """The results of ``function`` in the order of ``tasks``, computed on ``threads`` threads, or by the crew of this thread.
+    """The results of ``function`` in the order of ``tasks``, on ``threads`` threads or by the crew of this thread.
 
     At most ``ahead * threads`` results wait to be consumed, which bounds the memory.
     """

@@ -47,17 +47,17 @@ class Classifier:
     """Estimate masses from the odds of a logistic regression between the samples (paper: sec:mauve:classifier).
 
     A classifier trained on n points of P and m of Q, with probability η of P, gives the likelihood ratio
-    r = m η/(n (1 − η)) at points that it was not trained on. The log-odds are those of the linear model itself and never
-    pass through probabilities, which saturate. Each feature is scaled to standard deviation 1 first.
+    r = m η/(n (1 − η)) at points that it was not trained on. The log-odds are those of the linear model itself and
+    never pass through probabilities, which saturate. Each feature is scaled to standard deviation 1 first.
 
-    A linear model sees where the samples lie, not how wide they are: of web text with GloVe features, beam search is narrower
-    than human text around the same mean, and scores 0.96. Therefore the squares of the leading principal components are features
-    too, and it scores 0.47; `squares=0` is the classifier of the paper.
+    A linear model sees where the samples lie, not how wide they are: of web text with GloVe features, beam search is
+    narrower than human text around the same mean, and scores 0.96. Therefore the squares of the leading principal
+    components are features too, and it scores 0.47; `squares=0` is the classifier of the paper.
 
-    The weight of the L2 penalty is the one on the path with the smallest loss on held-out points, the same points that are
-    then evaluated: one number, chosen on thousands of points. The paper uses weights of 1/n to 10⁻³/n. They are the end
-    of the default path: with many features they overfit (two Gaussians in 1,024 dimensions, 5,000 samples, true frontier
-    integral 0.47: 68 at weight 1/n and 126 at 10⁻³/n; 0.47 at the weight chosen here, 100/n).
+    The weight of the L2 penalty is the one on the path with the smallest loss on held-out points, the same points that
+    are then evaluated: one number, chosen on thousands of points. The paper uses weights of 1/n to 10⁻³/n. They are the
+    end of the default path: with many features they overfit (two Gaussians in 1,024 dimensions, 5,000 samples, true
+    frontier integral 0.47: 68 at weight 1/n and 126 at 10⁻³/n; 0.47 at the weight chosen here, 100/n).
 
     For the same `rng`, the result is exactly symmetric in the samples and does not depend on the order of their rows.
     P identical to Q gives r = 1.
@@ -297,8 +297,8 @@ def choose_penalty(
 def calibrate_scores(scores: Array, is_reference: NDArray[np.bool_], weight: Array, *, ridge: float) -> Array:
     """The weights w ≥ 0, (scores,), for which w @ scores comes nearest to log p/q on these samples.
 
-    They minimise the logistic loss Σ weight·log(1 + exp(∓w @ scores)) + ½ ridge |w|². At λ = ½ the held-out bound of the
-    mid-point is log 2 minus this loss, so these weights have the largest bound. The problem is convex and has one
+    They minimise the logistic loss Σ weight·log(1 + exp(∓w @ scores)) + ½ ridge |w|². At λ = ½ the held-out bound of
+    the mid-point is log 2 minus this loss, so these weights have the largest bound. The problem is convex and has one
     answer; Newton's method finds it, with weights that would become negative held at 0.
 
     Parameters

@@ -1,7 +1,8 @@
 """The two hot kernels on other devices, through the array API: the nearest centre of each row, and sums of rows by bin.
 
-Rows and centres are integers, so that a device which multiplies them exactly finds the same labels as this processor does.
-`open_device` tries that first, with products at the limits: TF32 and bfloat16, which drop bits, are noticed and not used.
+Rows and centres are integers, so that a device which multiplies them exactly finds the same labels as this processor
+does. `open_device` tries that first, with products at the limits: TF32 and bfloat16, which drop bits, are noticed and
+not used.
 """
 
 from __future__ import annotations
@@ -121,13 +122,15 @@ def open_device(name: str | None) -> Device | None:
     except Exception as error:  # each package has errors of its own
         reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
         raise InputError(
-            f"`device` must be one that {package} can use here; got {name!r}: {reason}. Pass device=None for this processor."
+            f"`device` must be one that {package} can use here; got {name!r}: {reason}. Pass device=None for this "
+            "processor."
         ) from error
     exact = frozenset(dtype for dtype in ("float32", "float64") if _is_exact(device, dtype))
     if not exact:
         raise InputError(
-            f"`device`: {name!r} multiplies integers exactly neither in float32 nor in float64, so that labels would differ. "
-            "With torch, call torch.set_float32_matmul_precision('highest') first; or pass device=None for this processor."
+            f"`device`: {name!r} multiplies integers exactly neither in float32 nor in float64, so that labels would "
+            "differ. With torch, call torch.set_float32_matmul_precision('highest') first; or pass device=None for "
+            "this processor."
         )
     return Device(device.name, namespace, device.place, exact)
 
@@ -152,7 +155,7 @@ def _split(name: str) -> tuple[str, str]:
 
 
 def _is_exact(device: Device, dtype: str) -> bool:
-    """Whether products and sums of integers with the largest norms allowed are exact, and the first of equals is found."""
+    """Whether products of integers with the largest norms allowed are exact, and the first of equals is found."""
     limit = SINGLE if dtype == "float32" else DOUBLE
     norm, width = int(np.sqrt(limit / 4)), 128
     rng = np.random.default_rng(0)

@@ -1,18 +1,20 @@
 """The frontier from the probabilities of whole texts, without features (paper: sec:direct-est).
 
-Known failure, and the reason not to rank models by this: *the paper finds a rank correlation of 0.43 with MAUVE and 0.37
-with people.* P is not known, so the probabilities of a large language model, the surrogate, stand for it.
+Known failure, and the reason not to rank models by this: *the paper finds a rank correlation of 0.43 with MAUVE and
+0.37 with people.* P is not known, so the probabilities of a large language model, the surrogate, stand for it.
 
-- The surrogate is the judge. Models similar to it win, and the surrogate itself, sampled without truncation, is perfect:
-  its ratio is 1 at every text.
-- The log-probability of a text is a sum over its tokens. If two models differ by δ per token, their ratio is e^(δt) after
-  t tokens: beyond a few dozen tokens any two models are disjoint, however similar, and all scores are at their minimum.
-- A decoder that truncates (top-K, nucleus) gives human text probability 0 as soon as one of its tokens is cut off, so that
-  it is rated below ancestral sampling, against the human judgement in the paper.
-- Human text that is likelier under the model than under the surrogate makes KL(P‖R_λ) negative, which is impossible for a
-  divergence.
+- The surrogate is the judge. Models similar to it win, and the surrogate itself, sampled without truncation, is
+  perfect: its ratio is 1 at every text.
+- The log-probability of a text is a sum over its tokens. If two models differ by δ per token, their ratio is e^(δt)
+  after t tokens: beyond a few dozen tokens any two models are disjoint, however similar, and all scores are at their
+  minimum.
+- A decoder that truncates (top-K, nucleus) gives human text probability 0 as soon as one of its tokens is cut off, so
+  that it is rated below ancestral sampling, against the human judgement in the paper.
+- Human text that is likelier under the model than under the surrogate makes KL(P‖R_λ) negative, which is impossible for
+  a divergence.
 
-Everything stays in log space: log-probabilities of several thousand are usual, and −∞ is allowed where it has a meaning.
+Everything stays in log space: log-probabilities of several thousand are usual, and −∞ is allowed where it has a
+meaning.
 """
 
 from __future__ import annotations
@@ -96,16 +98,16 @@ def log_likelihoods(
 def direct_frontier(
     log_p_at_p: Any, log_q_at_p: Any, log_p_at_q: Any, log_q_at_q: Any, *, grid: Grid = None
 ) -> Frontier:
-    """The KL frontier as the paper estimates it: each divergence is averaged over the sample that it is an expectation over.
+    """The KL frontier as the paper estimates it: each divergence is averaged over the sample of its expectation.
 
         KL(P‖R_λ) ≈ mean over x ~ P of  log P′(x) − log(λP′(x) + (1−λ)Q(x)),
         KL(Q‖R_λ) ≈ mean over x ~ Q of  log Q(x) − log(λP′(x) + (1−λ)Q(x)).
 
-    The paper does not say what to do with estimates below 0; the first is negative for small λ when human text is likelier
-    under Q than under the surrogate P′. Here they are set to 0, with an `EstimateWarning` where this cannot be chance.
-    Each estimate is convex in λ, so that the curve is then monotone; it has a kink, and its area is accurate to about 1e-3
-    instead of 1e-8. Models should not be ranked by it: the surrogate is the judge, and any two models are disjoint on long
-    texts (rank correlation with people in the paper: 0.37).
+    The paper does not say what to do with estimates below 0; the first is negative for small λ when human text is
+    likelier under Q than under the surrogate P′. Here they are set to 0, with an `EstimateWarning` where this cannot be
+    chance. Each estimate is convex in λ, so that the curve is then monotone; it has a kink, and its area is accurate to
+    about 1e-3 instead of 1e-8. Models should not be ranked by it: the surrogate is the judge, and any two models are
+    disjoint on long texts (rank correlation with people in the paper: 0.37).
 
     Parameters
     ----------
@@ -144,17 +146,17 @@ def compute_direct_frontier(
 def direct(log_p_at_p: Any, log_q_at_p: Any, log_p_at_q: Any, log_q_at_q: Any, *, pooled: bool = True) -> Masses:
     """Masses from the likelihood ratio P′/Q of texts, for every divergence and summary.
 
-    As with nearest neighbours and classifiers, and unlike the paper's formula (`direct_frontier`), costs are never negative.
-    Models should not be ranked by it, see `direct_frontier`.
+    As with nearest neighbours and classifiers, and unlike the paper's formula (`direct_frontier`), costs are never
+    negative. Models should not be ranked by it, see `direct_frontier`.
 
     Parameters
     ----------
     log_p_at_p, log_q_at_p, log_p_at_q, log_q_at_q :
         As in `direct_frontier`.
     pooled : bool
-        As in `Masses.from_log_ratio`. False: the cost of P is averaged over the generated texts (paper: eq:knn:fdiv-from-LR).
-        What the model misses altogether is then not seen, and where human text is likelier under Q than under the
-        surrogate, the cost of Q may be infinite; there is a caveat where a few texts dominate.
+        As in `Masses.from_log_ratio`. False: the cost of P is averaged over the generated texts (paper:
+        eq:knn:fdiv-from-LR). What the model misses altogether is then not seen, and where human text is likelier under
+        Q than under the surrogate, the cost of Q may be infinite; there is a caveat where a few texts dominate.
 
     Examples
     --------
@@ -223,7 +225,7 @@ def _mean_cost(whose: str, log_other: Array, own: Array, other: Array) -> tuple[
 
 def _negative_cost(whose: str, least: float) -> tuple[Caveat, ...]:
     message = (
-        f"the estimated divergence of the {whose} texts is as low as {least:.3g} and was set to 0: the surrogate is not the "
-        "distribution of the human texts."
+        f"the estimated divergence of the {whose} texts is as low as {least:.3g} and was set to 0: the surrogate is "
+        "not the distribution of the human texts."
     )
     return (Caveat("negative divergence", message, values={"divergence": least}),)

@@ -34,7 +34,8 @@ def as_features(name: str, values: Any, *, least: int = 2) -> Features:
     array = np.asarray(values)
     if array.dtype.kind not in "biuf":
         raise InputError(
-            f"`{name}` must be an array of numbers, one row per sample; got dtype {array.dtype}. Texts need an embedder."
+            f"`{name}` must be an array of numbers, one row per sample; got dtype {array.dtype}. Texts need an "
+            "embedder."
         )
     if array.ndim == 1:
         array = array[:, None]

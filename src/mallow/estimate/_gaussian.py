@@ -42,11 +42,11 @@ class Fit:
 class Gaussian:
     """Estimate masses from a Gaussian fitted to each sample, by Monte Carlo (paper: sec:a:parametric).
 
-    The atoms are draws from both Gaussians, in equal numbers: at a draw with likelihood ratio r, P has mass r/(1 + r) and
-    Q has 1/(1 + r), divided by their sums. This estimates the paper's integral (eq:parametric_est_fdiv) from draws of
-    (P + Q)/2. The paper draws from Q alone for D(P‖·) (eq:parametric_est_fdiv:monte-carlo), which misses the few draws
-    that carry the mass of P: N(0, I) against N(1 e₁, 4I) in 50 dimensions has an area of 0.50; 10,000 draws of Q give
-    0.73, while draws of both give 0.5007 ± 0.0001.
+    The atoms are draws from both Gaussians, in equal numbers: at a draw with likelihood ratio r, P has mass r/(1 + r)
+    and Q has 1/(1 + r), divided by their sums. This estimates the paper's integral (eq:parametric_est_fdiv) from draws
+    of (P + Q)/2. The paper draws from Q alone for D(P‖·) (eq:parametric_est_fdiv:monte-carlo), which misses the few
+    draws that carry the mass of P: N(0, I) against N(1 e₁, 4I) in 50 dimensions has an area of 0.50; 10,000 draws of Q
+    give 0.73, while draws of both give 0.5007 ± 0.0001.
 
     Gaussians only describe means and covariances: other differences are not seen, and the value is wrong for data that
     are not Gaussian (paper: the example of sec:a:parametric).
@@ -60,10 +60,10 @@ class Gaussian:
     shrinkage : float or None
         How far, in [0, 1], each covariance is moved towards the one shared by both samples (multiplied by a factor that
         keeps the trace, in coordinates where the shared one is the identity). None: as far as the formula of Ledoit and
-        Wolf says, which goes to 0 as the samples grow, unless the covariances agree; the shared covariance itself is moved
-        by the same formula towards a multiple of the identity, so that d > n works. 0: the covariances as they are, as
-        in the paper; the distance between two fits to the *same* Gaussian then grows like d²/n (frontier integral 0.57
-        for n = 500, d = 50; 0.03 with None).
+        Wolf says, which goes to 0 as the samples grow, unless the covariances agree; the shared covariance itself is
+        moved by the same formula towards a multiple of the identity, so that d > n works. 0: the covariances as they
+        are, as in the paper; the distance between two fits to the *same* Gaussian then grows like d²/n (frontier
+        integral 0.57 for n = 500, d = 50; 0.03 with None).
     reduce : Reduce or None
         Reduction first. The paper finds that 5 or 10 axes work best and that 100 are much worse. None: no reduction.
 
@@ -138,7 +138,8 @@ class Gaussian:
             covariance += _FLOOR * np.eye(d)
         elif np.linalg.eigvalsh(covariance)[0] <= _SINGULAR * max(target, _SINGULAR):
             raise InputError(
-                f"The covariance of a sample of {n} points in {d} dimensions is singular with shrinkage={self.shrinkage}. "
+                f"The covariance of a sample of {n} points in {d} dimensions is singular with "
+                f"shrinkage={self.shrinkage}. "
                 "Pass shrinkage=None, fewer dimensions (reduce=Reduce(dimension=…)), or more samples."
             )
         return np.linalg.cholesky(covariance)

@@ -26,14 +26,15 @@ class KernelDensity:
 
     At a point of Q the likelihood ratio is the density of P, from all n samples, over that of Q, from the *other* m − 1
     samples; at a point of P the roles are exchanged. Where the other sample holds a copy of the point, one copy is left
-    out as well: otherwise a model that repeats the reference could be told apart from it, whereas P identical to Q should
-    give r = 1. Sums are taken in log space. P and Q share one bandwidth, whose normalisation cancels. The estimate has no
-    randomness, is exactly symmetric in the two samples, and does not depend on the order of their rows.
+    out as well: otherwise a model that repeats the reference could be told apart from it, whereas P identical to Q
+    should give r = 1. Sums are taken in log space. P and Q share one bandwidth, whose normalisation cancels. The
+    estimate has no randomness, is exactly symmetric in the two samples, and does not depend on the order of their rows.
 
-    Known failure: a point far from its own sample, but not from the other one, has an unbounded ratio. In the published form
-    (`pooled=False`) a single such point can dominate the cost of the whole sample: with GloVe features of web text, 900 on each
-    side, the frontier integral, which is at most 1, was 7,000 to 5e14 for six decoders, and MAUVE 0. Pooled masses give
-    0.72 for greedy and 0.73 for beam search, 0.96 to 0.98 for the others, and 0.97 for human text against human text.
+    Known failure: a point far from its own sample, but not from the other one, has an unbounded ratio. In the published
+    form (`pooled=False`) a single such point can dominate the cost of the whole sample: with GloVe features of web
+    text, 900 on each side, the frontier integral, which is at most 1, was 7,000 to 5e14 for six decoders, and MAUVE 0.
+    Pooled masses give 0.72 for greedy and 0.73 for beam search, 0.96 to 0.98 for the others, and 0.97 for human text
+    against human text.
 
     Parameters
     ----------
@@ -41,8 +42,8 @@ class KernelDensity:
         The standard deviation h of the kernel, in units of the reduced features. None: 1.4 σ min(n, m)^(−1/(d + 4)),
         Scott's rule with a factor. At Scott's own width isolated points dominate the estimate (samples of the same
         distribution scored 0.0 in 10 dimensions at n = 500, c = 10); with the factor 1.4 they score 0.85, and with 2
-        real gaps vanish. σ and d are those of the isotropic Gaussian whose pairwise squared distances have the same mean
-        and variance as those within the samples: 2σ²d and 8σ⁴d. So the rule needs distances only.
+        real gaps vanish. σ and d are those of the isotropic Gaussian whose pairwise squared distances have the same
+        mean and variance as those within the samples: 2σ²d and 8σ⁴d. So the rule needs distances only.
     reduce : Reduce or None
         Reduction first, as in `Neighbors`. None: no reduction.
     pooled : bool

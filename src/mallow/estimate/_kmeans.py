@@ -71,15 +71,17 @@ def lloyd(
 ) -> Clustering:
     """k-means clustering of the points, run until no label changes.
 
-    Seeds come from greedy k-means++ on a sample. Points and centres lie on a grid on which all sums are exact: the result is
-    bit-equal on any processor, for every ``chunk`` and ``threads``, and for every order of the rows (equal rows are merged
-    and sorted canonically first, so that they also share a label). With at least as many bins as distinct rows, each
-    distinct row has a bin of its own; spare bins stay empty and repeat a centre. Otherwise no bin is empty.
+    Seeds come from greedy k-means++ on a sample. Points and centres lie on a grid on which all sums are exact: the
+    result is bit-equal on any processor, for every ``chunk`` and ``threads``, and for every order of the rows (equal
+    rows are merged and sorted canonically first, so that they also share a label). With at least as many bins as
+    distinct rows, each distinct row has a bin of its own; spare bins stay empty and repeat a centre. Otherwise no bin
+    is empty.
 
     Parameters
     ----------
     points : float array (n, d)
-        Finite. They are multiplied in float32, unless there are few or the clusters are so tight that this loses digits.
+        Finite. They are multiplied in float32, unless there are few or the clusters are so tight that this loses
+        digits.
     bins : int
         Number of clusters k, at least 1.
     rng : numpy.random.Generator
@@ -177,7 +179,7 @@ def _descend(data: Data, centres: Array, workers: Workers, max_iter: int) -> _St
 
 
 def _fill_empty_bins(squares: Doubles, assignment: Assignment, bins: int) -> None:
-    """Give each empty bin the point farthest from its centre, without emptying another bin; `squares` are |x|² of the points."""
+    """Give each empty bin the point farthest from its centre, without emptying another; `squares` are |x|²."""
     labels = assignment.labels
     members = np.bincount(labels, minlength=bins)
     empty = np.flatnonzero(members == 0)
@@ -237,9 +239,9 @@ def _objective(data: Data, centres: Array, labels: Labels, workers: Workers) -> 
 def seed_centres(data: Data, bins: int, rng: np.random.Generator, workers: Workers) -> Array:
     """Some of the rows, chosen by greedy k-means++ on a random sample of them.
 
-    Each step draws `CANDIDATES` rows with probability proportional to weight × squared distance to the nearest centre so
-    far, and keeps the one that lowers the objective most. All distances within the sample come from one matrix product,
-    so that a step costs a few vector operations.
+    Each step draws `CANDIDATES` rows with probability proportional to weight × squared distance to the nearest centre
+    so far, and keeps the one that lowers the objective most. All distances within the sample come from one matrix
+    product, so that a step costs a few vector operations.
     """
     size = min(len(data.rows), max(SEEDS_PER_BIN * bins, TILE))
     sample = np.sort(rng.choice(len(data.rows), size, replace=False))

@@ -1,8 +1,8 @@
 """The nearest centre of each point, exactly: points and centres are integers, and so are all products.
 
 `nearest_centres` labels points with frozen centres; k-means (`_kmeans.py`) calls `assign_points` in each round, which
-also uses what the last round left. Both compare the scores <x, c> − |c|²/2, the larger the nearer. Since these are exact,
-the label of a point depends on no other point, no block, no thread and no processor.
+also uses what the last round left. Both compare the scores <x, c> − |c|²/2, the larger the nearer. Since these are
+exact, the label of a point depends on no other point, no block, no thread and no processor.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ COARSE = np.sqrt(SINGLE / 4)  # in float32
 FINE = np.sqrt(DOUBLE / 4)  # in float64
 
 BITS = 26  # of the largest number, on the finest grid; norms are up to 2^25.5
-MOST = 0.8  # chosen: if a larger share of the centres moved, comparing with all of them is as fast as with those that moved
+MOST = 0.8  # chosen: if a larger share of the centres moved, comparing with all of them is as fast
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,9 +206,9 @@ def assign_points(
 ) -> None:
     """Move every point to its nearest centre, the lowest of equally near ones, in place.
 
-    Only the centres that `moved` have changed since the assignment was made. A point can only go to one of these, unless
-    its own centre moved so far away that another one, which stayed, is nearer. On another device, all points are compared
-    with all centres: the labels are the same.
+    Only the centres that `moved` have changed since the assignment was made. A point can only go to one of these,
+    unless its own centre moved so far away that another one, which stayed, is nearer. On another device, all points are
+    compared with all centres: the labels are the same.
     """
     labels, score, rival = assignment.labels, assignment.score, assignment.rival
     table = _table(centres)

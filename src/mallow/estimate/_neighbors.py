@@ -31,29 +31,29 @@ class Neighbors:
     pooled sample (paper: eq:knn:likelihood-ratio). The point itself is one of them, as in the paper: a point of the
     model proves that the model has mass there, so that r is finite at the points of Q, and 1/r at those of P. Points
     tied at the k-th distance share the remaining places equally: duplicates count in full. P identical to Q gives r = 1
-    everywhere. The estimate has no randomness, is exactly symmetric in the two samples, and does not depend on the order
-    of their rows.
+    everywhere. The estimate has no randomness, is exactly symmetric in the two samples, and does not depend on the
+    order of their rows.
 
     Known failure of the published form, ``pooled=False``: D(P‖·) is averaged over the points of Q alone (paper:
     eq:divf:discretized:knn), where regions that the model misses altogether cannot be seen. For disjoint samples it is
-    f_λ(0) = 1 − λ instead of log(1/λ), and the frontier integral is 2/3 instead of 1. The same holds for `KernelDensity` and
-    `Classifier`.
+    f_λ(0) = 1 − λ instead of log(1/λ), and the frontier integral is 2/3 instead of 1. The same holds for
+    `KernelDensity` and `Classifier`.
 
     Parameters
     ----------
     neighbors : int or None
         The number of neighbours k, including the point itself. None: √min(n, m), rounded up (71 for 5,000). With few
         neighbours, noise looks like a gap: two samples of the *same* distribution score 0.33 with k = 5, 0.975 with
-        k = 50 and 0.993 with k = 100 (n = m = 5,000, any dimension, c = 10). Many neighbours blur real gaps, the more so
-        the higher the dimension.
+        k = 50 and 0.993 with k = 100 (n = m = 5,000, any dimension, c = 10). Many neighbours blur real gaps, the more
+        so the higher the dimension.
     reduce : Reduce or None
         Reduction before the search. The paper finds that 5 or 10 axes work best and more than 50 do not work. None: no
         reduction.
     pooled : bool
         True: both costs are averaged over all points, each with masses proportional to (r, 1)/(n r + m)
-        (`Masses.from_log_ratio`). These are two distributions, so that every cost and summary stays in its range, and what
-        the model misses is seen. False, as published: a cost of P is averaged over the points of Q alone, see the known
-        failure.
+        (`Masses.from_log_ratio`). These are two distributions, so that every cost and summary stays in its range, and
+        what the model misses is seen. False, as published: a cost of P is averaged over the points of Q alone, see the
+        known failure.
 
     noise : float
         The standard deviation σ of Gaussian noise that is added to each reduced feature. 0: none. The paper's theorem

@@ -24,7 +24,7 @@ from mallow.engine import (
     single_threaded_blas,
     unit_rows,
 )
-from mallow.estimate._row_order import BLOCK, CanonicalOrder, Indices, canonical_order, common_dtype, take_rows
+from mallow.estimate._row_order import BLOCK, NO_ROWS, CanonicalOrder, Indices, canonical_order, common_dtype, take_rows
 
 Array = npt.NDArray[Any]
 Doubles = npt.NDArray[np.float64]
@@ -118,8 +118,7 @@ class Reduction:
 
     def without_points(self) -> Reduction:
         """The axes and variances alone, which take little memory."""
-        nothing = np.empty(0, np.int64)
-        return replace(self, points=self.points[:0].copy(), pooled=CanonicalOrder(nothing, nothing, nothing, nothing))
+        return replace(self, points=self.points[:0].copy(), pooled=NO_ROWS)
 
     def split(self, n: int) -> tuple[Array, Array]:
         """The coordinates of the first n pooled rows, those of x, and of the others, those of y."""
@@ -171,7 +170,15 @@ def pca_joint(
         # An approximate mean, of rows spread evenly over the order: less is lost when what is left of rows is rounded.
         spread = pooled.order[np.linspace(0, size - 1, min(size, BLOCK)).astype(np.int64)]
         largest = max(max(float(part.max()), -float(part.min())) for part in (x, y) if part.size)
-        first = _frame(rows, spread, pooled.distinct, normalize, exponent_for(largest), threads)
+        exponent = exponent_for(largest)
+
+        def farthest(origin: Doubles) -> float:
+            def block(low: int) -> float:
+                return largest_rest(rows(pooled.distinct[low : low + BLOCK]), exponent, origin)
+
+            return max(ordered_map(block, range(0, len(pooled.distinct), BLOCK), threads))
+
+        first = frame_around(rows(spread), normalize, exponent, farthest)
 
         def integers(at: Indices) -> Doubles:
             return first.integers(rows(at))
@@ -261,26 +268,23 @@ def _on_grid(axes: Doubles) -> Doubles:
     return rounded
 
 
-def _frame(
-    rows: Callable[[Indices], Array],
-    spread: Indices,
-    distinct: Indices,
-    normalise: bool,
-    exponent: int,
-    threads: int,
-) -> Projection:
-    """An origin near the mean of all rows, and a power of two above what is left of the largest of them."""
-    none = np.zeros((0, rows(spread[:1]).shape[1]))
+def frame_around(rows: Array, normalise: bool, exponent: int, farthest: Callable[[Doubles], float]) -> Projection:
+    """The frame of all rows: as origin the mean of these, and a power of two above what is left of the largest.
+
+    `farthest` gives the largest value of `largest_rest` of all rows for an origin; normalised rows need none.
+    """
+    none = np.zeros((0, rows.shape[1]))
     if normalise:
-        return Projection(none, unit_rows(rows(spread)).mean(axis=0), True, 0, -ROW_BITS)
-    origin = scale_rows(rows(spread), exponent).mean(axis=0)
-
-    def largest(low: int) -> float:
-        rest = scale_rows(rows(distinct[low : low + BLOCK]), exponent) - origin
-        return max(float(rest.max()), -float(rest.min()))
-
-    above = int(np.frexp(max(ordered_map(largest, range(0, len(distinct), BLOCK), threads)))[1])
+        return Projection(none, unit_rows(rows).mean(axis=0), True, 0, -ROW_BITS)
+    origin = scale_rows(rows, exponent).mean(axis=0)
+    above = int(np.frexp(farthest(origin))[1])
     return Projection(none, origin, False, exponent, above - ROW_BITS)
+
+
+def largest_rest(rows: Array, exponent: int, origin: Doubles) -> float:
+    """The largest absolute value of what is left of rows without the origin, in units of ``2**exponent``."""
+    rest = scale_rows(rows, exponent) - origin
+    return max(float(rest.max()), -float(rest.min()))
 
 
 def scale_rows(rows: Array, exponent: int) -> Doubles:
@@ -315,7 +319,7 @@ def spectrum_from_covariance(
     """
     size = len(order)
     step = min(ROWS, max(FEWEST, ENTRIES // integers(order[:1]).shape[1]))
-    sums = _Sums()
+    sums = ProductSums()
 
     def add(low: int) -> None:
         sums.add(integers(order[low : low + step]))
@@ -325,11 +329,11 @@ def spectrum_from_covariance(
     return spectrum_from_sums(*sums.result(), size, enough)
 
 
-class _Sums:
+class ProductSums:
     """Sums of products of rows of integers, and of the rows, added by several threads: exact, the same in any order.
 
-    Each thread adds to a table of its own in float64, which is exact while its largest entry, one on the diagonal, stays below
-    2^53; before that, the table is emptied into one of 64-bit integers.
+    Each thread adds to a table of its own in float64, which is exact while its largest entry, one on the diagonal,
+    stays below 2^53; before that, the table is emptied into one of 64-bit integers.
     """
 
     def __init__(self) -> None:
@@ -359,22 +363,27 @@ class _Sums:
                 whole.T[low : low + SLAB] += part[low : low + SLAB].astype(np.int64)
             part[...] = 0.0
 
-    def result(self) -> tuple[Doubles, Doubles]:
+    def integers(self) -> list[npt.NDArray[np.int64]]:
         """The sum of products, of which the lower triangle counts, and the sum of the rows."""
         for table, total in self._free:
             self._empty(table, total)
+        return self._whole
+
+    def result(self) -> tuple[Doubles, Doubles]:
+        """The same in float64, rounded once."""
+        whole = self.integers()
         scatter, total = self._free[0]
         self._free.clear()
-        if int(np.diagonal(self._whole[0]).max()) >= 2**62:
+        if int(np.diagonal(whole[0]).max()) >= 2**62:
             raise AssertionError("sums of integers are too large to be exact")
-        scatter[...], total[...] = self._whole
+        scatter[...], total[...] = whole
         return scatter, total
 
 
 def spectrum_from_sums(
     scatter: Doubles, total: Doubles, size: int, enough: Callable[[Doubles, float], bool]
 ) -> Spectrum:
-    """The spectrum of `size` rows of which the sum of products (d, d) is known, its lower triangle at least, and the sum (d,).
+    """The spectrum of `size` rows from their sum of products (d, d), of which the lower triangle counts, and sum (d,).
 
     `scatter` is changed.
     """
@@ -392,7 +401,7 @@ def spectrum_from_gram(integers: Rows, order: Indices, threads: int) -> Spectrum
     mean = rows.sum(axis=0) / len(rows)
     rows -= np.rint(mean)
 
-    sums = _Sums()
+    sums = ProductSums()
 
     def add(low: int) -> None:
         sums.add(rows[:, low : low + COLUMNS].T)

@@ -1,4 +1,4 @@
-"""Ways to divide points into bins other than k-means: random centres, products, residuals, lattices, level sets of a ratio."""
+"""Ways to divide points into bins other than k-means: random centres, products, residuals, lattices, level sets."""
 
 from __future__ import annotations
 
@@ -56,8 +56,9 @@ class Quantiser(Protocol):
 def occupied_cells(points: Features, times: Labels, code: Callable[[Features], Labels]) -> Cells:
     """The cells that a code, a number for each point, divides the points into.
 
-    A code may have many more values than any point takes. Only those that occur are bins, since smoothing would give mass to
-    the others, alike on both sides; a point whose code is none of them belongs to the bin with the nearest centre.
+    A code may have many more values than any point takes. Only those that occur are bins, since smoothing would give
+    mass to the others, alike on both sides; a point whose code is none of them belongs to the bin with the nearest
+    centre.
     """
     codes, labels = np.unique(code(points), return_inverse=True)
     labels = labels.astype(np.int64)
@@ -108,8 +109,8 @@ class RandomCentres:
 class Product:
     """Product quantisation: the axes in groups, k-means in each; a bin for each combination that occurs.
 
-    With b bins in all, each of g groups has b^(1/g) clusters. Axes are dealt out in turn, so that the groups have about the
-    same variance where the axes are principal components.
+    With b bins in all, each of g groups has b^(1/g) clusters. Axes are dealt out in turn, so that the groups have about
+    the same variance where the axes are principal components.
 
     Parameters
     ----------
@@ -196,14 +197,15 @@ class Residual:
 class LevelSets:
     """The oracle: bins of points at which the likelihood ratio P/Q is about the same (paper: thm:quant_error_fdiv).
 
-    No partition into so many bins loses less of a divergence, apart from rounding; it needs the true ratio, and so it serves
-    to tell how far a real quantiser is from the best. `mallow.bounds.oracle_partition` does the same for known masses.
+    No partition into so many bins loses less of a divergence, apart from rounding; it needs the true ratio, and so it
+    serves to tell how far a real quantiser is from the best. `mallow.bounds.oracle_partition` does the same for known
+    masses.
 
     Parameters
     ----------
     log_ratio : callable
-        From points (n, d), as they reach the bins, to log p/q (n,). Pass ``Quantize(reduce=None, …)`` if it is known for
-        features.
+        From points (n, d), as they reach the bins, to log p/q (n,). Pass ``Quantize(reduce=None, …)`` if it is known
+        for features.
 
     Examples
     --------
@@ -244,11 +246,11 @@ def _root(bins: int, parts: int) -> int:
 class Lattice:
     """Bins of a lattice on a sphere, over which a network has spread the points (Sablayrolles et al., 2019).
 
-    A network with two hidden layers maps a point to the unit sphere. It is trained so that the points spread evenly over the
-    sphere (the mean log distance to the nearest other point grows) while neighbours stay closer than others. The bins are the
-    integer vectors of squared norm r², with the r² whose number of vectors is the largest that is at most the number of
-    bins asked for; in 4 dimensions, r² = 50 has 744, as in the first MAUVE paper. A point belongs to the vector
-    nearest to its image. Bins that no point falls into are left out.
+    A network with two hidden layers maps a point to the unit sphere. It is trained so that the points spread evenly
+    over the sphere (the mean log distance to the nearest other point grows) while neighbours stay closer than others.
+    The bins are the integer vectors of squared norm r², with the r² whose number of vectors is the largest that is at
+    most the number of bins asked for; in 4 dimensions, r² = 50 has 744, as in the first MAUVE paper. A point belongs to
+    the vector nearest to its image. Bins that no point falls into are left out.
 
     Needs torch. The training is ordinary floating-point arithmetic: another processor may give other bins.
 
@@ -267,7 +269,7 @@ class Lattice:
     --------
     >>> from mallow import Quantize
     >>> x, y = np.random.default_rng(0).normal(size=(2, 200, 6))
-    >>> len(Quantize(bins=30, method=Lattice(steps=5))(x, y).p) <= 24  # integer vectors of squared norm 2 in 4 dimensions
+    >>> len(Quantize(bins=30, method=Lattice(steps=5))(x, y).p) <= 24  # vectors of squared norm 2 in 4 dimensions
     True
     """
 
@@ -341,7 +343,7 @@ class _Spreader:
 
 
 def lattice_vectors(dimension: int, bins: int) -> Array:
-    """The integer vectors of one squared norm, scaled to length 1: as many as possible, at most `bins`; at least 2·dimension.
+    """The integer vectors of one squared norm, at length 1: as many as possible, 2·dimension to `bins` of them.
 
     Examples
     --------

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mallow._checks import whole
-from mallow.engine import cores, ordered_map, single_threaded_blas
 from mallow.errors import Caveat, InputError, warn_about
 from mallow.estimate._device import check_device_name, open_device
 from mallow.estimate._features import Features, checked_features, estimate_masses, same_width
@@ -18,13 +17,12 @@ from mallow.estimate._kmeans import Clustering, lloyd
 from mallow.estimate._nearest import Grid, nearest_centres
 from mallow.estimate._pca import Projection, Reduction
 from mallow.estimate._quantisers import Cells, Quantiser
-from mallow.estimate._reduce import Reduce, distinct_points
+from mallow.estimate._reduce import Reduce, distinct_points, project_rows
 from mallow.theory import Array, Masses, Partition, extrapolated
 from mallow.theory.smoothing import krichevsky_trofimov
 
 Labels = NDArray[np.int64]
 
-_ROWS = 1024  # chosen: rows reduced at once
 _SAMPLE = 1_000_000  # rows that are clustered at most; chosen: more change the bins less than another seed does
 Smoothing = Callable[[Any], Array] | Callable[[Any, Any], Masses]
 
@@ -52,7 +50,8 @@ class Codebook:
 
     def reduce(self, features: Any) -> Features:
         """Features in the space of the centres, (n, d′)."""
-        return _reduce(self, self._checked(features))
+        rows = self._checked(features)
+        return project_rows(self.projection, rows.dtype, rows)
 
     def labels(self, features: Any, *, device: str | None = None) -> Labels:
         """The bin of each row of features: that of the nearest centre, whatever rows are beside it.
@@ -62,7 +61,7 @@ class Codebook:
         return label_rows(self, self._checked(features), device)
 
     def count(self, features: Any, *, device: str | None = None) -> Labels:
-        """How many rows of features fall into each bin, (bins,): the counts of a sample are the sum of those of its parts."""
+        """How many rows of features fall into each bin, (bins,): counts of the parts of a sample may be added."""
         return np.bincount(self.labels(features, device=device), minlength=len(self.centres))
 
     def _checked(self, features: Any) -> Features:
@@ -74,8 +73,8 @@ class Codebook:
 def label_rows(codebook: Codebook, rows: Features, device: str | None = None) -> Labels:
     """The bin of each row of features that are known to be finite."""
     _check_width(codebook, rows)
-    opened = open_device(device)
-    return nearest_centres(_reduce(codebook, rows), codebook.centres, codebook.grid, device=opened)
+    points = project_rows(codebook.projection, rows.dtype, rows)
+    return nearest_centres(points, codebook.centres, codebook.grid, device=open_device(device))
 
 
 def _check_width(codebook: Codebook, rows: Features) -> None:
@@ -84,22 +83,6 @@ def _check_width(codebook: Codebook, rows: Features) -> None:
         raise InputError(
             f"`features` must be {width} wide, like those the codebook was fitted on; got {rows.shape[1]}."
         )
-
-
-def _reduce(codebook: Codebook, rows: Features) -> Features:
-    """Rows in the space of the centres."""
-    projection = codebook.projection
-    if projection is None:
-        return rows
-    reduced = np.empty((len(rows), len(projection.axes)), rows.dtype)
-
-    def task(low: int) -> None:
-        reduced[low : low + _ROWS] = projection(rows[low : low + _ROWS])
-
-    with single_threaded_blas():
-        for _ in ordered_map(task, range(0, len(rows), _ROWS), cores()):
-            pass
-    return reduced
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,8 +108,8 @@ def split_size(n: int, m: int) -> int:
 class Quantize:
     """Estimate masses by vector quantisation: k-means on both samples jointly, then smoothed histograms.
 
-    For the same `rng`, the score is exactly symmetric in the two samples and does not depend on the order of their rows:
-    the rows are sorted into a canonical order before anything is drawn.
+    For the same `rng`, the score is exactly symmetric in the two samples and does not depend on the order of their
+    rows: the rows are sorted into a canonical order before anything is drawn.
 
     Parameters
     ----------
@@ -134,31 +117,31 @@ class Quantize:
         The number of clusters k. "auto": a tenth of the smaller sample, at least 2, as published (500 for 5,000). More
         bins detect finer differences but have more plug-in bias, which falls like bins/n.
     smoothing : callable
-        A function of `mallow.theory.smoothing` (counts → probabilities), or `mallow.extrapolated`. Add-1/2 is the paper's default
-        (the starred scores); `smoothing.empirical` is the original of 2021.
+        A function of `mallow.theory.smoothing` (counts → probabilities), or `mallow.extrapolated`. Add-1/2 is the
+        paper's default (the starred scores); `smoothing.empirical` is the original of 2021.
     reduce : Reduce or None
         Reduction before clustering; by default the published one. None: cluster the features as they are.
     restarts : int
         Runs of k-means, of which the one with the smallest objective is kept. Averaging over repeats helps more than
         restarts.
     max_iter : int
-        The largest number of rounds of k-means. It stops by itself when no label changes: after about 20 rounds for 10,000
-        points and 130 for 400,000, of which those beyond 40 lower the objective by less than 0.1 %, half of what another
-        seed changes.
+        The largest number of rounds of k-means. It stops by itself when no label changes: after about 20 rounds for
+        10,000 points and 130 for 400,000, of which those beyond 40 lower the objective by less than 0.1%, half of what
+        another seed changes.
     codebook : None, "shared" or Codebook
-        None: a partition for each pair of samples. "shared": in `compare`, one partition of the reference and all systems
-        together. A `Codebook` fitted earlier: no clustering at all.
+        None: a partition for each pair of samples. "shared": in `compare`, one partition of the reference and all
+        systems together. A `Codebook` fitted earlier: no clustering at all.
     sample : int
-        `score` and `compare` cluster so many rows at most, chosen by a hash of their values; the bins then take all rows.
-        With fewer rows, all are clustered.
+        `score` and `compare` cluster so many rows at most, chosen by a hash of their values; the bins then take all
+        rows. With fewer rows, all are clustered.
     device : str or None
         Where points are compared with centres and summed. None or "cpu": on this processor. "cuda", "cuda:1", "mps" and
-        "xpu" are devices of torch; "torch:cpu", "cupy:0" and "array_api_strict" name the package too. It changes the speed
-        alone: labels are exact and equal everywhere, so that the signature does not name it (docs/devices.md).
+        "xpu" are devices of torch; "torch:cpu", "cupy:0" and "array_api_strict" name the package too. It changes the
+        speed alone: labels are exact and equal everywhere, so that the signature does not name it (docs/devices.md).
     method : Quantiser or None
         How points are divided into bins. None: k-means. `mallow.estimate` has others to compare with: `RandomCentres`,
-        `Product`, `Residual`, `Lattice` and the oracle `LevelSets`. They have no codebook, and their bins are those that
-        points fall into, at most `bins`.
+        `Product`, `Residual`, `Lattice` and the oracle `LevelSets`. They have no codebook, and their bins are those
+        that points fall into, at most `bins`.
     """
 
     bins: int | Literal["auto"] = "auto"
@@ -233,11 +216,11 @@ class Quantize:
         m: int,
         rngs: Sequence[np.random.Generator],
     ) -> list[Masses]:
-        """Masses of the rows of a reference x (n, d) against other rows of it, for each split, with the same bins per sample.
+        """Masses of some rows of a reference x (n, d) against others, for each split, with the same bins per sample.
 
-        Each part holds fewer samples than the reference or a model with m samples, so there are fewer bins: bias and noise
-        depend on bins/n. A fixed codebook cannot shrink; with one, counts are drawn from the smoothed histogram of the
-        reference.
+        Each part holds fewer samples than the reference or a model with m samples, so there are fewer bins: bias and
+        noise depend on bins/n. A fixed codebook cannot shrink; with one, counts are drawn from the smoothed histogram
+        of the reference.
         """
         n = len(x)
         self.bins_for(n, m)
@@ -261,7 +244,8 @@ class Quantize:
     ) -> tuple[Partition, Partition]:
         """Bins placed by some of the rows, with as many rows per bin: the partition of these rows, and of the others.
 
-        `inside` (n + m,) says which rows place the bins, those of the reference first. A fixed codebook has no such rows.
+        `inside` (n + m,) says which rows place the bins, those of the reference first. A fixed codebook has no such
+        rows.
         """
         n, group = prepared.n, prepared.group
         times = np.bincount(group[inside], minlength=len(prepared.points))

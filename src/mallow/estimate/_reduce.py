@@ -1,18 +1,41 @@
-"""Reduction of both samples to their leading common principal components."""
+"""Reduction of both samples to their leading common principal components, in memory or chunk by chunk."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from numpy.typing import NDArray
 
 from mallow._checks import whole
+from mallow.engine import Passes, cores, ordered_map, single_threaded_blas
 from mallow.errors import InputError
 from mallow.estimate._features import Features, checked_pair
-from mallow.estimate._pca import Reduction, pca_joint
-from mallow.estimate._row_order import canonical_order
+from mallow.estimate._pca import (
+    ROWS,
+    ProductSums,
+    Projection,
+    Reduction,
+    choose_axes,
+    exponent_for,
+    frame_around,
+    is_enough,
+    largest_rest,
+    pca_joint,
+    spectrum_from_sums,
+)
+from mallow.estimate._row_order import BLOCK, NO_ROWS, canonical_order
+from mallow.estimate._survey import Survey, chunk_rows, fetch_rows
+from mallow.samples import Chunk, Shards
+
+Array = npt.NDArray[Any]
+Doubles = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+_LOW_BITS = 31  # sums of integers are kept in two words, of which the lower has so many bits
 
 
 @dataclass(frozen=True)
@@ -47,7 +70,8 @@ class Reduce:
             whole("dimension", self.dimension, least=1)
         elif self.variance is None:
             raise InputError(
-                "`variance` or `dimension` must be a number; both are None. Pass reduce=None to the estimator for no PCA."
+                "`variance` or `dimension` must be a number; both are None. Pass reduce=None to the estimator for no "
+                "PCA."
             )
         if self.variance is not None and not 0 < self.variance <= 1:
             raise InputError(f"`variance` must be above 0 and at most 1; got {self.variance!r}.")
@@ -110,3 +134,170 @@ def distinct_points(reduce: Reduce | None, x: Features, y: Features) -> Distinct
         return DistinctPoints(points, pooled.group, pooled.counts, None)
     reduction = reduce.fit(x, y)
     return DistinctPoints(reduction.points, reduction.pooled.group, reduction.pooled.counts, reduction)
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """Some of the sides, pooled, with the reduction of their rows.
+
+    Attributes
+    ----------
+    sides : tuple of int
+        Which sides.
+    dtype : numpy dtype
+        The common precision of their rows, which that of the points is too.
+    keys : uint64 array
+        Of all rows, in this precision.
+    reduction : Reduction or None
+        Without points. None where rows are not reduced.
+    flat : bool
+        Whether the rows have no variance: all points are 0.
+    """
+
+    sides: tuple[int, ...]
+    dtype: np.dtype[Any]
+    keys: npt.NDArray[np.uint64]
+    reduction: Reduction | None
+    flat: bool
+
+
+def reduce_views(
+    passes: Passes,
+    reduce: Reduce | None,
+    shards: Sequence[Shards],
+    surveys: Sequence[Survey],
+    views: Sequence[tuple[int, ...]],
+) -> list[View]:
+    """The reduction of each view; a side that is in several of them is read once for all."""
+    dtypes = [np.result_type(*(shards[side].dtype for side in sides)) for sides in views]
+    keys = [
+        np.concatenate([surveys[side].keys[dtype.name] for side in sides])
+        for sides, dtype in zip(views, dtypes, strict=True)
+    ]
+    if reduce is None:
+        return [View(*view, None, False) for view in zip(views, dtypes, keys, strict=True)]
+    frames = [
+        _find_frame(
+            passes, place, reduce, [shards[side] for side in sides], [surveys[side] for side in sides], own, dtype
+        )
+        for place, (sides, dtype, own) in enumerate(zip(views, dtypes, keys, strict=True))
+    ]
+    sums = _sum_products(passes, shards, views, frames)
+    reduced = []
+    for view, dtype, own, frame, (scatter, total) in zip(views, dtypes, keys, frames, sums, strict=True):
+        variance = 1.0 if reduce.variance is None else reduce.variance
+        spectrum = spectrum_from_sums(scatter, total, len(own), is_enough(variance, reduce.dimension))
+        one_row = bool((own == own[0]).all())
+        axes = choose_axes(frame, spectrum, len(own), dtype, one_row, variance, reduce.dimension)
+        points = np.empty((0, len(axes.projection.axes)), dtype)
+        reduction = Reduction(points, NO_ROWS, axes.projection, axes.variances, axes.explained)
+        reduced.append(View(view, dtype, own, reduction, axes.flat))
+    return reduced
+
+
+def project_rows(projection: Projection | None, dtype: np.dtype[Any], rows: Array) -> Array:
+    """Rows as points: reduced, in this precision."""
+    if projection is None:
+        return rows.astype(dtype, copy=False)
+    points = np.empty((len(rows), len(projection.axes)), dtype)
+
+    def project(low: int) -> None:
+        points[low : low + BLOCK] = projection(rows[low : low + BLOCK])
+
+    with single_threaded_blas():
+        for _ in ordered_map(project, range(0, len(rows), BLOCK), cores()):
+            pass
+    return points
+
+
+def _find_frame(
+    passes: Passes,
+    place: int,
+    reduce: Reduce,
+    shards: Sequence[Shards],
+    surveys: Sequence[Survey],
+    keys: npt.NDArray[np.uint64],
+    dtype: np.dtype[Any],
+) -> Projection:
+    """An origin near the mean of all rows, and a power of two above what is left of the largest of them."""
+    size = len(keys)
+    at = np.linspace(0, size - 1, min(size, BLOCK)).astype(np.int64)
+    rows = fetch_rows(passes, shards, _places_in_order(keys, at), dtype)
+    exponent = exponent_for(max(survey.largest for survey in surveys))
+
+    def farthest(origin: Doubles) -> float:
+        tasks = [chunk for own in shards for chunk in own.chunks(chunk_rows(own.width))]
+        function = partial(_largest_of_chunk, exponent, origin)
+        state = passes.run(f"range-{place}", function, tasks, {"largest": np.zeros(1)}, _keep_largest)
+        return float(state["largest"][0])
+
+    return frame_around(rows, reduce.normalise, exponent, farthest)
+
+
+def _places_in_order(keys: npt.NDArray[np.uint64], at: Integers) -> Integers:
+    """The places of the keys that would be at these positions if all were sorted."""
+    wanted = np.partition(keys, np.unique(at))[at]
+    distinct = np.unique(wanted)
+    place = np.zeros(len(distinct), np.int64)
+    for low in range(0, len(keys), 1 << 20):
+        part = keys[low : low + (1 << 20)]
+        position = np.minimum(np.searchsorted(distinct, part), len(distinct) - 1)
+        hits = np.flatnonzero(distinct[position] == part)
+        place[position[hits]] = low + hits  # rows with equal keys are equal: any of them will do
+    return place[np.searchsorted(distinct, wanted)]
+
+
+def _largest_of_chunk(exponent: int, origin: Doubles, chunk: Chunk) -> float:
+    rows = chunk.read()
+    return max(largest_rest(rows[low : low + BLOCK], exponent, origin) for low in range(0, len(rows), BLOCK))
+
+
+def _keep_largest(state: dict[str, Array], chunk: Chunk, result: float) -> None:
+    state["largest"][0] = max(float(state["largest"][0]), result)
+
+
+def _sum_products(
+    passes: Passes, shards: Sequence[Shards], views: Sequence[tuple[int, ...]], frames: Sequence[Projection]
+) -> list[tuple[Doubles, Doubles]]:
+    """For each view: the sums of products of its integers, and of the integers."""
+    width = shards[0].width
+    sums: list[dict[str, Array]] = [_no_sums(width) for _ in views]
+    for side in sorted({side for sides in views for side in sides}):
+        members = [place for place, sides in enumerate(views) if side in sides]
+        state = {f"{name}-{place}": own for place in members for name, own in _no_sums(width).items()}
+        tasks = list(shards[side].chunks(chunk_rows(width)))
+        own_frames = [frames[place] for place in members]
+        state = passes.run(
+            f"products-{side}", partial(_products, own_frames), tasks, state, partial(_add_products, members)
+        )
+        for place in members:
+            for name, total in sums[place].items():
+                total += state[f"{name}-{place}"]
+    return [(_join(own["high"], own["low"]), _join(own["high_total"], own["low_total"])) for own in sums]
+
+
+def _no_sums(width: int) -> dict[str, Array]:
+    names = {"high": (width, width), "low": (width, width), "high_total": (width,), "low_total": (width,)}
+    return {name: np.zeros(shape, np.int64) for name, shape in names.items()}
+
+
+def _products(frames: Sequence[Projection], chunk: Chunk) -> list[list[Integers]]:
+    """The sums of a chunk for each frame: below 2^63, since it has fewer than a thousand blocks."""
+    rows, sums = chunk.read(), [ProductSums() for _ in frames]
+    for low in range(0, len(rows), ROWS):
+        for frame, own in zip(frames, sums, strict=True):
+            own.add(frame.integers(rows[low : low + ROWS]))
+    return [own.integers() for own in sums]
+
+
+def _add_products(members: Sequence[int], state: dict[str, Array], chunk: Chunk, result: list[list[Integers]]) -> None:
+    for place, (scatter, total) in zip(members, result, strict=True):
+        for values, high, low in ((scatter, "high", "low"), (total, "high_total", "low_total")):
+            state[f"{high}-{place}"] += values >> _LOW_BITS
+            state[f"{low}-{place}"] += values & ((1 << _LOW_BITS) - 1)
+
+
+def _join(high: Integers, low: Integers) -> Doubles:
+    """Both words as one number, rounded once."""
+    carry = low >> _LOW_BITS
+    return (high + carry).astype(np.float64) * 2.0**_LOW_BITS + (low & ((1 << _LOW_BITS) - 1)).astype(np.float64)

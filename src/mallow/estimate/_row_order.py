@@ -43,6 +43,9 @@ class CanonicalOrder:
     counts: Indices
 
 
+NO_ROWS = CanonicalOrder(*np.empty((4, 0), np.int64))
+
+
 def common_dtype(*arrays: Array) -> np.dtype[Any]:
     """float64 if any array needs it, otherwise float32."""
     return np.dtype(np.result_type(np.float32, *(array.dtype for array in arrays)))
@@ -120,7 +123,7 @@ def hash_rows(array: Array, dtype: np.dtype[Any], threads: int) -> npt.NDArray[n
 def _resolve(
     rows: Callable[[Indices], Array], key: npt.NDArray[np.uint64], order: Indices, same_key: Indices
 ) -> npt.NDArray[np.bool_]:
-    """Sort different rows of equal hash by their bytes, in place; returns which of `same_key` differ from the row before."""
+    """Sort different rows of equal hash by their bytes, in place; which of `same_key` differ from the row before."""
     for low in same_key[~np.isin(same_key - 1, same_key)] - 1:
         high = low + 1
         while high < len(order) and key[order[high]] == key[order[low]]:

@@ -1,8 +1,8 @@
 """Vector quantisation of rows that are never all in memory: the same bins as `Quantize` finds for one array.
 
 Passes over the rows give a number for each, the sums of their products, and the points that are clustered, at most
-`Quantize.sample` of them, in memory; a last pass labels every row, where not all were clustered. All sums are of integers,
-so that neither chunks nor workers nor their order matter.
+`Quantize.sample` of them, in memory; a last pass labels every row, where not all were clustered. All sums are of
+integers, so that neither chunks nor workers nor their order matter.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from mallow.errors import Caveat, InputError
 from mallow.estimate._device import open_device
 from mallow.estimate._kmeans import lloyd
 from mallow.estimate._nearest import Grid, nearest_centres
-from mallow.estimate._pca import Projection
-from mallow.estimate._quantize import Codebook, Prepared, Quantize, draw_against_itself, too_few_points
-from mallow.estimate._stream_pca import View, project_rows, reduce_views
+from mallow.estimate._pca import Projection, Reduction
+from mallow.estimate._quantize import Codebook, Quantize, draw_against_itself, too_few_points
+from mallow.estimate._reduce import View, project_rows, reduce_views
 from mallow.estimate._survey import Survey, chunk_rows, fetch_rows
 from mallow.samples import Chunk, Shards
 from mallow.theory import Masses, Partition
@@ -44,13 +44,13 @@ class StreamedQuantization:
         One for each repeat, with the bin of each row.
     itself : list of Masses
         Of the reference against itself, one for each split.
-    prepared : Prepared
-        What `Quantize.prepare` returns, without points and groups: the reduction is in it.
+    reduction : Reduction or None
+        Without points. None where rows were not reduced, or by a codebook.
     """
 
     masses: list[Masses]
     itself: list[Masses]
-    prepared: Prepared
+    reduction: Reduction | None
 
 
 def quantize_shards(
@@ -85,7 +85,8 @@ def quantize_shards(
     jobs = [
         _make_job(view, found, quantize.device) for view, found in ((pair, clusterings), (alone, clusterings_alone))
     ]
-    labels = _label_rows(passes, shards, [(0, 1), (0,)], jobs, [clusterings, clusterings_alone])
+    known = [[one.labels for one in found] for found in (clusterings, clusterings_alone)]
+    labels = _label_rows(passes, shards, [(0, 1), (0,)], jobs, known)
     masses = [
         replace(quantize.count(Partition(own[:n], own[n:], one.centres)), caveats=one.caveats)
         for own, one in zip(labels[0], clusterings, strict=True)
@@ -94,8 +95,7 @@ def quantize_shards(
         smaller.count(Partition(own[first], own[second], one.centres))
         for own, one, (first, second) in zip(labels[1], clusterings_alone, splits, strict=True)
     ]
-    nothing = np.empty(0, np.int64)
-    return StreamedQuantization(masses, itself, Prepared(np.empty((0, 0)), nothing, nothing, n, m, pair.reduction))
+    return StreamedQuantization(masses, itself, pair.reduction)
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,8 +115,8 @@ def _check_work(view: View, quantize: Quantize, bins: int) -> None:
     if float(rows) * bins * width > _MOST_WORK:
         raise InputError(
             f"`bins` must be fewer for so many samples: {bins:,} bins for {rows:,} rows of {width} columns take "
-            f"{float(rows) * bins * width:.0e} multiplications in each round of k-means. Pass Quantize(bins=1000), or cluster "
-            "fewer rows with Quantize(sample=1_000_000)."
+            f"{float(rows) * bins * width:.0e} multiplications in each round of k-means. Pass Quantize(bins=1000), or "
+            "cluster fewer rows with Quantize(sample=200_000)."
         )
 
 
@@ -207,10 +207,9 @@ def _label_rows(
     shards: Sequence[Shards],
     views: Sequence[tuple[int, ...]],
     jobs: Sequence[_Job],
-    known: Sequence[Sequence[_Found]],
+    labels: list[list[Labels | None]],
 ) -> list[list[Labels]]:
-    """For each view, the labels of all its rows in each clustering."""
-    labels = [[one.labels for one in own] for own in known]
+    """For each view, the labels of all its rows in each clustering; those that are in `labels` already stay."""
     todo = [place for place, own in enumerate(labels) if any(one is None for one in own)]
     for side in sorted({side for place in todo for side in views[place]}):
         members = [place for place in todo if side in views[place]]
@@ -263,12 +262,8 @@ def _with_codebook(
     clusterings = ((codebook.centres, codebook.grid),)
     pair = np.result_type(shards[0].dtype, shards[1].dtype)
     jobs = [_Job(codebook.projection, dtype, False, clusterings, quantize.device) for dtype in (pair, shards[0].dtype)]
-    unknown = [_Found(codebook.centres, Grid(np.zeros(1), 0, True), None, ())]
-    labels, alone = _label_rows(passes, shards, [(0, 1), (0,)], jobs, [unknown, unknown])
+    labels, alone = _label_rows(passes, shards, [(0, 1), (0,)], jobs, [[None], [None]])
     masses = quantize.count(Partition(labels[0][:n], labels[0][n:], codebook.centres))
     counts = np.bincount(alone[0], minlength=len(codebook.centres))
     itself = draw_against_itself(quantize, counts, n, m, split_rngs)
-    nothing = np.empty(0, np.int64)
-    return StreamedQuantization(
-        [masses for _ in rngs], itself, Prepared(np.empty((0, 0)), nothing, nothing, n, m, None)
-    )
+    return StreamedQuantization([masses for _ in rngs], itself, None)

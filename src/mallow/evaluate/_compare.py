@@ -20,9 +20,8 @@ from mallow.evaluate._comparison import Comparison, Difference, rank_systems
 from mallow.evaluate._generations import generations_as_samples, match_prompts, split_generations
 from mallow.evaluate._run import Run, mean_frontier, reduction_of, run_repeats, summary_values
 from mallow.evaluate._score import Score, build_score
-from mallow.evaluate._score_shards import must_stream
+from mallow.evaluate._score_shards import StreamedSystems, must_stream, stream_systems
 from mallow.evaluate._self_score import self_score
-from mallow.evaluate._stream_systems import StreamedSystems, stream_systems
 from mallow.evidence import (
     MAUVE_STAR,
     NORMAL,

@@ -1,28 +1,69 @@
-"""Held-out evidence about rows in shards: of all rows where they fit the memory, otherwise of some of their units."""
+"""Held-out evidence about rows in shards: of all rows, in memory or in chunks, otherwise of some of their units."""
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mallow.engine import Passes, memory_budget
 from mallow.errors import Caveat
-from mallow.estimate import fetch_rows
-from mallow.evaluate._shard_evidence import ShardRows, streams_evidence
-from mallow.evidence import HeldOut, Measure, Units, choose_units, hold_out, hold_out_sources
-from mallow.samples import Samples, Shards
+from mallow.estimate import Features, fetch_rows
+from mallow.evidence import HeldOut, Measure, Units, are_many, choose_units, hold_out, hold_out_sources
+from mallow.samples import Chunk, Samples, Shards
 
+_KEPT_PER_ROW = 150  # bytes that evidence keeps of a row: fold, unit, rank, bins, length, score; measured
+_NUMBERS = 2**24  # chosen: of a chunk, 64 MB in float32
+
+Result = TypeVar("Result")
 _LOG = logging.getLogger("mallow")
-
 # Bytes that evidence takes, measured with 20,000 to 200,000 rows of 128 features:
 _PER_ROW = 8_000
 _PER_ENTRY = 40
 _MOST_ROWS = 100_000  # of a subset, of all sets together; chosen: about half a minute
+
+
+@dataclass(frozen=True, eq=False)
+class ShardRows:
+    """The rows of shards, read a chunk at a time on the engine of some passes."""
+
+    passes: Passes
+    shards: Shards
+
+    @property
+    def width(self) -> int:
+        """The number of features."""
+        return self.shards.width
+
+    def __len__(self) -> int:
+        return len(self.shards)
+
+    def take(self, places: NDArray[np.int64]) -> Features:
+        """Some rows."""
+        return fetch_rows(self.passes, [self.shards], places, self.shards.dtype)
+
+    def scan(self, function: Callable[..., Result], *along: NDArray[Any]) -> Iterator[tuple[slice, Result]]:
+        """See `mallow.evidence._rows.Rows.scan`."""
+        chunks = list(self.shards.chunks(max(1024, _NUMBERS // self.width)))
+        places = [slice(chunk.start, chunk.start + len(chunk)) for chunk in chunks]
+        tasks = ((chunk, [own[..., at] for own in along]) for chunk, at in zip(chunks, places, strict=True))
+        yield from zip(places, self.passes.engine.map(partial(_call, function), tasks), strict=True)
+
+
+def _call(function: Callable[..., Result], task: tuple[Chunk, list[NDArray[Any]]]) -> Result:
+    chunk, along = task
+    return function(chunk.read(), *along)
+
+
+def streams_evidence(measure: Measure, units: Units) -> bool:
+    """Whether evidence is learned from all rows in chunks: they are many, and what is kept of each fits the memory."""
+    return are_many(measure.witness, units) and sum(map(len, units.sets)) * _KEPT_PER_ROW <= memory_budget()
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,14 +114,15 @@ def look_at(passes: Passes, sets: Mapping[str, tuple[Samples, Shards]], units: U
         some[name] = Samples.trusted(features=rows, ids=ids, source=samples.source, provenance=samples.provenance)
     count = sum(map(len, some.values()))
     text = (
-        f"the certificate, the p-value, the reasons and the checks of the samples rest on {count:,} of {total:,} rows, chosen by a "
-        f"hash, since all of them do not fit the memory ({memory_budget() / 1e9:.3g} GB). They are valid, but more rows would "
-        "certify more: set MALLOW_MEMORY. The published score uses all rows."
+        f"the certificate, the p-value, the reasons and the checks of the samples rest on {count:,} of {total:,} rows, "
+        f"chosen by a hash, since all of them do not fit the memory ({memory_budget() / 1e9:.3g} GB). They are valid, "
+        "but more rows would certify more: set MALLOW_MEMORY. The published score uses all rows."
     )
     if not evidence:
         text = (
-            f"the reasons and the checks of the samples rest on {count:,} of {total:,} rows, chosen by a hash, since all of them do "
-            f"not fit the memory ({memory_budget() / 1e9:.3g} GB). The scores, the certificate and the p-value use all rows."
+            f"the reasons and the checks of the samples rest on {count:,} of {total:,} rows, chosen by a hash, since "
+            f"all of them do not fit the memory ({memory_budget() / 1e9:.3g} GB). The scores, the certificate and the "
+            "p-value use all rows."
         )
     return Seen(some, (Caveat("subset of rows", text, values={"rows": count, "n": total}),), chosen_places)
 

@@ -1,4 +1,4 @@
-"""The score of samples in shards, or on a cluster: passes over chunks of rows, the same bits as of one array in memory."""
+"""Scores and comparisons of samples in shards, or on a cluster: the same bits as of arrays in memory."""
 
 from __future__ import annotations
 
@@ -25,11 +25,20 @@ from mallow.estimate import (
     split_size,
     survey_rows,
 )
-from mallow.evaluate._held_out_shards import Seen, fits_memory, hold_out_shards, look_at
+from mallow.evaluate._held_out_shards import Seen, fits_memory, hold_out_shards, look_at, streams_evidence
 from mallow.evaluate._run import Run
 from mallow.evaluate._self_score import split_rows
-from mallow.evaluate._shard_evidence import streams_evidence
-from mallow.evidence import SUMMARIES, Certificate, Evidence, Measure, Units, generator_for, units_of_surveys
+from mallow.evidence import (
+    SUMMARIES,
+    Certificate,
+    Evidence,
+    HeldOut,
+    Measure,
+    Pairs,
+    Units,
+    generator_for,
+    units_of_surveys,
+)
 from mallow.explain import Reason, find_reasons
 from mallow.samples import Samples, Shards
 
@@ -56,7 +65,7 @@ class ShardedRun:
 
 
 def must_stream(measure: Measure, sets: Sequence[Samples], engine: AnyEngine) -> bool:
-    """Whether samples are evaluated chunk by chunk: on an engine, in shards beyond the memory, or beyond what is clustered."""
+    """Whether samples are evaluated in chunks: on an engine, beyond the memory, or beyond what is clustered."""
     estimator = measure.estimator
     rows, width = sum(map(len, sets)), sets[0].width
     if not isinstance(estimator, Quantize) or estimator.method is not None or min(map(len, sets)) < width:
@@ -70,22 +79,17 @@ def evaluate_shards(
 ) -> ShardedRun:
     """All that a score needs of samples that are evaluated chunk by chunk."""
     with open_engine(engine) as opened, single_threaded_blas():
-        sets, passes = survey_sets(opened, {"": reference, "model": model})
-        units = units_of_surveys([one.survey for one in sets.values()])
-        all_rows = streams_evidence(measure, units)
-        seen = see_samples(passes, sets, units, evidence=not all_rows)
-        looked = seen.samples[""], seen.samples["model"]
+        systems = stream_systems(opened, {"model": (reference, model)}, measure)
+        looked, sets, passes = systems.pairs["model"], systems.sets, systems.passes
         refuse_without_answer(measure, [as_features("samples", own.require_features(), least=1) for own in looked])
-        shards = {name: one.shards for name, one in sets.items()}
-        gather = partial(hold_out_shards, passes, measure, shards, units, seen, seed)
-        evidence_task = start(gather) if seen.complete else None  # otherwise both would read at once
+        gather = partial(systems.hold_out, measure, seed)
+        evidence_task = start(gather) if systems.complete else None  # otherwise both would read at once
         run, itself = run_sharded(passes, measure, sets[""], sets["model"], repeats, seed, looked)
         held_out = gather() if evidence_task is None else evidence_task.result()
         passes.finish()
     evidence, certificate = held_out.evidence["model"], held_out.certificates["model"]
-    caveats = check_seen(seen, sets)["model"]
     reasons = find_reasons(*looked, held_out.evidence_in_memory("model"))
-    return ShardedRun(run, itself, evidence, certificate, reasons, (*seen.caveats, *caveats))
+    return ShardedRun(run, itself, evidence, certificate, reasons, tuple(systems.caveats()["model"]))
 
 
 def survey_sets(
@@ -93,12 +97,12 @@ def survey_sets(
 ) -> tuple[dict[str, SurveyedSet], Passes]:
     """One pass over each set, the reference first; and the passes, whose checkpoint the caller removes at the end."""
     shards = {name: _as_shards(name or "reference", samples) for name, samples in sets.items()}
-    (_, first), *others = shards.items()
-    for name, own in others:
+    first = next(iter(shards.values()))
+    for name, own in shards.items():
         if own.width != first.width:
             raise InputError(
-                f"`reference` and `{name}` must have features of the same width; got {first.width} and {own.width}. Were they "
-                "embedded by the same model?"
+                f"`reference` and `{name}` must have features of the same width; got {first.width} and {own.width}. "
+                "Were they embedded by the same model?"
             )
     dtypes = [np.dtype(np.float64), *(own.dtype for own in shards.values())]
     passes = Passes(engine, _describe(engine, list(shards.values())), within)
@@ -157,7 +161,7 @@ def run_sharded(
     summaries = [measure.summarise(one) for one in streamed.itself]
     itself = {name: float(np.mean([one[name] for one in summaries])) for name in SUMMARIES}
     units = units_of_surveys(surveys)
-    return Run(reference.samples, model.samples, streamed.masses, streamed.prepared.reduction, units, seen), itself
+    return Run(reference.samples, model.samples, streamed.masses, streamed.reduction, units, seen), itself
 
 
 def _as_shards(name: str, samples: Samples) -> Shards:
@@ -183,3 +187,72 @@ def _describe(engine: Engine, shards: Sequence[Shards], *settings: object) -> st
 
 def _digest(values: NDArray[Any]) -> str:
     return hashlib.blake2b(np.ascontiguousarray(values).tobytes(), digest_size=16).hexdigest()
+
+
+@dataclass(frozen=True, eq=False)
+class StreamedSystems:
+    """Systems and their reference, surveyed, with those of their samples that are in memory."""
+
+    passes: Passes
+    sets: dict[str, SurveyedSet]  # the reference is called ""
+    units: Units
+    seen: Seen
+
+    @property
+    def complete(self) -> bool:
+        """Whether all samples are in memory."""
+        return self.seen.complete
+
+    @property
+    def pairs(self) -> Pairs:
+        """Each system with the reference, as far as they are in memory."""
+        return {name: (self.seen.samples[""], own) for name, own in self.seen.samples.items() if name}
+
+    @property
+    def whole(self) -> Pairs:
+        """Each system with the reference, all of their samples."""
+        return {name: (self.sets[""].samples, one.samples) for name, one in self.sets.items() if name}
+
+    def hold_out(self, measure: Measure, seed: int) -> HeldOut:
+        """The evidence about each system."""
+        shards = {name: one.shards for name, one in self.sets.items()}
+        return hold_out_shards(self.passes, measure, shards, self.units, self.seen, seed)
+
+    def caveats(self) -> dict[str, list[Caveat]]:
+        """What gives reason to doubt the samples of each system."""
+        checked = check_seen(self.seen, self.sets)
+        return {name: [*self.seen.caveats, *own] for name, own in checked.items()}
+
+    def runs(
+        self,
+        measure: Measure,
+        generations: Mapping[str, Sequence[tuple[Samples, Samples]]],
+        repeats: int,
+        seed: int,
+        known: dict[tuple[int, int], dict[str, float]],
+    ) -> dict[str, list[Run]]:
+        """The runs of each system, one per generation; self-scores are put into `known` by reference and size."""
+        runs: dict[str, list[Run]] = {}
+        for name, parts in generations.items():
+            runs[name] = []
+            for reference, model in parts:
+                seen = None if self.complete else self.pairs[name]
+                sets = {"": self.sets[""], name: self.sets[name]}
+                if self.complete and model is not self.seen.samples[name]:  # one generation, or in another order
+                    sets, _ = survey_sets(self.passes.engine, {"": reference, name: model}, within=self.passes)
+                run, itself = run_sharded(self.passes, measure, sets[""], sets[name], repeats, seed, seen)
+                runs[name].append(Run(reference, model, run.masses, run.reduction, run.units, seen))
+                known[(id(reference), len(model))] = itself
+        return runs
+
+
+def stream_systems(engine: Engine, pairs: Pairs, measure: Measure) -> StreamedSystems:
+    """Survey the reference and all systems, and read those of their samples that fit the memory.
+
+    The caller removes the checkpoint at the end (`passes.finish`).
+    """
+    reference = next(iter(pairs.values()))[0]
+    sets, passes = survey_sets(engine, {"": reference, **{name: samples for name, (_, samples) in pairs.items()}})
+    units = units_of_surveys([one.survey for one in sets.values()])
+    seen = see_samples(passes, sets, units, evidence=not streams_evidence(measure, units))
+    return StreamedSystems(passes, sets, units, seen)

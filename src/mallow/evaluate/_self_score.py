@@ -13,10 +13,10 @@ Rows = NDArray[np.int64]
 
 
 def self_score(measure: Measure, reference: Samples, m: int, *, repeats: int, seed: int) -> dict[str, float]:
-    """Each summary of the reference against itself, split in the ratio of its own size to m: the mean over `repeats` splits.
+    """Each summary of the reference against itself, split in the ratio of its own size to m: the mean over `repeats`.
 
-    The number depends on the measure, the reference, m and the seed: neither on the order of the rows nor on any model, since
-    the reference is reduced and clustered alone. Samples with the same id or prompt stay on one side.
+    The number depends on the measure, the reference, m and the seed: neither on the order of the rows nor on any model,
+    since the reference is reduced and clustered alone. Samples with the same id or prompt stay on one side.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def self_score(measure: Measure, reference: Samples, m: int, *, repeats: int, se
 
 
 def split_rows(units: Units, rows: Rows, size: int, rng: np.random.Generator) -> tuple[Rows, Rows]:
-    """The rows of both parts of a random split, about `size` of them in the first; units stay whole if there are enough.
+    """Both parts of a random split of rows, about `size` in the first; units stay whole if there are enough.
 
     `rows` lists all rows in an order that does not depend on the present one.
     """

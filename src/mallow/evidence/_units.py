@@ -96,7 +96,7 @@ def find_units(reference: Samples, *systems: Samples) -> Units:
 
 
 def units_of_surveys(surveys: Sequence[Survey]) -> Units:
-    """The units of several sets in shards, from what one pass over them tells: the same as `find_units` finds for arrays."""
+    """The units of sets in shards, from one pass over them: the same as `find_units` finds for arrays."""
     rows = [survey.keys["float64"] for survey in surveys]
     return _unite([len(own) for own in rows], [survey.ids for survey in surveys], rows.__getitem__, rows.__getitem__)
 
