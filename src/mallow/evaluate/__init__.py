@@ -8,8 +8,7 @@ from mallow.evaluate._gaps import GapDifference, compare_gaps
 from mallow.evaluate._groups import GroupScores, score_groups
 from mallow.evaluate._matched import MatchedScore, score_matched
 from mallow.evaluate._monitor import Monitor
-from mallow.evaluate._passport import Passport, make_passport
-from mallow.evaluate._passport_check import PassportCheck, verify_passport
+from mallow.evaluate._passport import Passport, PassportCheck, make_passport, verify_passport
 from mallow.evaluate._plan import SamplePlan, plan_samples
 from mallow.evaluate._robust import AgreedDifference, RobustComparison, compare_embedders
 from mallow.evaluate._run import run_repeats, summary_values

@@ -36,6 +36,8 @@ _TIMED_TEXTS = 64  # chosen: a batch or two
 _LOADING_RATIO = 1.5  # chosen: embedding must take this many times as long as one text, to be told apart from loading
 
 Pairs = Mapping[str, tuple[Samples, Samples]]  # edit → one half, and the other half after the edit, both with features
+_LOOP = 20  # words that a looping text repeats; chosen: a sentence or two, as in degenerate generations
+Words = list[str]
 
 
 @dataclass(frozen=True)
@@ -51,11 +53,11 @@ class Effect:
     certified : float
         What MAUVE of the two is at most, by held-out evidence.
     difference, low, high : float
-        The change of the certified value by the edit, with its 95 % interval: 0 to 0 where no feature changes, −1 to 1 where
-        nothing was learned about either half, so that any change is possible.
+        The change of the certified value by the edit, with its 95 % interval: 0 to 0 where no feature changes, −1 to 1
+        where nothing was learned about either half, so that any change is possible.
     seen : "yes", "no" or "unclear"
-        "yes": the certified value falls significantly. "no": it falls by less than 0.05, if at all, or no difference is found
-        even between each text and its edited self. "unclear": more texts are needed.
+        "yes": the certified value falls significantly. "no": it falls by less than 0.05, if at all, or no difference is
+        found even between each text and its edited self. "unclear": more texts are needed.
     """
 
     edit: str
@@ -248,11 +250,6 @@ def _embedding_rate(embedder: AnyEmbedder, texts: Sequence[str]) -> float:
         if spent > _LOADING_RATIO * loading:
             return (len(part) - 1) / (spent - loading)
     return len(texts) / spent  # loading takes most of the time
-
-
-_LOOP = 20  # words that a looping text repeats; chosen: a sentence or two, as in degenerate generations
-
-Words = list[str]
 
 
 def _shuffle(words: Words, rng: np.random.Generator) -> Words:

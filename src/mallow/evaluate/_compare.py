@@ -17,7 +17,6 @@ from mallow.engine import AnyEngine, open_engine, settle
 from mallow.errors import Caveat, InputError, warn_about
 from mallow.estimate import Codebook, Quantize
 from mallow.evaluate._comparison import Comparison, Difference, rank_systems
-from mallow.evaluate._generations import generations_as_samples, match_prompts, split_generations
 from mallow.evaluate._run import Run, mean_frontier, reduction_of, run_repeats, summary_values
 from mallow.evaluate._score import Score, build_score
 from mallow.evaluate._score_shards import must_stream
@@ -40,7 +39,7 @@ from mallow.evidence import (
 )
 from mallow.explain import find_reasons
 from mallow.results import Estimate
-from mallow.samples import Samples
+from mallow.samples import Samples, read
 from mallow.theory import Masses
 
 
@@ -66,8 +65,8 @@ def compare(
         several generations per prompt (three axes, or ids that repeat), published scores are means over the
         generations, whose variance is reported separately; evidence uses all of them at once.
     measure : Measure
-        With ``Quantize(codebook="shared")`` one partition serves the reference and all systems; otherwise each system has
-        its own. ``bins="auto"`` is one number for all systems, that of the smallest.
+        With ``Quantize(codebook="shared")`` one partition serves the reference and all systems; otherwise each system
+        has its own. ``bins="auto"`` is one number for all systems, that of the smallest.
     embedder, repeats, rng :
         As in `score`.
     baseline : str or None
@@ -150,8 +149,8 @@ def embed_pairs(
     """Each system with the reference, embedded.
 
     The features of a joint embedder, a string kernel, depend on all samples that it sees. Each system is embedded with
-    the reference alone, so that its score is the one that `score` gives; bins shared by all systems need one space. With
-    `lazy`, features in shards are not read.
+    the reference alone, so that its score is the one that `score` gives; bins shared by all systems need one space.
+    With `lazy`, features in shards are not read.
     """
     _check_names(systems)
     # The reference comes first, under a name that no system has.
@@ -380,3 +379,69 @@ def _all_variances(
             means = [np.mean(summary_values(measure, run.masses)["mauve"]) for run in parts]
             variance[name]["generation"] = float(np.var(means, ddof=1))
     return settle(variance)
+
+
+def generations_as_samples(sources: Mapping[str, Any]) -> dict[str, Any]:
+    """Sources in which arrays (prompts, generations, d) became samples with one id per prompt, like the reference's rows.
+
+    The reference, which comes first, gets the same ids if it is an array.
+    """
+    axes = {name: getattr(source, "ndim", None) for name, source in sources.items()}
+    prompts = {len(sources[name]) for name, count in axes.items() if count == 3 and _is_numeric(sources[name])}
+    if not prompts:
+        return dict(sources)
+    changed = dict(sources)
+    first = next(iter(sources))
+    for name, source in sources.items():
+        if axes[name] == 3 and _is_numeric(source):
+            array = np.asarray(source)
+            ids = [f"prompt {i}" for i in range(array.shape[0]) for _ in range(array.shape[1])]
+            changed[name] = Samples(features=array.reshape(-1, array.shape[2]), ids=tuple(ids), source="array")
+        elif name == first and axes[name] in (1, 2):
+            rows = read(source)
+            changed[name] = Samples.trusted(
+                features=rows.features, ids=tuple(f"prompt {i}" for i in range(len(rows))), source=rows.source
+            )
+    return changed
+
+
+def _is_numeric(source: Any) -> bool:
+    return getattr(getattr(source, "dtype", None), "kind", "") in tuple("biuf")
+
+
+def match_prompts(reference: Samples, samples: Samples) -> tuple[Samples, list[Caveat]]:
+    """Samples in the order of the reference's ids, generation by generation, with what was doubtful about it.
+
+    Without ids, with ids that the reference does not have, or where some samples are missing, the order stays as it is.
+    """
+    times = samples.generations
+    if not (reference.ids and samples.ids and times):
+        return _as_one(samples), []
+    prompts = len(reference)
+    if len(set(reference.ids)) < prompts or len(samples) != prompts * times:
+        return _as_one(samples), []
+    place = {each: i for i, each in enumerate(reference.ids)}
+    missing = sorted(set(samples.ids) - set(place))
+    if missing:
+        if place.keys().isdisjoint(samples.ids):
+            return _as_one(samples), []
+        count = f"{len(missing)} ids, such as {missing[0]!r}, are" if len(missing) > 1 else f"the id {missing[0]!r} is"
+        text = f"{count} not in the reference: only samples whose ids the reference has are paired with it."
+        return _as_one(samples), [Caveat("unmatched ids", text, values={"ids": len(missing)})]
+    order = np.argsort([place[each] for each in samples.ids], kind="stable")
+    order = order.reshape(prompts, times).T.ravel()  # one generation after the other
+    return (samples if np.array_equal(order, np.arange(len(order))) else samples.take(order)), []
+
+
+def _as_one(samples: Samples) -> Samples:
+    """Samples that cannot be matched with prompts count as one generation: without ids, nothing is split."""
+    return samples if samples.generations == 1 else Samples.trusted(**vars(samples) | {"ids": None, "prompts": None})
+
+
+def split_generations(samples: Samples) -> list[Samples]:
+    """The samples of each generation; they come one generation after the other, as `match_prompts` puts them."""
+    times = samples.generations if samples.ids else 1
+    if not times or times == 1:
+        return [samples]
+    size = len(samples) // times
+    return [samples.take(range(start, start + size)) for start in range(0, len(samples), size)]

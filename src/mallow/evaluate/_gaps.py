@@ -12,22 +12,19 @@ from mallow._checks import seed_from, whole
 from mallow.caveats import rename_system, unique_caveats
 from mallow.embed import AnyEmbedder, embed_all
 from mallow.errors import Caveat, InputError, warn_about
-from mallow.evaluate._comparison import Difference
+from mallow.evaluate._comparison import LEVEL, Difference, ScoredSystems, score_cells
 from mallow.evaluate._score import Score, score_embedded
 from mallow.evidence import MAUVE_STAR, Certificate, Measure, find_units, measure_for, subtract_certificates
-from mallow.results import Result, TableData, at_most, draw, merge_caveats, p_number, p_text
+from mallow.results import TableData, p_text
 from mallow.samples import Samples
 from mallow.theory import Array
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-
-_LEVEL = 0.05  # the usual level of significance
+    pass
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class GapDifference(Result):
+class GapDifference(ScoredSystems):
     """Two gaps, each between a reference and a model of its own, and their difference.
 
     Attributes
@@ -55,15 +52,11 @@ class GapDifference(Result):
             f"GapDifference({one.first} − {one.second}: {one.difference['mauve']:+.4f}, {p_text(one.p_value['mauve'])})"
         )
 
-    def __str__(self) -> str:
-        lines = [self.verdict, "", self.table(), ""]
-        return "\n".join([*lines, *(f"caveat: {line}" for line in self.caveat_lines())]).rstrip()
-
     @property
     def larger(self) -> str | None:
         """The pair with the larger gap; None where they cannot be told apart at the 5 % level."""
         one = self.difference
-        if one.p_value["mauve"] >= _LEVEL:
+        if one.p_value["mauve"] >= LEVEL:
             return None
         return one.second if one.better == one.first else one.first
 
@@ -80,18 +73,9 @@ class GapDifference(Result):
             return f"Neither gap can be called larger: {amount}"
         return f"The gap of {self.larger} is larger: {amount}"
 
-    def caveat_lines(self) -> list[str]:
-        """The caveats, equal ones of both pairs merged into one line."""
-        return merge_caveats(self.caveats, list(self.scores))
-
     def _table(self) -> TableData:
-        rows = []
-        for name, score in self.scores.items():
-            one, sizes = score.certified["mauve"], f"{score.n[0]:,} and {score.n[1]:,}"
-            row = [name, f"{one.value:.4f}", at_most(one.high), p_number(score.p_value), f"{score.mauve:.3f}", sizes]
-            rows.append(row)
-        head = ["", "certified\nMAUVE", "at most,\n95 % sure", "p of\nno gap", "published\nMAUVE", "samples"]
-        return TableData(head, rows)
+        columns = ["certified\nMAUVE", "at most,\n95 % sure", "p of\nno gap", "published\nMAUVE", "samples"]
+        return TableData(["", *columns], [[name, *score_cells(score, columns)] for name, score in self.scores.items()])
 
     def _records(self) -> list[dict[str, Any]]:
         one = self.difference
@@ -111,12 +95,6 @@ class GapDifference(Result):
     def _also(self) -> dict[str, Any]:
         return {"verdict": self.verdict, "larger": self.larger}
 
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw both scores, published and certified; returns the axes."""
-        ax = draw.axes(ax)
-        draw.scores(ax, self.scores)
-        return ax
-
 
 def compare_gaps(
     pairs: Mapping[str, tuple[Any, Any]],
@@ -128,10 +106,10 @@ def compare_gaps(
 ) -> GapDifference:
     """Which of two gaps is larger, each between a reference and a model of its own.
 
-    Such as: is the model farther from people in German than another, or the same, model in English? Each gap gets its own
-    held-out evidence; the errors of both are those of means over units, and units that occur in both pairs, by their ids,
-    count once. What is compared is what evidence finds at these sizes, so the larger pair is cut to the
-    size of the smaller one: by units, chosen by a hash.
+    Such as: is the model farther from people in German than another, or the same, model in English? Each gap gets its
+    own held-out evidence; the errors of both are those of means over units, and units that occur in both pairs, by
+    their ids, count once. What is compared is what evidence finds at these sizes, so the larger pair is cut to the size
+    of the smaller one: by units, chosen by a hash.
 
     Parameters
     ----------

@@ -14,15 +14,13 @@ from mallow.caveats import unique_caveats
 from mallow.embed import AnyEmbedder, embedder_name, find_embedder, read_all
 from mallow.errors import Caveat, InputError, warn_about
 from mallow.evaluate._compare import compare_quietly
-from mallow.evaluate._comparison import Comparison
+from mallow.evaluate._comparison import LEVEL, Comparison, ScoredSystems
+from mallow.evaluate._score import Score
 from mallow.evidence import MAUVE_STAR, Measure, holm
-from mallow.results import Result, TableData, draw, join_names, merge_caveats, p_number
+from mallow.results import TableData, draw, join_names, p_number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-
-_LEVEL = 0.05  # the usual level of significance
 
 
 @dataclass(frozen=True)
@@ -35,7 +33,8 @@ class AgreedDifference:
     difference : dict
         Embedder → the difference of the certified area, first minus second.
     p_value : float
-        The largest over the embedders, which is valid for "some embedder sees no difference"; 1 if they disagree on the sign.
+        The largest over the embedders, which is valid for "some embedder sees no difference"; 1 if they disagree on the
+        sign.
     adjusted : float
         After Holm's correction over all pairs.
     """
@@ -49,7 +48,7 @@ class AgreedDifference:
     @property
     def significant(self) -> bool:
         """Whether all embedders agree, at the 5 % level after correction."""
-        return self.adjusted < _LEVEL
+        return self.adjusted < LEVEL
 
     @property
     def better(self) -> str | None:
@@ -60,7 +59,7 @@ class AgreedDifference:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RobustComparison(Result):
+class RobustComparison(ScoredSystems):
     """A comparison under several embedders, and what they agree on.
 
     Attributes
@@ -82,14 +81,10 @@ class RobustComparison(Result):
     def __repr__(self) -> str:
         return f"RobustComparison({', '.join(self.comparisons)}; winner: {self.winner or 'none'})"
 
-    def __str__(self) -> str:
-        lines = [self.verdict, "", self.table(), ""]
-        return "\n".join([*lines, *(f"caveat: {line}" for line in self.caveat_lines())]).rstrip()
-
     @property
     def systems(self) -> tuple[str, ...]:
         """The systems, in the order of the first embedder."""
-        return tuple(next(iter(self.comparisons.values())).scores)
+        return tuple(self._scored())
 
     @property
     def winner(self) -> str | None:
@@ -127,9 +122,8 @@ class RobustComparison(Result):
         own = [f"{each.winner or 'none'} by {name}" for name, each in self.comparisons.items()]
         return f"No winner can be named that all embedders agree on ({', '.join(own)}). {count}"
 
-    def caveat_lines(self) -> list[str]:
-        """The caveats, equal ones of several systems merged into one line."""
-        return merge_caveats(self.caveats, self.systems)
+    def _scored(self) -> dict[str, Score]:
+        return next(iter(self.comparisons.values())).scores
 
     def _table(self) -> TableData:
         rows = []
@@ -174,8 +168,8 @@ def compare_embedders(
 ) -> RobustComparison:
     """Compare systems under several embedders, and name a winner only where all of them agree.
 
-    A difference counts if every embedder sees it, in the same direction: its p-value is the largest of theirs, corrected
-    for the number of pairs. More embedders make the verdict more cautious, never less.
+    A difference counts if every embedder sees it, in the same direction: its p-value is the largest of theirs,
+    corrected for the number of pairs. More embedders make the verdict more cautious, never less.
 
     Parameters
     ----------

@@ -64,8 +64,8 @@ class Parts:
 def parts_of_a_score(measure: Measure, pair: tuple[Samples, Samples]) -> Iterator[Parts]:
     """How the parts of a score share the processors: whichever is free takes the next task, of any part.
 
-    All run one after the other, each spreading its work, where there is not memory for several. So does an estimator that a
-    user brought: it need not be safe on threads.
+    All run one after the other, each spreading its work, where there is not memory for several. So does an estimator
+    that a user brought: it need not be safe on threads.
     """
     if not fits_several([pair]) or cores() == 1:
         yield Parts(run_now, run_now, run_now)

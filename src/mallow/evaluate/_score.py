@@ -22,7 +22,6 @@ from mallow.caveats import (
 from mallow.embed import AnyEmbedder, embed_all
 from mallow.engine import AnyEngine, settle, single_threaded_blas
 from mallow.errors import Caveat, InputError, warn_about
-from mallow.evaluate._brief import brief_values
 from mallow.evaluate._run import (
     Run,
     is_safe_on_threads,
@@ -76,8 +75,8 @@ class Score(Result):
     std : dict
         Standard deviation of each summary over repeats: the noise of clustering, not that of sampling.
     interval : dict
-        Where each summary of another draw of so many samples would be, with 95 % probability; around the score. Empty for
-        estimators without bins.
+        Where each summary of another draw of so many samples would be, with 95 % probability; around the score. Empty
+        for estimators without bins.
     debiased : dict
         The value of each summary behind the samples, in these bins, with a 95 % interval of it; empty for estimators
         without bins.
@@ -247,6 +246,19 @@ class Score(Result):
         return ax
 
 
+def brief_values(score: Score, name: str) -> dict[str, Any]:
+    """What is known of one summary of a score, rounded to four digits."""
+    values: dict[str, Any] = {}
+    if score.certified:
+        one = score.certified[name]
+        values["certified"] = round(one.value, 4)
+        values |= {"at_most": float(at_most(one.high))} if name == "mauve" else {"at_least": float(at_least(one.low))}
+    values["published"] = round(float(getattr(score, name)), 4)
+    if name in score.interval:
+        values["other_draws"] = [round(end, 4) for end in score.interval[name]]
+    return values | {"self_score": round(score.self_score[name], 4)}
+
+
 def score(
     reference: Any,
     model: Any,
@@ -265,10 +277,11 @@ def score(
         The real data and the model's samples, of one kind: texts, images, or features with one row per sample. Samples
         with the same id, or row i of equally long arrays, belong together.
     measure : Measure
-        MAUVE* of the paper by default; for features of a string kernel, nearest neighbours (`MAUVE_KERNEL`), as in the paper.
+        MAUVE* of the paper by default; for features of a string kernel, nearest neighbours (`MAUVE_KERNEL`), as in the
+        paper.
     embedder : Embedder, callable, name or None
-        Turns samples into features; `mallow.embed` has them, and a function from a list of samples to an array is one. A
-        name is looked up as on the command line. None: the default for texts or images; features need none.
+        Turns samples into features; `mallow.embed` has them, and a function from a list of samples to an array is one.
+        A name is looked up as on the command line. None: the default for texts or images; features need none.
     repeats : int
         Clusterings with different seeds, whose mean is the published score. They share embedding and reduction.
     rng : int, numpy Generator or None
