@@ -14,6 +14,7 @@ from mallow.embed import AnyEmbedder, JointEmbedder, embed_samples, embedder_nam
 from mallow.errors import Caveat, InputError, warn_about
 from mallow.evaluate._compare import compare_pairs, embed_pairs
 from mallow.evaluate._comparison import Comparison
+from mallow.evaluate._run import Settings
 from mallow.evidence import MAUVE_STAR, Measure, permutation_test
 from mallow.results import Result, TableData, draw
 from mallow.samples import Samples, read
@@ -202,7 +203,7 @@ def audit_embedder(
     versions = {_UNTOUCHED: other, **{edit: edit_texts(other, edit, seed=seed) for edit in EDITS}}
     pairs = embed_pairs(one, versions, chosen, measure)
     # The caveats of the comparison are left out: few samples that are far apart are the purpose here.
-    comparison = compare_pairs(pairs, measure=measure, repeats=repeats, seed=seed, baseline=_UNTOUCHED)
+    comparison = compare_pairs(pairs, Settings(measure, repeats, seed), baseline=_UNTOUCHED)
     caveats = pairs[_UNTOUCHED][0].caveats
     warn_about(caveats)
     untouched = comparison.scores[_UNTOUCHED]

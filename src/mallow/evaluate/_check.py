@@ -16,6 +16,7 @@ from mallow._files import read_text
 from mallow.embed import AnyEmbedder, embed_all
 from mallow.engine import settle
 from mallow.errors import Caveat, InputError, warn_about
+from mallow.evaluate._run import Settings
 from mallow.evaluate._score import Score, score_embedded
 from mallow.evidence import MAUVE_2021, MAUVE_KERNEL, MAUVE_STAR, ONE_SIDED, Certificate, Evidence, Measure
 from mallow.results import Estimate, Result, TableData, draw
@@ -183,9 +184,9 @@ def check_regression(
     before = baseline if isinstance(baseline, Score) else read_baseline(baseline)
     measure = _same_measure(before, measure)
     evidence_before = _evidence_of(before)
-    seed, repeats = seed_from(rng), len(before.values["mauve"])
+    settings = Settings(measure, len(before.values["mauve"]), seed_from(rng))
     sides = embed_all({"reference": reference, "model": model}, embedder)
-    now = score_embedded(sides["reference"], sides["model"], measure=measure, repeats=repeats, seed=seed)
+    now = score_embedded(sides["reference"], sides["model"], settings)
     _refuse_other_embedder(before, now)
     caveats = [*now.caveats, *_changes_since(before, now)]
     if _same_samples(before, now):

@@ -17,7 +17,7 @@ from mallow.engine import AnyEngine, open_engine, settle
 from mallow.errors import Caveat, InputError, warn_about
 from mallow.estimate import Codebook, Quantize
 from mallow.evaluate._comparison import Comparison, Difference, rank_systems
-from mallow.evaluate._run import Run, mean_frontier, reduction_of, run_repeats, summary_values
+from mallow.evaluate._run import Run, Settings, mean_frontier, reduction_of, run_repeats, summary_values
 from mallow.evaluate._score import Score, build_score
 from mallow.evaluate._score_shards import must_stream
 from mallow.evaluate._self_score import self_score
@@ -83,17 +83,8 @@ def compare(
     >>> comparison.winner, comparison.ranks
     ('near', {'near': (1, 1), 'far': (2, 2)})
     """
-    seed = seed_from(rng)
-    comparison = compare_quietly(
-        reference,
-        systems,
-        measure=measure,
-        embedder=embedder,
-        repeats=repeats,
-        seed=seed,
-        baseline=baseline,
-        engine=engine,
-    )
+    settings = Settings(measure, repeats, seed_from(rng))
+    comparison = compare_quietly(reference, systems, settings, embedder=embedder, baseline=baseline, engine=engine)
     warn_about(comparison.caveats)
     return comparison
 
@@ -101,18 +92,17 @@ def compare(
 def compare_quietly(
     reference: Any,
     systems: Mapping[str, Any],
+    settings: Settings,
     *,
-    measure: Measure,
     embedder: AnyEmbedder | str | None,
-    repeats: int,
-    seed: int,
     baseline: str | None = None,
     engine: AnyEngine = None,
 ) -> Comparison:
     """What `compare` returns, without warnings: for callers that pass the caveats on."""
     if baseline is not None and baseline not in systems:
         raise InputError(f"`baseline` must be one of the systems ({', '.join(systems)}); got {baseline!r}.")
-    whole("repeats", repeats, least=1)
+    whole("repeats", settings.repeats, least=1)
+    measure = settings.measure
     pairs = embed_pairs(reference, systems, embedder, measure, lazy=True)
     references = [own for own, _ in pairs.values()]
     one_reference = all(own is references[0] for own in references)
@@ -120,14 +110,12 @@ def compare_quietly(
     if one_reference and not _shares_bins(measure) and must_stream(measure, sets, engine):
         with open_engine(engine) as opened:
             streamed = stream_systems(opened, pairs, measure)
-            comparison = compare_pairs(
-                streamed.pairs, measure=measure, repeats=repeats, seed=seed, baseline=baseline, streamed=streamed
-            )
+            comparison = compare_pairs(streamed.pairs, settings, baseline=baseline, streamed=streamed)
             streamed.passes.finish()
             return comparison
     loaded = {id(samples): samples.load() for samples in (*references, *sets)}
     pairs = {name: (loaded[id(own)], loaded[id(samples)]) for name, (own, samples) in pairs.items()}
-    return compare_pairs(pairs, measure=measure, repeats=repeats, seed=seed, baseline=baseline)
+    return compare_pairs(pairs, settings, baseline=baseline)
 
 
 def _check_names(systems: Mapping[str, Any]) -> None:
@@ -168,19 +156,13 @@ def _shares_bins(measure: Measure) -> bool:
 
 
 def compare_pairs(
-    pairs: Pairs,
-    *,
-    measure: Measure,
-    repeats: int,
-    seed: int,
-    baseline: str | None = None,
-    streamed: StreamedSystems | None = None,
+    pairs: Pairs, settings: Settings, *, baseline: str | None = None, streamed: StreamedSystems | None = None
 ) -> Comparison:
     """The comparison of systems that were embedded with the reference; caveats are in the result.
 
     With `streamed`, published scores are computed chunk by chunk, and `pairs` are the samples that are in memory.
     """
-    measure = measure_for(measure, next(iter(pairs.values()))[0])
+    measure, seed = measure_for(settings.measure, next(iter(pairs.values()))[0]), settings.seed
     points = [pair_points(*pair) for pair in pairs.values()]
     refuse_without_answer(measure, [points[0][0], *(y for _, y in points)])
     checked = check_samples(pairs) if streamed is None else streamed.caveats()
@@ -195,12 +177,13 @@ def compare_pairs(
     sizes = system_size_caveats({name: len(parts[0][1]) * len(parts) for name, parts in generations.items()})
     held_out = hold_out(measure, pairs, seed) if streamed is None else streamed.hold_out(measure, seed)
     measure = _with_one_number_of_bins(measure, generations)
+    settings = replace(settings, measure=measure)
     known: dict[tuple[int, int], dict[str, float]] = {}
     if streamed is None:
-        runs = _all_runs(measure, generations, repeats, seed)
+        runs = _all_runs(settings, generations)
     else:
-        runs = streamed.runs(measure, generations, repeats, seed, known)
-    scores = _all_scores(measure, runs, held_out, repeats, seed, caveats, known)
+        runs = streamed.runs(measure, generations, settings.repeats, seed, known)
+    scores = _all_scores(settings, runs, held_out, caveats, known)
     order = sorted(scores, key=lambda name: (-scores[name].certified["mauve"].value, -scores[name].mauve))
     against = [(name, baseline) for name in pairs if name != baseline] if baseline else list(combinations(pairs, 2))
     differences = _all_differences(held_out, against)
@@ -228,16 +211,15 @@ def _with_one_number_of_bins(measure: Measure, generations: Mapping[str, Sequenc
     return measure if len(bins) == 1 else replace(measure, estimator=replace(estimator, bins=min(bins)))
 
 
-def _all_runs(
-    measure: Measure, generations: Mapping[str, Sequence[tuple[Samples, Samples]]], repeats: int, seed: int
-) -> dict[str, list[Run]]:
+def _all_runs(settings: Settings, generations: Mapping[str, Sequence[tuple[Samples, Samples]]]) -> dict[str, list[Run]]:
     """The runs of each system, one per generation."""
+    measure = settings.measure
     if _shares_bins(measure):
-        return _shared_runs(measure, generations, repeats, seed)
+        return _shared_runs(settings, generations)
 
     def run(reference: Samples, model: Samples) -> Run:
         prepared = measure.estimator.prepare(*pair_points(reference, model))
-        masses = run_repeats(measure, prepared, repeats, seed)
+        masses = run_repeats(measure, prepared, settings.repeats, settings.seed)
         return Run(reference, model, masses, reduction_of(prepared), find_units(reference, model))
 
     places = [(name, pair) for name, parts in generations.items() for pair in parts]
@@ -255,10 +237,10 @@ def _all_runs(
 
 
 def _shared_runs(
-    measure: Measure, generations: Mapping[str, Sequence[tuple[Samples, Samples]]], repeats: int, seed: int
+    settings: Settings, generations: Mapping[str, Sequence[tuple[Samples, Samples]]]
 ) -> dict[str, list[Run]]:
     """One partition of the reference and all systems in each repeat."""
-    estimator = measure.estimator
+    estimator = settings.measure.estimator
     if not isinstance(estimator, Quantize):
         raise InputError(f"Shared bins need Quantize; the estimator is {estimator!r}.")
     places = [(name, *pair) for name, parts in generations.items() for pair in parts]
@@ -268,7 +250,7 @@ def _shared_runs(
     prepared = alone.prepare(x, np.concatenate(every))
     cuts = np.cumsum([0, *(len(y) for y in every)])
     masses: list[list[Masses]] = [[] for _ in every]
-    for child in generator_for(seed, "clustering").spawn(repeats):
+    for child in generator_for(settings.seed, "clustering").spawn(settings.repeats):
         pooled = alone.masses(prepared, child)
         if pooled.partition is None:
             continue
@@ -283,15 +265,14 @@ def _shared_runs(
 
 
 def _all_scores(
-    measure: Measure,
+    settings: Settings,
     runs: Mapping[str, list[Run]],
     held_out: HeldOut,
-    repeats: int,
-    seed: int,
     caveats: Mapping[str, list[Caveat]],
     known: dict[tuple[int, int], dict[str, float]],
 ) -> dict[str, Score]:
     """The score of each system; `known` are self-scores by reference and size: the model plays no part."""
+    measure, repeats, seed = settings.measure, settings.repeats, settings.seed
     last = {name: parts[-1] for name, parts in runs.items()}
     keys = {name: (id(run.reference), len(run.model)) for name, run in last.items()}
     for name, key in keys.items():

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from mallow._checks import seed_from, whole
 from mallow.caveats import rename_system, unique_caveats
 from mallow.embed import AnyEmbedder, embed_all
 from mallow.errors import Caveat, InputError, warn_about
 from mallow.evaluate._comparison import LEVEL, Difference, ScoredSystems, score_cells
+from mallow.evaluate._run import Settings
 from mallow.evaluate._score import Score, score_embedded
 from mallow.evidence import MAUVE_STAR, Certificate, Measure, find_units, measure_for, subtract_certificates
 from mallow.results import TableData, p_text
@@ -128,8 +128,7 @@ def compare_gaps(
     """
     if not isinstance(pairs, Mapping) or len(pairs) != 2 or any(len(pair) != 2 for pair in pairs.values()):
         raise InputError("`pairs` must map two names to (reference, model) each; got something else.")
-    whole("repeats", repeats, least=1)
-    seed = seed_from(rng)
+    settings = Settings.checked(measure, repeats, rng)
     sides = {
         name: tuple(
             each.load() for each in embed_all({f"{name}, reference": x, f"{name}, model": y}, embedder).values()
@@ -139,11 +138,11 @@ def compare_gaps(
     sizes = [min(len(pair[place]) for pair in sides.values()) for place in (0, 1)]
     cut = {name: _first_units(pair[0], pair[1], (sizes[0], sizes[1])) for name, pair in sides.items()}
     left_out = [sum(map(len, sides[name])) - sum(map(len, cut[name])) for name in sides]
-    measure = measure_for(measure, next(iter(cut.values()))[0])
-    scores = {name: score_embedded(*pair, measure=measure, repeats=repeats, seed=seed) for name, pair in cut.items()}
+    settings = replace(settings, measure=measure_for(measure, next(iter(cut.values()))[0]))
+    scores = {name: score_embedded(*pair, settings) for name, pair in cut.items()}
     caveats = [caveat for name, own in scores.items() for caveat in rename_system(own.caveats, name)]
     result = GapDifference(
-        scores, subtract_scores(scores, measure), (left_out[0], left_out[1]), unique_caveats(caveats)
+        scores, subtract_scores(scores, settings.measure), (left_out[0], left_out[1]), unique_caveats(caveats)
     )
     warn_about(result.caveats)
     return result

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from mallow._checks import seed_from, whole
 from mallow.caveats import rename_system, unique_caveats
 from mallow.embed import AnyEmbedder, embed_all
 from mallow.errors import Caveat, InputError, warn_about
 from mallow.evaluate._comparison import LEVEL, ScoredSystems, score_cells, score_record
+from mallow.evaluate._run import Settings
 from mallow.evaluate._score import Score, score_embedded
 from mallow.evidence import MAUVE_STAR, Measure, holm
 from mallow.results import TableData, join_names, p_number
@@ -121,8 +121,7 @@ def score_groups(
     >>> score_groups(x, y, (topics, topics)).with_gap
     ('sport',)
     """
-    whole("repeats", repeats, least=1)
-    seed = seed_from(rng)
+    settings = Settings.checked(measure, repeats, rng)
     sides = embed_all({"reference": reference, "model": model}, embedder)
     x, y = (samples.load() for samples in sides.values())
     labels = _labels(groups, x, y)
@@ -139,9 +138,7 @@ def score_groups(
         name: score_embedded(
             x.take(np.flatnonzero(labels[0] == name)),
             y.take(np.flatnonzero(labels[1] == name)),
-            measure=measure,
-            repeats=repeats,
-            seed=seed,
+            settings,
         )
         for name in scored
     }

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mallow._checks import seed_from, whole
 from mallow.caveats import unique_caveats
 from mallow.embed import AnyEmbedder, embed_all
 from mallow.engine import settle
 from mallow.errors import Caveat, InputError, warn_about
 from mallow.evaluate._comparison import Difference, ScoredSystems, score_cells, score_record
 from mallow.evaluate._gaps import subtract_scores
+from mallow.evaluate._run import Settings
 from mallow.evaluate._score import Score, score_embedded
 from mallow.evidence import MAUVE_STAR, Measure, measure_for
 from mallow.results import TableData, p_text
@@ -146,30 +146,29 @@ def score_matched(
     >>> result.same_size.p_value < 0.001 < 0.05 < result.matched.p_value
     True
     """
-    whole("repeats", repeats, least=1)
-    seed = seed_from(rng)
+    settings = Settings.checked(measure, repeats, rng)
     sides = embed_all({"reference": reference, "model": model}, embedder)
     x, y = (samples.load() for samples in sides.values())
     name = covariate or ("length" if isinstance(match, str) else "covariate")
     values = _covariate(match, x, y)
-    chosen, kept = _match(values, np.random.default_rng([seed, 21]))
+    chosen, kept = _match(values, np.random.default_rng([settings.seed, 21]))
     if min(map(len, chosen)) < 2:
         raise InputError(
             f"`match` leaves {len(chosen[0])} samples of the reference and {len(chosen[1])} of the model: {name} "
             "hardly overlaps. The sides cannot be compared at equal values."
         )
-    measure = measure_for(measure, x)
-    random = np.random.default_rng([seed, 22])
+    settings = replace(settings, measure=measure_for(measure, x))
+    random = np.random.default_rng([settings.seed, 22])
     others = [np.sort(random.permutation(len(side))[: len(own)]) for side, own in zip((x, y), chosen, strict=True)]
     subsets = {"same": (x.take(others[0]), y.take(others[1])), "matched": (x.take(chosen[0]), y.take(chosen[1]))}
-    before = score_embedded(x, y, measure=measure, repeats=repeats, seed=seed)
-    scores = {key: score_embedded(*pair, measure=measure, repeats=repeats, seed=seed) for key, pair in subsets.items()}
+    before = score_embedded(x, y, settings)
+    scores = {key: score_embedded(*pair, settings) for key, pair in subsets.items()}
     result = MatchedScore(
         covariate=name,
         before=before,
         same_size=scores["same"],
         matched=scores["matched"],
-        difference=subtract_scores({"matched": scores["matched"], "same size": scores["same"]}, measure),
+        difference=subtract_scores({"matched": scores["matched"], "same size": scores["same"]}, settings.measure),
         kept=settle(kept, 6),
         means=_means(values, chosen),
         caveats=unique_caveats([*_few_left(chosen, name), *before.caveats]),

@@ -15,6 +15,7 @@ from mallow.embed import AnyEmbedder, embedder_name, find_embedder, read_all
 from mallow.errors import Caveat, InputError, warn_about
 from mallow.evaluate._compare import compare_quietly
 from mallow.evaluate._comparison import LEVEL, Comparison, ScoredSystems
+from mallow.evaluate._run import Settings
 from mallow.evaluate._score import Score
 from mallow.evidence import MAUVE_STAR, Measure, holm
 from mallow.results import TableData, draw, join_names, p_number
@@ -199,7 +200,7 @@ def compare_embedders(
         raise InputError(f"`embedders` must be at least two; got {len(embedders)}. For one, use compare.")
     if len(systems) < 2:
         raise InputError(f"`systems` must be at least two, to be compared; got {len(systems)}.")
-    seed = seed_from(rng)
+    settings = Settings(measure, repeats, seed_from(rng))
     sets = read_all({"": reference, **systems})
     if sets[""].kind == "features":
         raise InputError("`reference` must hold texts or images; features were made by one embedder already.")
@@ -209,7 +210,7 @@ def compare_embedders(
         raise InputError(f"`embedders` must have different names; got {', '.join(names)}.")
     samples = {name: sets[name] for name in systems}
     comparisons = {
-        name: compare_quietly(sets[""], samples, measure=measure, embedder=one, repeats=repeats, seed=seed)
+        name: compare_quietly(sets[""], samples, settings, embedder=one)
         for name, one in zip(names, chosen, strict=True)
     }
     caveats = unique_caveats([caveat for one in comparisons.values() for caveat in one.caveats])

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from mallow._checks import seed_from, whole
 from mallow.caveats import (
     bin_caveats,
     blindness_caveats,
@@ -24,6 +23,7 @@ from mallow.engine import AnyEngine, settle, single_threaded_blas
 from mallow.errors import Caveat, InputError, warn_about
 from mallow.evaluate._run import (
     Run,
+    Settings,
     is_safe_on_threads,
     mean_frontier,
     parts_of_a_score,
@@ -301,8 +301,8 @@ def score(
     >>> result.p_value < 1e-6, result.certified["mauve"].high < 0.6
     (True, True)
     """
-    whole("repeats", repeats, least=1)
-    seed = seed_from(rng)
+    settings = Settings.checked(measure, repeats, rng)
+    seed = settings.seed
     sides = embed_all({"reference": reference, "model": model}, embedder, lazy=True)
     x, y = sides["reference"], sides["model"]
     if must_stream(measure, [x, y], engine):
@@ -310,14 +310,14 @@ def score(
         known = {"evidence": made.evidence, "certificate": made.certificate, "reasons": made.reasons}
         result = build_score(measure, made.run, made.itself, seed, caveats=made.caveats, **known)  # type: ignore[arg-type]
     else:
-        result = score_embedded(x.load(), y.load(), measure=measure, repeats=repeats, seed=seed)
+        result = score_embedded(x.load(), y.load(), settings)
     warn_about(result.caveats)
     return result
 
 
-def score_embedded(reference: Samples, model: Samples, *, measure: Measure, repeats: int, seed: int) -> Score:
+def score_embedded(reference: Samples, model: Samples, settings: Settings) -> Score:
     """The score of samples that have features; caveats are in the result, and nothing is warned about."""
-    measure = measure_for(measure, reference)
+    measure, repeats, seed = measure_for(settings.measure, reference), settings.repeats, settings.seed
     x, y = pair_points(reference, model)
     refuse_without_answer(measure, (x, y))
     pair = {"model": (reference, model)}

@@ -15,6 +15,7 @@ from mallow.embed import AnyEmbedder
 from mallow.errors import InputError, warn_about
 from mallow.evaluate._compare import compare_quietly
 from mallow.evaluate._comparison import LEVEL, ComparedSystems, Comparison, Difference, render_differences, score_cells
+from mallow.evaluate._run import Settings
 from mallow.evidence import MAUVE_STAR, Measure
 from mallow.results import TableData, draw, join_names, p_text
 
@@ -210,10 +211,8 @@ def track(
     comparison = compare_quietly(
         reference,
         {name: checkpoints[name] for name in ordered},
-        measure=measure,
+        Settings(measure, repeats, seed_from(rng)),
         embedder=embedder,
-        repeats=repeats,
-        seed=seed_from(rng),
     )
     result = Track(
         ordered, comparison, _find_trend(ordered, comparison), find_changes(list(ordered), comparison.differences)

@@ -10,7 +10,7 @@ import numpy as np
 from mallow._checks import seed_from
 from mallow.embed import AnyEmbedder
 from mallow.estimate import Quantize
-from mallow.evaluate import Comparison, compare_pairs, embed_pairs
+from mallow.evaluate import Comparison, Settings, compare_pairs, embed_pairs
 from mallow.evidence import MAUVE_STAR, Measure
 from mallow.explain import Diagnosis, diagnose_embedded
 from mallow.theory import extrapolated
@@ -40,7 +40,7 @@ def compare_and_diagnose(
     """
     seed = seed_from(rng)
     pairs = embed_pairs(reference, systems, embedder, measure)
-    comparison = compare_pairs(pairs, measure=measure, repeats=repeats, seed=seed)
+    comparison = compare_pairs(pairs, Settings(measure, repeats, seed))
     if not _splits_into_bins(measure):
         return comparison, {}
     return comparison, {
