@@ -22,7 +22,7 @@ from mallow.engine import Passes, Threads
 from mallow.errors import InputError
 from mallow.estimate import Quantize
 from mallow.evaluate._check import read_baseline
-from mallow.evaluate._monitor_parts import _digest
+from mallow.evaluate._monitor import _part_digest
 from mallow.models import Source
 from mallow.samples import decode_audio, read_audio_header
 from mallow.samples._shards import find_shards
@@ -215,7 +215,7 @@ def combine_part(data: bytes, folder: Path) -> None:
     with suppress(ValueError, TypeError, AttributeError, RecursionError):  # a part that somebody has made by hand
         part = json.loads(data)
         part.pop("digest", None)
-        data = json.dumps(part | {"digest": _digest(part)}).encode()
+        data = json.dumps(part | {"digest": _part_digest(part)}).encode()
     both = monitor().combine([monitor().counted(), data])
     assert both.counts.shape == monitor().counts.shape
     assert 0 <= both.p_value <= 1

@@ -3,7 +3,7 @@
     python experiments/power/check.py [--seed 14] [--trials 40] [NAME ...]     about twenty minutes on one core; NAMEs: only these settings
 
 Each trial draws one reference and, for every gap in the list, the samples of two models, one for the baseline and one for
-now. Every pair of gaps is then checked with `mallow.evaluate._drop.estimate_drop` at a permitted drop of 0.02, as `mallow
+now. Every pair of gaps is then checked with `mallow.evaluate._check.estimate_drop` at a permitted drop of 0.02, as `mallow
 check` does. The drop is that of the mean certificates over all trials: what samples of this size certify. Counted are the three
 outcomes, and how often the drop lies below the low end or above the high end of its 90 % interval, each of which is meant to
 happen in at most 5 %. For shifted Gaussians the true MAUVE is known too, and the same is counted for the true drop.
@@ -29,8 +29,8 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "honesty"))
 import settings
 
-from mallow.evaluate import _drop
-from mallow.evaluate._drop import _SHIFTS, estimate_drop, gaussian_areas
+from mallow.evaluate import _check as _drop
+from mallow.evaluate._check import _SHIFTS, estimate_drop, gaussian_areas
 from mallow.evidence import Evidence, IdentityTest, Learner, Witness, find_units
 from mallow.samples import Samples
 from mallow.theory import KL

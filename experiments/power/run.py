@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from synthetic import write
 
 from mallow import EstimateWarning, plan_samples
-from mallow.evaluate._drop import _SHIFTS, gaussian_areas
+from mallow.evaluate._check import _SHIFTS, gaussian_areas
 from mallow.evidence import Learner, Witness, certify, difference_between, find_units
 from mallow.samples import Samples
 from mallow.theory import KL

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from pytest import approx
 
-from mallow.evaluate._drop import (
+from mallow.evaluate._check import (
     _FARTHER,
     _HIDDEN,
     _SHIFTS,

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mallow import Samples
-from mallow.evaluate._generations import generations_as_samples, match_prompts, split_generations
+from mallow.evaluate._compare import generations_as_samples, match_prompts, split_generations
 
 
 def features(n, width=2):

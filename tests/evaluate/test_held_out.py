@@ -13,7 +13,7 @@ from made_results import made_passport
 from mallow import MAUVE_STAR, EstimateWarning, Samples
 from mallow.caveats._estimates import evidence_caveats
 from mallow.engine import Threads
-from mallow.evaluate import score_embedded
+from mallow.evaluate import Settings, score_embedded
 from mallow.evidence import IdentityTest, Units, _held_out, hold_out
 from mallow.evidence._held_out import _with_keys_of
 
@@ -89,7 +89,7 @@ def test_each_system_has_evidence_a_certificate_and_its_samples(held_out):
         assert again.estimates == held_out.certificates[name].estimates
     assert held_out.evidence["far"].test.p_value < 0.01 < held_out.evidence["near"].test.p_value
     pair = held_out.samples["far"]
-    alone = score_embedded(*pair, measure=MAUVE_STAR, repeats=1, seed=3)
+    alone = score_embedded(*pair, Settings(MAUVE_STAR, repeats=1, seed=3))
     assert alone.certified == held_out.certificates["far"].estimates
 
 

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from mallow import EstimateWarning, InputError, Measure, Neighbors, Quantize, Reduce, Samples, Score
 from mallow.embed import NGramKernel
-from mallow.evaluate._monitor import Monitor, _fit_codebook, _split_reference, _unit_caveats
-from mallow.evaluate._monitor_parts import _digest
+from mallow.evaluate._monitor import Monitor, _fit_codebook, _part_digest, _split_reference, _unit_caveats
 from mallow.evidence import Looks
 from mallow.evidence._sequential import _name_key
 
@@ -576,7 +575,7 @@ def test_a_part_of_other_sizes_is_refused(change, monitor):
     data = json.loads(monitor.counted()) | change
     del data["digest"]
     with pytest.raises(InputError, match=r"`parts` must be what `Monitor\.counted` returned; .*Error: "):
-        monitor.combine([json.dumps(data | {"digest": _digest(data)}).encode()])
+        monitor.combine([json.dumps(data | {"digest": _part_digest(data)}).encode()])
 
 
 def test_only_copies_are_merged(monitor):

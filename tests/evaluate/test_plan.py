@@ -11,7 +11,7 @@ import pytest
 from pytest import approx
 
 from mallow import EstimateWarning, InputError, compare
-from mallow.evaluate._drop import gaussian_slope
+from mallow.evaluate._check import gaussian_slope
 from mallow.evaluate._plan import SamplePlan, _plan_caveats, _show_pilot, plan_samples
 from mallow.evidence._measure import MAUVE_STAR
 from mallow.results import Estimate

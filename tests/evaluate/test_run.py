@@ -11,7 +11,6 @@ import pytest
 from mallow import InputError, Measure, Neighbors, Quantize, Samples
 from mallow.engine import cores, one_core, run_now
 from mallow.estimate import Product
-from mallow.evaluate import _run
 from mallow.evaluate._run import (
     is_safe_on_threads,
     mean_frontier,
@@ -20,6 +19,7 @@ from mallow.evaluate._run import (
     run_repeats,
     summary_values,
 )
+from mallow.evidence import _systems
 from mallow.evidence._systems import fits_several, generator_for, pair_points, run_systems
 from mallow.theory import Frontier, Masses
 
@@ -51,10 +51,10 @@ def test_random_numbers_belong_to_a_seed_and_a_purpose():
 def test_memory_for_several_tasks_is_that_of_the_largest_pair(monkeypatch):
     large = Samples(features=np.ones((7, 4))), SMALL[1]  # 48 numbers
     for most, expected in ((32, True), (31, False)):
-        monkeypatch.setattr(_run, "_AT_ONCE", most)
+        monkeypatch.setattr(_systems, "_AT_ONCE", most)
         assert fits_several([SMALL]) == fits_several([SMALL, SMALL]) == expected
         assert not fits_several([SMALL, large])
-    assert _run._AT_ONCE == 31
+    assert _systems._AT_ONCE == 31
 
 
 def test_features_of_a_pair_have_one_width():
@@ -142,7 +142,7 @@ def test_parts_of_a_score_share_the_processors_where_there_is_memory(monkeypatch
     with parts_of_a_score(Measure(Neighbors()), SMALL) as begin:  # it may not be safe on threads
         assert begin.own not in (run_now, begin.estimate)
         assert begin.estimate(look).result() == begin.repeat(look).result() == (here, 1)
-    monkeypatch.setattr(_run, "_AT_ONCE", 31)
+    monkeypatch.setattr(_systems, "_AT_ONCE", 31)
     for parts in (parts_of_a_score(Measure(), SMALL), parts_of_a_score(Measure(Neighbors()), SMALL)):
         with parts as begin:
             assert (begin.own, begin.estimate, begin.repeat) == (run_now,) * 3
@@ -182,7 +182,7 @@ def test_systems_run_at_once_and_come_in_their_order(count, options):
 
 
 def test_systems_run_one_by_one_where_memory_is_short(monkeypatch):
-    monkeypatch.setattr(_run, "_AT_ONCE", 31)
+    monkeypatch.setattr(_systems, "_AT_ONCE", 31)
     here = threading.get_ident()
     assert run_systems([threading.get_ident] * 3, [SMALL]) == [here] * 3
 
@@ -195,7 +195,7 @@ def test_a_bar_names_each_system_that_is_done(monkeypatch):
         notes.append((verb, total))
         yield lambda done, note: notes.append((done, note.split(",")[0]))
 
-    monkeypatch.setattr(_run, "bar", bar)
+    monkeypatch.setattr(_systems, "bar", bar)
     run_systems([int, int], [SMALL], progress=("scoring", ["a", "b"]))
     assert notes == [("scoring", 2), (1, "a: 1/2 systems"), (2, "b: 2/2 systems")]
     notes.clear()
@@ -211,7 +211,7 @@ def test_the_bar_says_how_many_systems_a_minute(monkeypatch):
         yield lambda done, note: notes.append(note)
 
     seconds = iter([100.0, 103.0, 106.0])
-    monkeypatch.setattr(_run, "bar", bar)
-    monkeypatch.setattr(_run, "time", SimpleNamespace(monotonic=lambda: next(seconds)))
+    monkeypatch.setattr(_systems, "bar", bar)
+    monkeypatch.setattr(_systems, "time", SimpleNamespace(monotonic=lambda: next(seconds)))
     run_systems([int, int], [SMALL], alone=True, progress=("scoring", ["a", "b"]))
     assert notes == ["a: 1/2 systems, 20/min", "b: 2/2 systems, 20/min"]

@@ -13,7 +13,7 @@ from explain.planted import TEXTS, TWELVE_BINS, TWO_BINS, X, Y, lengths_as_featu
 from mallow import MAUVE_STAR, EstimateWarning, InputError, Measure, Neighbors, Quantize, Samples, extrapolated, score
 from mallow.embed import NGramKernel
 from mallow.errors import Caveat
-from mallow.evaluate import score_embedded
+from mallow.evaluate import Settings, score_embedded
 from mallow.evidence import hold_out
 from mallow.explain import Diagnosis, Example, Region, bin_p_values, diagnose, diagnose_embedded
 from mallow.explain import _diagnosis as _diagnose
@@ -228,7 +228,7 @@ def of_features() -> Diagnosis:
 
 
 def test_a_diagnosis_has_the_evidence_of_a_score(of_features):
-    of_score = score_embedded(Samples(features=X), Samples(features=Y), measure=TWELVE_BINS, repeats=1, seed=0)
+    of_score = score_embedded(Samples(features=X), Samples(features=Y), Settings(TWELVE_BINS, repeats=1, seed=0))
     assert of_features.p_value == of_score.p_value < 1e-6
     assert of_features.certified == of_score.certified
     assert of_features.reasons == of_score.reasons

@@ -8,11 +8,10 @@ from mallow.evaluate._gaps import GapDifference, compare_gaps
 from mallow.evaluate._groups import GroupScores, score_groups
 from mallow.evaluate._matched import MatchedScore, score_matched
 from mallow.evaluate._monitor import Monitor
-from mallow.evaluate._passport import Passport, make_passport
-from mallow.evaluate._passport_check import PassportCheck, verify_passport
+from mallow.evaluate._passport import Passport, PassportCheck, make_passport, verify_passport
 from mallow.evaluate._plan import SamplePlan, plan_samples
 from mallow.evaluate._robust import AgreedDifference, RobustComparison, compare_embedders
-from mallow.evaluate._run import run_repeats, summary_values
+from mallow.evaluate._run import Settings, run_repeats, summary_values
 from mallow.evaluate._score import Score, score, score_embedded
 from mallow.evaluate._self_score import self_score
 from mallow.evaluate._sweep import Sweep, grid, sweep
@@ -36,6 +35,7 @@ __all__ = [
     "RobustComparison",
     "SamplePlan",
     "Score",
+    "Settings",
     "Sweep",
     "Track",
     "Trend",

@@ -14,6 +14,7 @@ from mallow.embed import AnyEmbedder, JointEmbedder, embed_samples, embedder_nam
 from mallow.errors import Caveat, InputError, warn_about
 from mallow.evaluate._compare import compare_pairs, embed_pairs
 from mallow.evaluate._comparison import Comparison
+from mallow.evaluate._run import Settings
 from mallow.evidence import MAUVE_STAR, Measure, permutation_test
 from mallow.results import Result, TableData, draw
 from mallow.samples import Samples, read
@@ -36,6 +37,8 @@ _TIMED_TEXTS = 64  # chosen: a batch or two
 _LOADING_RATIO = 1.5  # chosen: embedding must take this many times as long as one text, to be told apart from loading
 
 Pairs = Mapping[str, tuple[Samples, Samples]]  # edit → one half, and the other half after the edit, both with features
+_LOOP = 20  # words that a looping text repeats; chosen: a sentence or two, as in degenerate generations
+Words = list[str]
 
 
 @dataclass(frozen=True)
@@ -51,11 +54,11 @@ class Effect:
     certified : float
         What MAUVE of the two is at most, by held-out evidence.
     difference, low, high : float
-        The change of the certified value by the edit, with its 95 % interval: 0 to 0 where no feature changes, −1 to 1 where
-        nothing was learned about either half, so that any change is possible.
+        The change of the certified value by the edit, with its 95 % interval: 0 to 0 where no feature changes, −1 to 1
+        where nothing was learned about either half, so that any change is possible.
     seen : "yes", "no" or "unclear"
-        "yes": the certified value falls significantly. "no": it falls by less than 0.05, if at all, or no difference is found
-        even between each text and its edited self. "unclear": more texts are needed.
+        "yes": the certified value falls significantly. "no": it falls by less than 0.05, if at all, or no difference is
+        found even between each text and its edited self. "unclear": more texts are needed.
     """
 
     edit: str
@@ -200,7 +203,7 @@ def audit_embedder(
     versions = {_UNTOUCHED: other, **{edit: edit_texts(other, edit, seed=seed) for edit in EDITS}}
     pairs = embed_pairs(one, versions, chosen, measure)
     # The caveats of the comparison are left out: few samples that are far apart are the purpose here.
-    comparison = compare_pairs(pairs, measure=measure, repeats=repeats, seed=seed, baseline=_UNTOUCHED)
+    comparison = compare_pairs(pairs, Settings(measure, repeats, seed), baseline=_UNTOUCHED)
     caveats = pairs[_UNTOUCHED][0].caveats
     warn_about(caveats)
     untouched = comparison.scores[_UNTOUCHED]
@@ -248,11 +251,6 @@ def _embedding_rate(embedder: AnyEmbedder, texts: Sequence[str]) -> float:
         if spent > _LOADING_RATIO * loading:
             return (len(part) - 1) / (spent - loading)
     return len(texts) / spent  # loading takes most of the time
-
-
-_LOOP = 20  # words that a looping text repeats; chosen: a sentence or two, as in degenerate generations
-
-Words = list[str]
 
 
 def _shuffle(words: Words, rng: np.random.Generator) -> Words:

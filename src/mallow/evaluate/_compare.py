@@ -17,8 +17,7 @@ from mallow.engine import AnyEngine, open_engine, settle
 from mallow.errors import Caveat, InputError, warn_about
 from mallow.estimate import Codebook, Quantize
 from mallow.evaluate._comparison import Comparison, Difference, rank_systems
-from mallow.evaluate._generations import generations_as_samples, match_prompts, split_generations
-from mallow.evaluate._run import Run, mean_frontier, reduction_of, run_repeats, summary_values
+from mallow.evaluate._run import Run, Settings, mean_frontier, reduction_of, run_repeats, summary_values
 from mallow.evaluate._score import Score, build_score
 from mallow.evaluate._score_shards import StreamedSystems, must_stream, stream_systems
 from mallow.evaluate._self_score import self_score
@@ -39,7 +38,7 @@ from mallow.evidence import (
 )
 from mallow.explain import find_reasons
 from mallow.results import Estimate
-from mallow.samples import Samples
+from mallow.samples import Samples, read
 from mallow.theory import Masses
 
 
@@ -65,8 +64,8 @@ def compare(
         several generations per prompt (three axes, or ids that repeat), published scores are means over the
         generations, whose variance is reported separately; evidence uses all of them at once.
     measure : Measure
-        With ``Quantize(codebook="shared")`` one partition serves the reference and all systems; otherwise each system has
-        its own. ``bins="auto"`` is one number for all systems, that of the smallest.
+        With ``Quantize(codebook="shared")`` one partition serves the reference and all systems; otherwise each system
+        has its own. ``bins="auto"`` is one number for all systems, that of the smallest.
     embedder, repeats, rng :
         As in `score`.
     baseline : str or None
@@ -83,17 +82,8 @@ def compare(
     >>> comparison.winner, comparison.ranks
     ('near', {'near': (1, 1), 'far': (2, 2)})
     """
-    seed = seed_from(rng)
-    comparison = compare_quietly(
-        reference,
-        systems,
-        measure=measure,
-        embedder=embedder,
-        repeats=repeats,
-        seed=seed,
-        baseline=baseline,
-        engine=engine,
-    )
+    settings = Settings(measure, repeats, seed_from(rng))
+    comparison = compare_quietly(reference, systems, settings, embedder=embedder, baseline=baseline, engine=engine)
     warn_about(comparison.caveats)
     return comparison
 
@@ -101,18 +91,17 @@ def compare(
 def compare_quietly(
     reference: Any,
     systems: Mapping[str, Any],
+    settings: Settings,
     *,
-    measure: Measure,
     embedder: AnyEmbedder | str | None,
-    repeats: int,
-    seed: int,
     baseline: str | None = None,
     engine: AnyEngine = None,
 ) -> Comparison:
     """What `compare` returns, without warnings: for callers that pass the caveats on."""
     if baseline is not None and baseline not in systems:
         raise InputError(f"`baseline` must be one of the systems ({', '.join(systems)}); got {baseline!r}.")
-    whole("repeats", repeats, least=1)
+    whole("repeats", settings.repeats, least=1)
+    measure = settings.measure
     pairs = embed_pairs(reference, systems, embedder, measure, lazy=True)
     references = [own for own, _ in pairs.values()]
     one_reference = all(own is references[0] for own in references)
@@ -120,14 +109,12 @@ def compare_quietly(
     if one_reference and not _shares_bins(measure) and must_stream(measure, sets, engine):
         with open_engine(engine) as opened:
             streamed = stream_systems(opened, pairs, measure)
-            comparison = compare_pairs(
-                streamed.pairs, measure=measure, repeats=repeats, seed=seed, baseline=baseline, streamed=streamed
-            )
+            comparison = compare_pairs(streamed.pairs, settings, baseline=baseline, streamed=streamed)
             streamed.passes.finish()
             return comparison
     loaded = {id(samples): samples.load() for samples in (*references, *sets)}
     pairs = {name: (loaded[id(own)], loaded[id(samples)]) for name, (own, samples) in pairs.items()}
-    return compare_pairs(pairs, measure=measure, repeats=repeats, seed=seed, baseline=baseline)
+    return compare_pairs(pairs, settings, baseline=baseline)
 
 
 def _check_names(systems: Mapping[str, Any]) -> None:
@@ -149,8 +136,8 @@ def embed_pairs(
     """Each system with the reference, embedded.
 
     The features of a joint embedder, a string kernel, depend on all samples that it sees. Each system is embedded with
-    the reference alone, so that its score is the one that `score` gives; bins shared by all systems need one space. With
-    `lazy`, features in shards are not read.
+    the reference alone, so that its score is the one that `score` gives; bins shared by all systems need one space.
+    With `lazy`, features in shards are not read.
     """
     _check_names(systems)
     # The reference comes first, under a name that no system has.
@@ -168,19 +155,13 @@ def _shares_bins(measure: Measure) -> bool:
 
 
 def compare_pairs(
-    pairs: Pairs,
-    *,
-    measure: Measure,
-    repeats: int,
-    seed: int,
-    baseline: str | None = None,
-    streamed: StreamedSystems | None = None,
+    pairs: Pairs, settings: Settings, *, baseline: str | None = None, streamed: StreamedSystems | None = None
 ) -> Comparison:
     """The comparison of systems that were embedded with the reference; caveats are in the result.
 
     With `streamed`, published scores are computed chunk by chunk, and `pairs` are the samples that are in memory.
     """
-    measure = measure_for(measure, next(iter(pairs.values()))[0])
+    measure, seed = measure_for(settings.measure, next(iter(pairs.values()))[0]), settings.seed
     points = [pair_points(*pair) for pair in pairs.values()]
     refuse_without_answer(measure, [points[0][0], *(y for _, y in points)])
     checked = check_samples(pairs) if streamed is None else streamed.caveats()
@@ -195,12 +176,13 @@ def compare_pairs(
     sizes = system_size_caveats({name: len(parts[0][1]) * len(parts) for name, parts in generations.items()})
     held_out = hold_out(measure, pairs, seed) if streamed is None else streamed.hold_out(measure, seed)
     measure = _with_one_number_of_bins(measure, generations)
+    settings = replace(settings, measure=measure)
     known: dict[tuple[int, int], dict[str, float]] = {}
     if streamed is None:
-        runs = _all_runs(measure, generations, repeats, seed)
+        runs = _all_runs(settings, generations)
     else:
-        runs = streamed.runs(measure, generations, repeats, seed, known)
-    scores = _all_scores(measure, runs, held_out, repeats, seed, caveats, known)
+        runs = streamed.runs(measure, generations, settings.repeats, seed, known)
+    scores = _all_scores(settings, runs, held_out, caveats, known)
     order = sorted(scores, key=lambda name: (-scores[name].certified["mauve"].value, -scores[name].mauve))
     against = [(name, baseline) for name in pairs if name != baseline] if baseline else list(combinations(pairs, 2))
     differences = _all_differences(held_out, against)
@@ -228,16 +210,15 @@ def _with_one_number_of_bins(measure: Measure, generations: Mapping[str, Sequenc
     return measure if len(bins) == 1 else replace(measure, estimator=replace(estimator, bins=min(bins)))
 
 
-def _all_runs(
-    measure: Measure, generations: Mapping[str, Sequence[tuple[Samples, Samples]]], repeats: int, seed: int
-) -> dict[str, list[Run]]:
+def _all_runs(settings: Settings, generations: Mapping[str, Sequence[tuple[Samples, Samples]]]) -> dict[str, list[Run]]:
     """The runs of each system, one per generation."""
+    measure = settings.measure
     if _shares_bins(measure):
-        return _shared_runs(measure, generations, repeats, seed)
+        return _shared_runs(settings, generations)
 
     def run(reference: Samples, model: Samples) -> Run:
         prepared = measure.estimator.prepare(*pair_points(reference, model))
-        masses = run_repeats(measure, prepared, repeats, seed)
+        masses = run_repeats(measure, prepared, settings.repeats, settings.seed)
         return Run(reference, model, masses, reduction_of(prepared), find_units(reference, model))
 
     places = [(name, pair) for name, parts in generations.items() for pair in parts]
@@ -255,10 +236,10 @@ def _all_runs(
 
 
 def _shared_runs(
-    measure: Measure, generations: Mapping[str, Sequence[tuple[Samples, Samples]]], repeats: int, seed: int
+    settings: Settings, generations: Mapping[str, Sequence[tuple[Samples, Samples]]]
 ) -> dict[str, list[Run]]:
     """One partition of the reference and all systems in each repeat."""
-    estimator = measure.estimator
+    estimator = settings.measure.estimator
     if not isinstance(estimator, Quantize):
         raise InputError(f"Shared bins need Quantize; the estimator is {estimator!r}.")
     places = [(name, *pair) for name, parts in generations.items() for pair in parts]
@@ -268,7 +249,7 @@ def _shared_runs(
     prepared = alone.prepare(x, np.concatenate(every))
     cuts = np.cumsum([0, *(len(y) for y in every)])
     masses: list[list[Masses]] = [[] for _ in every]
-    for child in generator_for(seed, "clustering").spawn(repeats):
+    for child in generator_for(settings.seed, "clustering").spawn(settings.repeats):
         pooled = alone.masses(prepared, child)
         if pooled.partition is None:
             continue
@@ -283,15 +264,14 @@ def _shared_runs(
 
 
 def _all_scores(
-    measure: Measure,
+    settings: Settings,
     runs: Mapping[str, list[Run]],
     held_out: HeldOut,
-    repeats: int,
-    seed: int,
     caveats: Mapping[str, list[Caveat]],
     known: dict[tuple[int, int], dict[str, float]],
 ) -> dict[str, Score]:
     """The score of each system; `known` are self-scores by reference and size: the model plays no part."""
+    measure, repeats, seed = settings.measure, settings.repeats, settings.seed
     last = {name: parts[-1] for name, parts in runs.items()}
     keys = {name: (id(run.reference), len(run.model)) for name, run in last.items()}
     for name, key in keys.items():
@@ -379,3 +359,69 @@ def _all_variances(
             means = [np.mean(summary_values(measure, run.masses)["mauve"]) for run in parts]
             variance[name]["generation"] = float(np.var(means, ddof=1))
     return settle(variance)
+
+
+def generations_as_samples(sources: Mapping[str, Any]) -> dict[str, Any]:
+    """Sources in which arrays (prompts, generations, d) became samples with one id per prompt, like the reference's rows.
+
+    The reference, which comes first, gets the same ids if it is an array.
+    """
+    axes = {name: getattr(source, "ndim", None) for name, source in sources.items()}
+    prompts = {len(sources[name]) for name, count in axes.items() if count == 3 and _is_numeric(sources[name])}
+    if not prompts:
+        return dict(sources)
+    changed = dict(sources)
+    first = next(iter(sources))
+    for name, source in sources.items():
+        if axes[name] == 3 and _is_numeric(source):
+            array = np.asarray(source)
+            ids = [f"prompt {i}" for i in range(array.shape[0]) for _ in range(array.shape[1])]
+            changed[name] = Samples(features=array.reshape(-1, array.shape[2]), ids=tuple(ids), source="array")
+        elif name == first and axes[name] in (1, 2):
+            rows = read(source)
+            changed[name] = Samples.trusted(
+                features=rows.features, ids=tuple(f"prompt {i}" for i in range(len(rows))), source=rows.source
+            )
+    return changed
+
+
+def _is_numeric(source: Any) -> bool:
+    return getattr(getattr(source, "dtype", None), "kind", "") in tuple("biuf")
+
+
+def match_prompts(reference: Samples, samples: Samples) -> tuple[Samples, list[Caveat]]:
+    """Samples in the order of the reference's ids, generation by generation, with what was doubtful about it.
+
+    Without ids, with ids that the reference does not have, or where some samples are missing, the order stays as it is.
+    """
+    times = samples.generations
+    if not (reference.ids and samples.ids and times):
+        return _as_one(samples), []
+    prompts = len(reference)
+    if len(set(reference.ids)) < prompts or len(samples) != prompts * times:
+        return _as_one(samples), []
+    place = {each: i for i, each in enumerate(reference.ids)}
+    missing = sorted(set(samples.ids) - set(place))
+    if missing:
+        if place.keys().isdisjoint(samples.ids):
+            return _as_one(samples), []
+        count = f"{len(missing)} ids, such as {missing[0]!r}, are" if len(missing) > 1 else f"the id {missing[0]!r} is"
+        text = f"{count} not in the reference: only samples whose ids the reference has are paired with it."
+        return _as_one(samples), [Caveat("unmatched ids", text, values={"ids": len(missing)})]
+    order = np.argsort([place[each] for each in samples.ids], kind="stable")
+    order = order.reshape(prompts, times).T.ravel()  # one generation after the other
+    return (samples if np.array_equal(order, np.arange(len(order))) else samples.take(order)), []
+
+
+def _as_one(samples: Samples) -> Samples:
+    """Samples that cannot be matched with prompts count as one generation: without ids, nothing is split."""
+    return samples if samples.generations == 1 else Samples.trusted(**vars(samples) | {"ids": None, "prompts": None})
+
+
+def split_generations(samples: Samples) -> list[Samples]:
+    """The samples of each generation; they come one generation after the other, as `match_prompts` puts them."""
+    times = samples.generations if samples.ids else 1
+    if not times or times == 1:
+        return [samples]
+    size = len(samples) // times
+    return [samples.take(range(start, start + size)) for start in range(0, len(samples), size)]

@@ -2,23 +2,111 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from mallow.errors import Caveat, InputError
-from mallow.evaluate._brief import brief_values
-from mallow.evaluate._score import Score
+from mallow.evaluate._score import Score, brief_values
 from mallow.evidence import Signature
-from mallow.results import Result, TableData, at_most, draw, join_names, merge_caveats, p_number, render
+from mallow.results import Result, TableData, at_least, at_most, draw, join_names, merge_caveats, p_number, render
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-_LEVEL = 0.05  # the usual level of significance
+LEVEL = 0.05  # the usual level of significance
 _MOST_PAIRS = 10  # chosen: the differences of more pairs do not fit a screen
+
+
+_CERTIFIED = ["certified\nMAUVE", "at most,\n95 % sure"]
+# The columns that tables of scores choose from.
+_COLUMNS: dict[str, Callable[[Score], str]] = {
+    "certified\nMAUVE": lambda score: f"{score.certified['mauve'].value:.4f}",
+    "at most,\n95 % sure": lambda score: at_most(score.certified["mauve"].high),
+    "integral\nat least": lambda score: at_least(score.certified["frontier_integral"].low),
+    "p of\nno gap": lambda score: p_number(score.p_value),
+    "published\nMAUVE": lambda score: f"{score.mauve:.3f}",
+    "published\n(self-score)": lambda score: f"{score.mauve:.3f} ({score.self_score['mauve']:.3f})",
+    "95 % of\nother draws": lambda score: (
+        "{:.3f} to {:.3f}".format(*score.interval["mauve"]) if score.interval else "–"
+    ),
+    "samples": lambda score: f"{score.n[0]:,} and {score.n[1]:,}",
+}
+
+
+class ScoredSystems(Result):
+    """The common part of results about several scores: systems, checkpoints, decoders, groups, or pairs.
+
+    A subclass has a `verdict`, `caveats`, and `scores` by name; where it keeps them elsewhere, it defines `_scored`.
+    """
+
+    def __str__(self) -> str:
+        blocks = [self.verdict, *self._tables()]
+        lines = [line for block in blocks for line in (block, "")]
+        return "\n".join([*lines, *(f"caveat: {line}" for line in self.caveat_lines())]).rstrip()
+
+    @property
+    def verdict(self) -> str:
+        """What can be said about the scores, in a few sentences."""
+        raise NotImplementedError
+
+    def _scored(self) -> dict[str, Score]:
+        scores: dict[str, Score] = self.scores  # type: ignore[attr-defined]
+        return scores
+
+    def _tables(self) -> list[str]:
+        """The tables below the verdict."""
+        return [self.table()]
+
+    def caveat_lines(self) -> list[str]:
+        """The caveats, equal ones of several systems merged into one line."""
+        return merge_caveats(getattr(self, "caveats", ()), list(self._scored()))
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw each published score with its interval, and what is certified; returns the axes."""
+        ax = draw.axes(ax)
+        draw.scores(ax, self._scored())
+        return ax
+
+
+class ComparedSystems(ScoredSystems):
+    """The common part of results that hold a `comparison`, whose caveats are theirs."""
+
+    comparison: Comparison
+
+    def _scored(self) -> dict[str, Score]:
+        return self.comparison.scores
+
+    @property
+    def caveats(self) -> tuple[Caveat, ...]:
+        """Those of the comparison."""
+        return self.comparison.caveats
+
+
+def score_cells(score: Score, columns: Iterable[str]) -> list[str]:
+    """The cells of a table about a score, by the titles of their columns."""
+    return [_COLUMNS[title](score) for title in columns]
+
+
+def score_record(score: Score) -> dict[str, Any]:
+    """The numbers of a score for a row of a data frame."""
+    certified = score.certified["mauve"]
+    values = {"mauve": score.mauve, "certified": certified.value, "certified_high": certified.high}
+    return {**values, "p_value": score.p_value, "n": score.n[0], "m": score.n[1]}
+
+
+def render_differences(
+    title: str, rows: Iterable[tuple[str, str, float, float, float, float]], form: str, width: int | None
+) -> str:
+    """Differences of the certified area as a table: two names, the difference, its interval, and a p-value."""
+    head = [title, "certified\nMAUVE", "95 % interval\nof the difference", "p, corrected\nfor all pairs"]
+    cells = [
+        [f"{first} − {second}", f"{value:+.4f}", f"{low:+.4f} to {high:+.4f}", p_number(p_value)]
+        for first, second, value, low, high, p_value in rows
+    ]
+    return render(form, TableData(head, cells), width=width)
 
 
 @dataclass(frozen=True)
@@ -55,7 +143,7 @@ class Difference:
     @property
     def significant(self) -> bool:
         """Whether the area differs at the 5 % level, after correction."""
-        return self.adjusted["mauve"] < _LEVEL
+        return self.adjusted["mauve"] < LEVEL
 
     @property
     def systems(self) -> frozenset[str]:
@@ -80,7 +168,7 @@ class Difference:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Comparison(Result):
+class Comparison(ScoredSystems):
     """Scores of several systems and what can be said about their order.
 
     Attributes
@@ -115,12 +203,11 @@ class Comparison(Result):
     caveats: tuple[Caveat, ...]
 
     def __repr__(self) -> str:
-        certified = (f"{name} {_certified_text(score)}" for name, score in self.scores.items())
+        certified = (f"{name} {_certified_cells(score)[0]}" for name, score in self.scores.items())
         return f"Comparison({', '.join(certified)}; winner: {self.winner or 'none'})"
 
-    def __str__(self) -> str:
-        lines = [self.verdict, "", self.table(), "", self.difference_table(), ""]
-        return "\n".join([*lines, *(f"caveat: {line}" for line in self.caveat_lines())]).rstrip()
+    def _tables(self) -> list[str]:
+        return [self.table(), self.difference_table()]
 
     @property
     def winner(self) -> str | None:
@@ -185,39 +272,18 @@ class Comparison(Result):
         ]
         return f"Compared with {baseline}: {'; '.join(parts) or 'the differences were not tested'}."
 
-    def caveat_lines(self) -> list[str]:
-        """The caveats, equal ones of several systems merged into one line."""
-        return merge_caveats(self.caveats, list(self.scores))
-
     def _rank_text(self, name: str) -> str:
         best, worst = self.ranks.get(name, (0, 0))
         return "" if not best else f"{best}" if best == worst else f"{best} to {worst}"
 
     def _table(self) -> TableData:
-        rows = []
-        for name, score in self.scores.items():
-            span = score.interval.get("mauve")
-            rows.append(
-                [
-                    name,
-                    _certified_text(score),
-                    at_most(score.certified["mauve"].high) if score.certified else "–",
-                    p_number(score.p_value),
-                    f"{score.mauve:.3f}",
-                    "–" if span is None else f"{span[0]:.3f} to {span[1]:.3f}",
-                    self._rank_text(name),
-                ]
-            )
-        titles = [
-            "",
-            "certified\nMAUVE",
-            "at most,\n95 % sure",
-            "p of\nno gap",
-            "published\nMAUVE",
-            "95 % of\nother draws",
+        titles = ["p of\nno gap", "published\nMAUVE", "95 % of\nother draws"]
+        rows = [
+            [name, *_certified_cells(score), *score_cells(score, titles), self._rank_text(name)]
+            for name, score in self.scores.items()
         ]
         itself = [[name, "", "", "", f"{value:.3f}", "", ""] for name, value in self._self_scores().items()]
-        return TableData([*titles, "rank"], [*rows, *itself], breaks=[len(rows)])
+        return TableData(["", *_CERTIFIED, *titles, "rank"], [*rows, *itself], breaks=[len(rows)])
 
     def _self_scores(self) -> dict[str, float]:
         """What the reference scores against itself; by size where the systems differ in theirs."""
@@ -246,16 +312,12 @@ class Comparison(Result):
             return ""
         neighbours = set(pairwise(self.scores))
         shown = [one for one in every if len(every) <= _MOST_PAIRS or (one.first, one.second) in neighbours]
-        rows = []
-        for one in shown:
-            low, high = one.interval["mauve"]
-            value = f"{one.difference['mauve']:+.4f}"
-            rows.append(
-                [f"{one.first} − {one.second}", value, f"{low:+.4f} to {high:+.4f}", p_number(one.adjusted["mauve"])]
-            )
+        rows = [
+            (one.first, one.second, one.difference["mauve"], *one.interval["mauve"], one.adjusted["mauve"])
+            for one in shown
+        ]
         title = "difference" if len(shown) == len(every) else f"difference\n(neighbours, of {len(every)} pairs)"
-        head = [title, "certified\nMAUVE", "95 % interval\nof the difference", "p, corrected\nfor all pairs"]
-        return render(form, TableData(head, rows), width=width)
+        return render_differences(title, rows, form, width)
 
     def _records(self) -> list[dict[str, Any]]:
         records = []
@@ -279,15 +341,9 @@ class Comparison(Result):
         facts = {"n": next(iter(self.scores.values())).n[0], "signature": str(self.signature)}
         return {"kind": "mallow comparison", **self._also(), "systems": systems, **facts, **self._doubts()}
 
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw each system's published score with its interval, and what is certified; returns the axes."""
-        ax = draw.axes(ax)
-        draw.scores(ax, self.scores)
-        return ax
 
-
-def _certified_text(score: Score) -> str:
-    return f"{score.certified['mauve'].value:.4f}" if score.certified else "–"
+def _certified_cells(score: Score) -> list[str]:
+    return score_cells(score, _CERTIFIED) if score.certified else ["–", "–"]
 
 
 def rank_systems(

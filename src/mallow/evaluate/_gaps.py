@@ -8,26 +8,23 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from mallow._checks import seed_from, whole
 from mallow.caveats import rename_system, unique_caveats
 from mallow.embed import AnyEmbedder, embed_all
 from mallow.errors import Caveat, InputError, warn_about
-from mallow.evaluate._comparison import Difference
+from mallow.evaluate._comparison import LEVEL, Difference, ScoredSystems, score_cells
+from mallow.evaluate._run import Settings
 from mallow.evaluate._score import Score, score_embedded
 from mallow.evidence import MAUVE_STAR, Certificate, Measure, find_units, measure_for, subtract_certificates
-from mallow.results import Result, TableData, at_most, draw, merge_caveats, p_number, p_text
+from mallow.results import TableData, p_text
 from mallow.samples import Samples
 from mallow.theory import Array
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-
-_LEVEL = 0.05  # the usual level of significance
+    pass
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class GapDifference(Result):
+class GapDifference(ScoredSystems):
     """Two gaps, each between a reference and a model of its own, and their difference.
 
     Attributes
@@ -55,15 +52,11 @@ class GapDifference(Result):
             f"GapDifference({one.first} − {one.second}: {one.difference['mauve']:+.4f}, {p_text(one.p_value['mauve'])})"
         )
 
-    def __str__(self) -> str:
-        lines = [self.verdict, "", self.table(), ""]
-        return "\n".join([*lines, *(f"caveat: {line}" for line in self.caveat_lines())]).rstrip()
-
     @property
     def larger(self) -> str | None:
         """The pair with the larger gap; None where they cannot be told apart at the 5 % level."""
         one = self.difference
-        if one.p_value["mauve"] >= _LEVEL:
+        if one.p_value["mauve"] >= LEVEL:
             return None
         return one.second if one.better == one.first else one.first
 
@@ -80,18 +73,9 @@ class GapDifference(Result):
             return f"Neither gap can be called larger: {amount}"
         return f"The gap of {self.larger} is larger: {amount}"
 
-    def caveat_lines(self) -> list[str]:
-        """The caveats, equal ones of both pairs merged into one line."""
-        return merge_caveats(self.caveats, list(self.scores))
-
     def _table(self) -> TableData:
-        rows = []
-        for name, score in self.scores.items():
-            one, sizes = score.certified["mauve"], f"{score.n[0]:,} and {score.n[1]:,}"
-            row = [name, f"{one.value:.4f}", at_most(one.high), p_number(score.p_value), f"{score.mauve:.3f}", sizes]
-            rows.append(row)
-        head = ["", "certified\nMAUVE", "at most,\n95 % sure", "p of\nno gap", "published\nMAUVE", "samples"]
-        return TableData(head, rows)
+        columns = ["certified\nMAUVE", "at most,\n95 % sure", "p of\nno gap", "published\nMAUVE", "samples"]
+        return TableData(["", *columns], [[name, *score_cells(score, columns)] for name, score in self.scores.items()])
 
     def _records(self) -> list[dict[str, Any]]:
         one = self.difference
@@ -111,12 +95,6 @@ class GapDifference(Result):
     def _also(self) -> dict[str, Any]:
         return {"verdict": self.verdict, "larger": self.larger}
 
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw both scores, published and certified; returns the axes."""
-        ax = draw.axes(ax)
-        draw.scores(ax, self.scores)
-        return ax
-
 
 def compare_gaps(
     pairs: Mapping[str, tuple[Any, Any]],
@@ -128,10 +106,10 @@ def compare_gaps(
 ) -> GapDifference:
     """Which of two gaps is larger, each between a reference and a model of its own.
 
-    Such as: is the model farther from people in German than another, or the same, model in English? Each gap gets its own
-    held-out evidence; the errors of both are those of means over units, and units that occur in both pairs, by their ids,
-    count once. What is compared is what evidence finds at these sizes, so the larger pair is cut to the
-    size of the smaller one: by units, chosen by a hash.
+    Such as: is the model farther from people in German than another, or the same, model in English? Each gap gets its
+    own held-out evidence; the errors of both are those of means over units, and units that occur in both pairs, by
+    their ids, count once. What is compared is what evidence finds at these sizes, so the larger pair is cut to the size
+    of the smaller one: by units, chosen by a hash.
 
     Parameters
     ----------
@@ -150,8 +128,7 @@ def compare_gaps(
     """
     if not isinstance(pairs, Mapping) or len(pairs) != 2 or any(len(pair) != 2 for pair in pairs.values()):
         raise InputError("`pairs` must map two names to (reference, model) each; got something else.")
-    whole("repeats", repeats, least=1)
-    seed = seed_from(rng)
+    settings = Settings.checked(measure, repeats, rng)
     sides = {
         name: tuple(
             each.load() for each in embed_all({f"{name}, reference": x, f"{name}, model": y}, embedder).values()
@@ -161,11 +138,11 @@ def compare_gaps(
     sizes = [min(len(pair[place]) for pair in sides.values()) for place in (0, 1)]
     cut = {name: _first_units(pair[0], pair[1], (sizes[0], sizes[1])) for name, pair in sides.items()}
     left_out = [sum(map(len, sides[name])) - sum(map(len, cut[name])) for name in sides]
-    measure = measure_for(measure, next(iter(cut.values()))[0])
-    scores = {name: score_embedded(*pair, measure=measure, repeats=repeats, seed=seed) for name, pair in cut.items()}
+    settings = replace(settings, measure=measure_for(measure, next(iter(cut.values()))[0]))
+    scores = {name: score_embedded(*pair, settings) for name, pair in cut.items()}
     caveats = [caveat for name, own in scores.items() for caveat in rename_system(own.caveats, name)]
     result = GapDifference(
-        scores, subtract_scores(scores, measure), (left_out[0], left_out[1]), unique_caveats(caveats)
+        scores, subtract_scores(scores, settings.measure), (left_out[0], left_out[1]), unique_caveats(caveats)
     )
     warn_about(result.caveats)
     return result

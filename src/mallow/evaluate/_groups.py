@@ -9,25 +9,25 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from mallow._checks import seed_from, whole
 from mallow.caveats import rename_system, unique_caveats
 from mallow.embed import AnyEmbedder, embed_all
 from mallow.errors import Caveat, InputError, warn_about
+from mallow.evaluate._comparison import LEVEL, ScoredSystems, score_cells, score_record
+from mallow.evaluate._run import Settings
 from mallow.evaluate._score import Score, score_embedded
 from mallow.evidence import MAUVE_STAR, Measure, holm
-from mallow.results import Result, TableData, at_most, draw, join_names, merge_caveats, p_number
+from mallow.results import TableData, join_names, p_number
 from mallow.samples import Samples
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    pass
 
 
-_LEVEL = 0.05  # the usual level of significance
 _FEWEST = 30  # chosen: samples of each side in a group that is scored; with fewer nothing can be certified
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class GroupScores(Result):
+class GroupScores(ScoredSystems):
     """The score of each group.
 
     Attributes
@@ -53,14 +53,10 @@ class GroupScores(Result):
         certified = (f"{name} {score.certified['mauve'].value:.4f}" for name, score in self.scores.items())
         return f"GroupScores({', '.join(certified)})"
 
-    def __str__(self) -> str:
-        lines = [self.verdict, "", self.table(), ""]
-        return "\n".join([*lines, *(f"caveat: {line}" for line in self.caveat_lines())]).rstrip()
-
     @property
     def with_gap(self) -> tuple[str, ...]:
         """The groups in which a gap is proven, at the 5 % level corrected for all groups."""
-        return tuple(name for name in self.scores if self.adjusted[name] < _LEVEL)
+        return tuple(name for name in self.scores if self.adjusted[name] < LEVEL)
 
     @property
     def verdict(self) -> str:
@@ -72,47 +68,26 @@ class GroupScores(Result):
             return f"A gap is proven in all {count} groups {level}."
         return f"A gap is proven in {len(self.with_gap)} of {count} groups {level}: {join_names(self.with_gap)}."
 
-    def caveat_lines(self) -> list[str]:
-        """The caveats, equal ones of several groups merged into one line."""
-        return merge_caveats(self.caveats, list(self.scores))
-
     def _table(self) -> TableData:
-        rows = []
-        for name, score in self.scores.items():
-            one, p_value = score.certified["mauve"], p_number(self.adjusted[name])
-            span = f"{score.mauve:.3f} ({score.self_score['mauve']:.3f})"
-            rows.append(
-                [name, f"{one.value:.4f}", at_most(one.high), p_value, span, f"{score.n[0]:,} and {score.n[1]:,}"]
-            )
-        rows += [[name, "–", "–", "–", "–", f"{n:,} and {m:,}"] for name, (n, m) in self.skipped.items()]
-        head = ["group", "certified\nMAUVE", "at most,\n95 % sure", "p of no gap,\ncorrected"]
-        return TableData(
-            [*head, "published\n(self-score)", "samples"], rows, breaks=[len(self.scores)] if self.skipped else []
-        )
-
-    def _records(self) -> list[dict[str, Any]]:
-        return [
-            {
-                "group": name,
-                "mauve": score.mauve,
-                "certified": score.certified["mauve"].value,
-                "certified_high": score.certified["mauve"].high,
-                "p_value": score.p_value,
-                "adjusted": self.adjusted[name],
-                "n": score.n[0],
-                "m": score.n[1],
-            }
+        first, last = ["certified\nMAUVE", "at most,\n95 % sure"], ["published\n(self-score)", "samples"]
+        rows = [
+            [name, *score_cells(score, first), p_number(self.adjusted[name]), *score_cells(score, last)]
             for name, score in self.scores.items()
         ]
+        rows += [[name, "–", "–", "–", "–", f"{n:,} and {m:,}"] for name, (n, m) in self.skipped.items()]
+        head = ["group", *first, "p of no gap,\ncorrected", *last]
+        return TableData(head, rows, breaks=[len(self.scores)] if self.skipped else [])
+
+    def _records(self) -> list[dict[str, Any]]:
+        records = []
+        for name, score in self.scores.items():
+            values = score_record(score)
+            sizes = {side: values.pop(side) for side in ("n", "m")}
+            records.append({"group": name, **values, "adjusted": self.adjusted[name], **sizes})
+        return records
 
     def _also(self) -> dict[str, Any]:
         return {"verdict": self.verdict, "with_gap": list(self.with_gap)}
-
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw each group's published score with its interval, and what is certified; returns the axes."""
-        ax = draw.axes(ax)
-        draw.scores(ax, self.scores)
-        return ax
 
 
 def score_groups(
@@ -132,8 +107,8 @@ def score_groups(
     reference, model :
         As in `score`.
     groups : pair of sequences
-        The group of each sample of the reference, and of each of the model; numbers become names. A group with fewer than
-        30 samples on a side is listed and not scored.
+        The group of each sample of the reference, and of each of the model; numbers become names. A group with fewer
+        than 30 samples on a side is listed and not scored.
     measure, embedder, repeats, rng :
         As in `score`.
 
@@ -146,8 +121,7 @@ def score_groups(
     >>> score_groups(x, y, (topics, topics)).with_gap
     ('sport',)
     """
-    whole("repeats", repeats, least=1)
-    seed = seed_from(rng)
+    settings = Settings.checked(measure, repeats, rng)
     sides = embed_all({"reference": reference, "model": model}, embedder)
     x, y = (samples.load() for samples in sides.values())
     labels = _labels(groups, x, y)
@@ -164,9 +138,7 @@ def score_groups(
         name: score_embedded(
             x.take(np.flatnonzero(labels[0] == name)),
             y.take(np.flatnonzero(labels[1] == name)),
-            measure=measure,
-            repeats=repeats,
-            seed=seed,
+            settings,
         )
         for name in scored
     }

@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mallow._checks import seed_from, whole
 from mallow.caveats import unique_caveats
 from mallow.embed import AnyEmbedder, embed_all
 from mallow.engine import settle
 from mallow.errors import Caveat, InputError, warn_about
-from mallow.evaluate._comparison import Difference
+from mallow.evaluate._comparison import Difference, ScoredSystems, score_cells, score_record
 from mallow.evaluate._gaps import subtract_scores
+from mallow.evaluate._run import Settings
 from mallow.evaluate._score import Score, score_embedded
 from mallow.evidence import MAUVE_STAR, Measure, measure_for
-from mallow.results import Result, TableData, at_least, at_most, draw, p_number, p_text
+from mallow.results import TableData, p_text
 from mallow.samples import Samples
 from mallow.theory import Array
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    pass
 
 
 _BINS = 20  # chosen: of a covariate that is a number; each holds a twentieth of both sides together
@@ -33,7 +33,7 @@ Indices = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MatchedScore(Result):
+class MatchedScore(ScoredSystems):
     """A score before and after a covariate was made to agree.
 
     Attributes
@@ -70,10 +70,6 @@ class MatchedScore(Result):
     def __repr__(self) -> str:
         return f"MatchedScore({self.covariate}: {self.same_size.mauve:.4f} → {self.matched.mauve:.4f}, kept {self.kept:.0%})"
 
-    def __str__(self) -> str:
-        lines = [self.verdict, "", self.table(), ""]
-        return "\n".join([*lines, *(f"caveat: {line}" for line in self.caveat_lines())]).rstrip()
-
     @property
     def explained(self) -> float | None:
         """The share of the certified gap (its frontier integral) that went when the covariate was matched; None without a gap."""
@@ -94,41 +90,21 @@ class MatchedScore(Result):
         change = f"certified MAUVE changes by {self.difference.difference['mauve']:+.4f} ({low:+.4f} to {high:+.4f})"
         return f"About {self.explained:.0%} of the certified gap goes with {self.covariate}: {change} when it is matched. {left}"
 
-    def _rows(self) -> list[tuple[str, Score]]:
-        return [("all samples", self.before), ("same size, at random", self.same_size), ("matched", self.matched)]
+    def _scored(self) -> dict[str, Score]:
+        return {"all samples": self.before, "same size, at random": self.same_size, "matched": self.matched}
 
     def _table(self) -> TableData:
-        rows = []
-        for name, score in self._rows():
-            one, cost = score.certified["mauve"], score.certified["frontier_integral"]
-            sizes, p_value = f"{score.n[0]:,} and {score.n[1]:,}", p_number(score.p_value)
-            cells = [f"{one.value:.4f}", at_most(one.high), at_least(cost.low), p_value, f"{score.mauve:.3f}", sizes]
-            rows.append([name, *cells])
-        head = ["", "certified\nMAUVE", "at most,\n95 % sure", "integral\nat least", "p of\nno gap", "published\nMAUVE"]
-        return TableData([*head, "samples"], rows)
+        columns = ["certified\nMAUVE", "at most,\n95 % sure", "integral\nat least", "p of\nno gap", "published\nMAUVE"]
+        columns.append("samples")
+        return TableData(
+            ["", *columns], [[name, *score_cells(score, columns)] for name, score in self._scored().items()]
+        )
 
     def _records(self) -> list[dict[str, Any]]:
-        return [
-            {
-                "samples": name,
-                "mauve": score.mauve,
-                "certified": score.certified["mauve"].value,
-                "certified_high": score.certified["mauve"].high,
-                "p_value": score.p_value,
-                "n": score.n[0],
-                "m": score.n[1],
-            }
-            for name, score in self._rows()
-        ]
+        return [{"samples": name, **score_record(score)} for name, score in self._scored().items()]
 
     def _also(self) -> dict[str, Any]:
         return {"verdict": self.verdict, "explained": self.explained}
-
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the three scores, published and certified; returns the axes."""
-        ax = draw.axes(ax)
-        draw.scores(ax, dict(self._rows()))
-        return ax
 
 
 def score_matched(
@@ -146,8 +122,8 @@ def score_matched(
 
     Samples are kept so that the covariate has the same distribution on both sides: of each of its categories (twenty
     ranges, for a number) as large a share as both sides have. Who is kept depends on the covariate alone, never on
-    texts or features, so that the certificate and the p-value of what is left hold as they are. The comparison is with as many
-    samples taken at random: fewer samples certify less, whatever they are.
+    texts or features, so that the certificate and the p-value of what is left hold as they are. The comparison is with
+    as many samples taken at random: fewer samples certify less, whatever they are.
 
     Parameters
     ----------
@@ -170,30 +146,29 @@ def score_matched(
     >>> result.same_size.p_value < 0.001 < 0.05 < result.matched.p_value
     True
     """
-    whole("repeats", repeats, least=1)
-    seed = seed_from(rng)
+    settings = Settings.checked(measure, repeats, rng)
     sides = embed_all({"reference": reference, "model": model}, embedder)
     x, y = (samples.load() for samples in sides.values())
     name = covariate or ("length" if isinstance(match, str) else "covariate")
     values = _covariate(match, x, y)
-    chosen, kept = _match(values, np.random.default_rng([seed, 21]))
+    chosen, kept = _match(values, np.random.default_rng([settings.seed, 21]))
     if min(map(len, chosen)) < 2:
         raise InputError(
-            f"`match` leaves {len(chosen[0])} samples of the reference and {len(chosen[1])} of the model: {name} hardly overlaps. "
-            "The sides cannot be compared at equal values."
+            f"`match` leaves {len(chosen[0])} samples of the reference and {len(chosen[1])} of the model: {name} "
+            "hardly overlaps. The sides cannot be compared at equal values."
         )
-    measure = measure_for(measure, x)
-    random = np.random.default_rng([seed, 22])
+    settings = replace(settings, measure=measure_for(measure, x))
+    random = np.random.default_rng([settings.seed, 22])
     others = [np.sort(random.permutation(len(side))[: len(own)]) for side, own in zip((x, y), chosen, strict=True)]
     subsets = {"same": (x.take(others[0]), y.take(others[1])), "matched": (x.take(chosen[0]), y.take(chosen[1]))}
-    before = score_embedded(x, y, measure=measure, repeats=repeats, seed=seed)
-    scores = {key: score_embedded(*pair, measure=measure, repeats=repeats, seed=seed) for key, pair in subsets.items()}
+    before = score_embedded(x, y, settings)
+    scores = {key: score_embedded(*pair, settings) for key, pair in subsets.items()}
     result = MatchedScore(
         covariate=name,
         before=before,
         same_size=scores["same"],
         matched=scores["matched"],
-        difference=subtract_scores({"matched": scores["matched"], "same size": scores["same"]}, measure),
+        difference=subtract_scores({"matched": scores["matched"], "same size": scores["same"]}, settings.measure),
         kept=settle(kept, 6),
         means=_means(values, chosen),
         caveats=unique_caveats([*_few_left(chosen, name), *before.caveats]),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import json
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
@@ -20,7 +21,6 @@ from mallow.embed import AnyEmbedder, JointEmbedder, embed_samples, embedder_nam
 from mallow.engine import single_threaded_blas
 from mallow.errors import Caveat, InputError, warn_about
 from mallow.estimate import Codebook, Features, Quantize, as_features, row_keys
-from mallow.evaluate._monitor_parts import pack_part, unpack_part
 from mallow.evaluate._run import Run
 from mallow.evaluate._score import Score, build_score
 from mallow.evidence import MAUVE_STAR, SUMMARIES, Looks, Measure, Units, find_units, fit_sequential_test, generator_for
@@ -40,9 +40,9 @@ Indices = NDArray[np.int64]
 class Monitor:
     """The score of all samples of a model seen so far, for a training loop, with an alarm that is valid at every look.
 
-    `update` costs only as much as its batch. `alarm` says whether the model's samples come from another distribution than
-    the reference's: look after every batch and stop when you like; over all looks together, a model without a gap raises an
-    alarm with a probability of at most 5 %. `p_value` says how sure it is.
+    `update` costs only as much as its batch. `alarm` says whether the model's samples come from another distribution
+    than the reference's: look after every batch and stop when you like; over all looks together, a model without a gap
+    raises an alarm with a probability of at most 5 %. `p_value` says how sure it is.
 
     A quarter of the reference, drawn at random, fits the bins; the other three quarters are counted in them, once. From
     then on the bins stay as they are: a batch is embedded, each sample falls into a bin, and the samples themselves are
@@ -51,34 +51,37 @@ class Monitor:
     The value is not that of `mallow.score`, which clusters both samples anew each time: follow the values of one
     monitor, compare them with their own self-score, and quote `score`. Bins that were fitted on real data alone are
     coarse where a model writes what nobody writes, so strange samples cost less. For 990 continuations of 1,000 WebText
-    prompts (GloVe, 75 bins) frozen and joint bins gave 0.86 and 0.82 for beam search, 0.91 and 0.82 for greedy decoding,
-    0.97 and 0.98 for contrastive search, 0.98 and 0.99 for nucleus sampling; for Gaussians in 64 dimensions one standard
-    deviation apart along the first (n = 5,000), 0.69 and 0.66. To see what a model invents, fit a codebook on real data
-    together with samples of an early model, ``Quantize(bins=500).fit(real, early)``, and pass
+    prompts (GloVe, 75 bins) frozen and joint bins gave 0.86 and 0.82 for beam search, 0.91 and 0.82 for greedy
+    decoding, 0.97 and 0.98 for contrastive search, 0.98 and 0.99 for nucleus sampling; for Gaussians in 64 dimensions
+    one standard deviation apart along the first (n = 5,000), 0.69 and 0.66. To see what a model invents, fit a codebook
+    on real data together with samples of an early model, ``Quantize(bins=500).fit(real, early)``, and pass
     ``Measure(Quantize(codebook=…))`` with other real data.
 
     The reference samples that fit the bins are not counted, since k-means evens out their counts: with them, a perfect
     model scored 0.962 over a self-score of 0.944, which can hide a small gap; without them 0.937 over 0.937 (means
     of 8 runs, 2,000 and 1,000 samples, 200 bins).
 
-    The alarm does not rest on the score. It compares means over the samples: of the features in the full width, weighted in
-    two ways so that directions of small variance count, of distances from the centre, and of the bins. Sums and counts are
-    all that is kept. With 1,000 texts as the reference it sounded after 20 samples of greedy decoding, 85 of contrastive
-    search, 125 of typical sampling and 180 of top-k sampling (medians, GPT-2 large on WebText, default embedder), where the
-    bins alone saw only greedy decoding. What all looks share, the noise of the reference, is part of the test: more samples of
-    the model than ten times the reference hardly add to it. The method: `mallow.evidence.SequentialTest`.
+    The alarm does not rest on the score. It compares means over the samples: of the features in the full width,
+    weighted in two ways so that directions of small variance count, of distances from the centre, and of the bins. Sums
+    and counts are all that is kept. With 1,000 texts as the reference it sounded after 20 samples of greedy decoding,
+    85 of contrastive search, 125 of typical sampling and 180 of top-k sampling (medians, GPT-2 large on WebText,
+    default embedder), where the bins alone saw only greedy decoding. What all looks share, the noise of the reference,
+    is part of the test: more samples of the model than ten times the reference hardly add to it. The method:
+    `mallow.evidence.SequentialTest`.
 
-    Samples with the same id (without ids, the same prompt) are one unit, in one batch or in many. They count as if they were
-    equal: t samples in units of sizes g are worth t²/Σg² independent ones, so that further generations for the same prompt
-    change the mean and add no certainty. Without ids every sample counts as independent: several generations for each prompt
-    then raise false alarms (89 % of runs with four, half of whose variance lies between prompts). Prompts that reference and
-    model share make the alarm conservative; samples of those that fitted the bins are left out of it.
+    Samples with the same id (without ids, the same prompt) are one unit, in one batch or in many. They count as if they
+    were equal: t samples in units of sizes g are worth t²/Σg² independent ones, so that further generations for the
+    same prompt change the mean and add no certainty. Without ids every sample counts as independent: several
+    generations for each prompt then raise false alarms (89 % of runs with four, half of whose variance lies between
+    prompts). Prompts that reference and model share make the alarm conservative; samples of those that fitted the bins
+    are left out of it.
 
     Parameters
     ----------
     reference : list of texts, path to a file or folder, table, `Samples`, or array (n, d)
-        The real data, at least 20 samples and preferably thousands; embedded once. Features that leave nothing to compare
-        (all the same, or width 1 or one direction where rows are scaled to length 1) are refused, as in `mallow.score`.
+        The real data, at least 20 samples and preferably thousands; embedded once. Features that leave nothing to
+        compare (all the same, or width 1 or one direction where rows are scaled to length 1) are refused, as in
+        `mallow.score`.
     embedder : Embedder, callable, name or None
         As in `mallow.score`. It must embed each sample independently of the others, so string kernels are not accepted.
         Batches are not cached, since a model in training never writes the same text again.
@@ -97,15 +100,13 @@ class Monitor:
     p_value, p_values, alarm
         Whether the gap is real; see below.
 
-    Notes
-    -----
-    A monitor pickles if its embedder does. For several workers, make one monitor, give each worker a copy
-    (`copy.deepcopy`, or pickle), and `merge` them: counts, sums and score are bit-equal to one pass over the same features,
-    for any parts, in any order and any tree, across processes and machines (examples/distributed_monitor.py). `p_value` is
-    the least over the looks of one monitor. Merging is not a look, and takes over none: the next one is when `p_value`,
-    `alarm` or `compute` is asked, at all samples. So merge into a copy that has counted nothing, and the p-value is that of
-    all samples, whatever the order was. The 5 % are those of one monitor until its next `reset`; eight workers that are
-    watched separately have 5 % each.
+    Notes ----- A monitor pickles if its embedder does. For several workers, make one monitor, give each worker a copy
+    (`copy.deepcopy`, or pickle), and `merge` them: counts, sums and score are bit-equal to one pass over the same
+    features, for any parts, in any order and any tree, across processes and machines (examples/distributed_monitor.py).
+    `p_value` is the least over the looks of one monitor. Merging is not a look, and takes over none: the next one is
+    when `p_value`, `alarm` or `compute` is asked, at all samples. So merge into a copy that has counted nothing, and
+    the p-value is that of all samples, whatever the order was. The 5 % are those of one monitor until its next `reset`;
+    eight workers that are watched separately have 5 % each.
 
     Examples
     --------
@@ -214,8 +215,8 @@ class Monitor:
     def compute(self) -> Score:
         """The score of all samples since the last reset, with its interval and the self-score; it changes nothing.
 
-        `Score.p_value` is that of all looks so far. `Score.n` says how many samples were counted. `Score.std` is 0, since
-        there is one partition; `Score.masses` has no partition, since samples are not kept.
+        `Score.p_value` is that of all looks so far. `Score.n` says how many samples were counted. `Score.std` is 0,
+        since there is one partition; `Score.masses` has no partition, since samples are not kept.
         """
         n, m = self.n
         if m == 0:
@@ -251,8 +252,8 @@ class Monitor:
             )
         if other.key != self.key:
             raise InputError(
-                "`other` must have the same reference, bins, measure and embedder: make one Monitor, and give each worker a "
-                "copy of it (copy.deepcopy, or pickle)."
+                "`other` must have the same reference, bins, measure and embedder: make one Monitor, and give each "
+                "worker a copy of it (copy.deepcopy, or pickle)."
             )
         self.counts = self.counts + other.counts
         self._test.merge(self._looks, other._looks)
@@ -334,8 +335,8 @@ def _resolve(reference: object, embedder: AnyEmbedder | str | None) -> tuple[obj
         )
     if isinstance(embedder, JointEmbedder):
         raise InputError(
-            f"`embedder` must embed each sample by itself; {embedder_name(embedder)} embeds all at once. Use another, such "
-            "as 'minilm'."
+            f"`embedder` must embed each sample by itself; {embedder_name(embedder)} embeds all at once. Use another, "
+            "such as 'minilm'."
         )
     return reference, embedder
 
@@ -345,14 +346,15 @@ def _unit_caveats(looks: Looks, m: int) -> list[Caveat]:
     caveats = []
     if looks.units < _WORTH * looks.rows:
         text = (
-            f"the {m} samples of the model share ids or prompts: for the alarm they count as {looks.units:.0f} independent "
-            "ones, while the interval of the score takes each as independent. One sample for each of many prompts says more."
+            f"the {m} samples of the model share ids or prompts: for the alarm they count as {looks.units:.0f} "
+            "independent ones, while the interval of the score takes each as independent. One sample for each of many "
+            "prompts says more."
         )
         caveats.append(Caveat("repeated units", text, values={"samples": m, "units": looks.units}))
     if looks.left_out > (1 - _WORTH) * m:
         text = (
-            f"{looks.left_out} of the {m} samples have ids or prompts of reference samples that fitted the bins, and the alarm "
-            "leaves them out: use other prompts, or more of them."
+            f"{looks.left_out} of the {m} samples have ids or prompts of reference samples that fitted the bins, and "
+            "the alarm leaves them out: use other prompts, or more of them."
         )
         caveats.append(Caveat("left out", text, values={"samples": m, "left_out": looks.left_out}))
     return caveats
@@ -366,8 +368,8 @@ def _split_reference(samples: Samples, rows: Features, seed: int) -> tuple[Indic
     units = find_units(samples)
     if units.count < 2:
         raise InputError(
-            f"`reference` must hold samples of at least 2 units; all {len(rows)} have the same id or prompt. Pass ids that "
-            "differ, or neither ids nor prompts."
+            f"`reference` must hold samples of at least 2 units; all {len(rows)} have the same id or prompt. Pass ids "
+            "that differ, or neither ids nor prompts."
         )
     rng = generator_for(seed, "split of the reference")
     permuted = np.argsort(units.keys, kind="stable")[rng.permutation(units.count)]
@@ -385,7 +387,60 @@ def _fit_codebook(fitting: Features, size: int, estimator: Quantize, seed: int) 
     bins = max(2, (size - len(fitting)) // 10) if estimator.bins == "auto" else estimator.bins
     if bins > len(fitting):
         raise InputError(
-            f"`bins` must be at most the {len(fitting)} of {size} reference samples that fit the codebook; got {bins}. Pass "
-            "bins='auto' or a larger reference."
+            f"`bins` must be at most the {len(fitting)} of {size} reference samples that fit the codebook; got "
+            f"{bins}. Pass bins='auto' or a larger reference."
         )
     return replace(estimator, bins=bins).fit(fitting, rng=generator_for(seed, "clustering"))
+
+
+def pack_part(key: str, counts: NDArray[np.int64], looks: Looks) -> bytes:
+    """Counts and sums of a monitor with this key."""
+    part: dict[str, Any] = {
+        "key": key,
+        "counts": counts.tolist(),
+        "sums": [own.tolist() for own in looks.sums],
+        "squares": [int(own) for own in looks.squares],
+        "numbers": [int(looks.rows), int(looks.left_out), int(looks.size_squares)],
+        "sizes": [[int(unit), int(size)] for unit, size in looks.sizes.items()],
+    }
+    return json.dumps(part | {"digest": _part_digest(part)}, separators=(",", ":")).encode()
+
+
+def _part_digest(part: dict[str, Any]) -> str:
+    """Of all that a part says: a digit that was changed on the way would change a p-value."""
+    return hashlib.blake2b(json.dumps(part, sort_keys=True).encode(), digest_size=16).hexdigest()
+
+
+def unpack_part(key: str, part: bytes, empty: Looks) -> tuple[NDArray[np.int64], Looks]:
+    """What `pack_part` wrote; an InputError if it is damaged, or of a monitor with another key.
+
+    Parameters
+    ----------
+    empty : Looks
+        Those of the monitor that is to take the part: the sums of the part must have their shapes.
+    """
+    try:
+        data: dict[str, Any] = json.loads(part)
+        if data.pop("digest") != _part_digest(data):
+            raise InputError(
+                "`parts` must be what `Monitor.counted` returned; one was changed on the way. Send it again."
+            )
+        if data["key"] != key:
+            raise InputError(
+                "`parts` must come from copies of this monitor, with the same reference, bins, measure and embedder."
+            )
+        rows, left_out, size_squares = map(int, data["numbers"])
+        sums = [np.asarray(own, dtype=np.int64) for own in data["sums"]]
+        sizes = {int(unit): int(size) for unit, size in data["sizes"]}
+        looks = Looks(sums, list(map(int, data["squares"])), rows, left_out, size_squares, sizes, [1.0] * len(sums))
+        counts = np.asarray(data["counts"], dtype=np.int64)
+        shapes = [own.shape for own in (*empty.sums, empty.sums[-1])]  # the counts are the sums of the last view
+        if [own.shape for own in (*sums, counts)] != shapes or len(looks.squares) != len(empty.squares):
+            raise ValueError("its sums have other sizes")
+        return counts, looks
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(
+            f"`parts` must be what `Monitor.counted` returned; {type(error).__name__}: {error}."
+        ) from error

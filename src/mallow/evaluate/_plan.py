@@ -13,8 +13,8 @@ from mallow._checks import open_unit, seed_from
 from mallow.caveats import evidence_caveats, find_confounds, rename_system, unique_caveats
 from mallow.embed import AnyEmbedder
 from mallow.errors import Caveat, InputError, warn_about
+from mallow.evaluate._check import gaussian_slope
 from mallow.evaluate._compare import embed_pairs
-from mallow.evaluate._drop import gaussian_slope
 from mallow.evidence import MAUVE_STAR, NORMAL, HeldOut, Measure, Pairs, find_units, hold_out
 from mallow.results import Result, TableData, draw
 
@@ -35,16 +35,18 @@ class SamplePlan(Result):
     ----------
     n : int
         Samples of the reference and of each system with which a difference of `detect` is found significant with
-        probability `power`. Where samples come in units of several, such as one prompt with five texts, it counts units.
+        probability `power`. Where samples come in units of several, such as one prompt with five texts, it counts
+        units.
     n_observed : int or None
         The same for the difference observed in the pilot; None where that is smaller than its standard error, since the
-        true one may then have any size. A difference that was noticed because it is large tends to be overestimated, and
-        this number tends to be too low.
+        true one may then have any size. A difference that was noticed because it is large tends to be overestimated,
+        and this number tends to be too low.
     detect, power, level : float
         As requested; `detect` is a difference in certified MAUVE.
     pilot : dict
-        What the pilot showed: "difference" (certified MAUVE of A minus that of B), "low" and "high" (its 95 % interval),
-        "standard error" (the longer arm of the interval, divided by 1.96) and "n", the units of its largest side.
+        What the pilot showed: "difference" (certified MAUVE of A minus that of B), "low" and "high" (its 95 %
+        interval), "standard error" (the longer arm of the interval, divided by 1.96) and "n", the units of its largest
+        side.
     unit : str
         What n counts: "samples", or "prompts" where several samples share an id or a prompt.
     caveats : tuple of Caveat
@@ -67,10 +69,10 @@ class SamplePlan(Result):
     def __str__(self) -> str:
         pilot, more = self.pilot, "" if self.unit == "samples" else ", each with as many samples as in the pilot"
         lines = [
-            f"Take {self.n:,} {self.unit} of the reference and of each system{more}: a difference of {self.detect:g} in "
-            f"certified MAUVE is then found at the {self.level:.3g} level with probability {self.power:.3g}.",
-            f"The pilot of {pilot['n']:,.0f} {self.unit} showed a difference of {pilot['difference']:+.4f} (95 % interval of "
-            f"the difference: {pilot['low']:+.4f} to {pilot['high']:+.4f}).",
+            f"Take {self.n:,} {self.unit} of the reference and of each system{more}: a difference of {self.detect:g} "
+            f"in certified MAUVE is then found at the {self.level:.3g} level with probability {self.power:.3g}.",
+            f"The pilot of {pilot['n']:,.0f} {self.unit} showed a difference of {pilot['difference']:+.4f} (95 % "
+            f"interval of the difference: {pilot['low']:+.4f} to {pilot['high']:+.4f}).",
         ]
         if self.n_observed is None:
             lines.append("That is less than its standard error: how many would show it cannot be said.")
@@ -122,9 +124,9 @@ def plan_samples(
 ) -> SamplePlan:
     """How many samples are needed to find a difference between two systems, from a pilot of at least 100 samples.
 
-    The standard error of the difference between the certificates of the two systems, as `compare` computes it, falls like
-    1/√n. The plan has the n at which `detect` is far enough from 0 in these errors. It is for systems about as far from
-    the reference as those of the pilot, and for samples that share as much (the reference, perhaps prompts).
+    The standard error of the difference between the certificates of the two systems, as `compare` computes it, falls
+    like 1/√n. The plan has the n at which `detect` is far enough from 0 in these errors. It is for systems about as far
+    from the reference as those of the pilot, and for samples that share as much (the reference, perhaps prompts).
 
     Parameters
     ----------
@@ -170,8 +172,8 @@ def plan_samples(
     distance = -NormalDist().inv_cdf(level / 2) + NormalDist().inv_cdf(power)  # in standard errors
 
     def samples_for(difference: float) -> int:
-        # Near 1 the error of a certificate tends to 0. Of two systems that differ by so much, one is at least so far from
-        # the reference: its error is not below that of Gaussians as far apart, √(2/n) in their shift.
+        # Near 1 the error of a certificate tends to 0. Of two systems that differ by so much, one is at least so far
+        # from the reference: its error is not below that of Gaussians as far apart, √(2/n) in their shift.
         least = gaussian_slope(1.0 - difference, measure.divergence, measure.area_scale) * math.sqrt(2.0)
         at_one = max(least, error * math.sqrt(pilot["n"]))  # the standard error of a single sample per side
         return max(_FEWEST, math.ceil((distance * at_one / difference) ** 2))
@@ -188,16 +190,17 @@ def _show_pilot(held_out: HeldOut, n: int) -> dict[str, float]:
     """The difference of the two certificates in a pilot, which must have an error."""
     if min(certificate.estimates["mauve"].value for certificate in held_out.certificates.values()) > 1.0 - _NO_NOISE:
         raise InputError(
-            f"the pilot shows no gap: with {n} samples neither system can be told from the reference, so that nothing is known "
-            "about the noise of their difference. Use a larger pilot."
+            f"the pilot shows no gap: with {n} samples neither system can be told from the reference, so that nothing "
+            "is known about the noise of their difference. Use a larger pilot."
         )
     one = held_out.difference("A", "B")
     low, high = one.interval["mauve"]
     error = max(one.value["mauve"] - low, high - one.value["mauve"]) / NORMAL  # one end may be that of the range
     if error < _NO_NOISE:
         raise InputError(
-            "`model_a` and `model_b` must be different systems, with samples that vary; these hold the same samples, or one "
-            "sample many times, so that the pilot does not show the noise of a difference. Pass samples of two systems."
+            "`model_a` and `model_b` must be different systems, with samples that vary; these hold the same samples, "
+            "or one sample many times, so that the pilot does not show the noise of a difference. Pass samples of two "
+            "systems."
         )
     return {"difference": one.value["mauve"], "low": low, "high": high, "standard error": error, "n": n}
 
@@ -218,8 +221,8 @@ def _plan_caveats(held_out: HeldOut, n: int, pilot: int) -> list[Caveat]:
     for name, certificate in held_out.certificates.items():
         if certificate.estimates["mauve"].high == 1.0:
             text = (
-                f"no gap to the reference is certain in this pilot of {pilot}, so that its part of the noise is not seen and the "
-                "plan may be too small. Use a larger pilot."
+                f"no gap to the reference is certain in this pilot of {pilot}, so that its part of the noise is not "
+                "seen and the plan may be too small. Use a larger pilot."
             )
             caveats.append(Caveat("no gap in the pilot", text, name, {"n": pilot}))
     if n > _FAR * pilot:

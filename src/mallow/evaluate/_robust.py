@@ -14,15 +14,14 @@ from mallow.caveats import unique_caveats
 from mallow.embed import AnyEmbedder, embedder_name, find_embedder, read_all
 from mallow.errors import Caveat, InputError, warn_about
 from mallow.evaluate._compare import compare_quietly
-from mallow.evaluate._comparison import Comparison
+from mallow.evaluate._comparison import LEVEL, Comparison, ScoredSystems
+from mallow.evaluate._run import Settings
+from mallow.evaluate._score import Score
 from mallow.evidence import MAUVE_STAR, Measure, holm
-from mallow.results import Result, TableData, draw, join_names, merge_caveats, p_number
+from mallow.results import TableData, draw, join_names, p_number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-
-_LEVEL = 0.05  # the usual level of significance
 
 
 @dataclass(frozen=True)
@@ -35,7 +34,8 @@ class AgreedDifference:
     difference : dict
         Embedder → the difference of the certified area, first minus second.
     p_value : float
-        The largest over the embedders, which is valid for "some embedder sees no difference"; 1 if they disagree on the sign.
+        The largest over the embedders, which is valid for "some embedder sees no difference"; 1 if they disagree on the
+        sign.
     adjusted : float
         After Holm's correction over all pairs.
     """
@@ -49,7 +49,7 @@ class AgreedDifference:
     @property
     def significant(self) -> bool:
         """Whether all embedders agree, at the 5 % level after correction."""
-        return self.adjusted < _LEVEL
+        return self.adjusted < LEVEL
 
     @property
     def better(self) -> str | None:
@@ -60,7 +60,7 @@ class AgreedDifference:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RobustComparison(Result):
+class RobustComparison(ScoredSystems):
     """A comparison under several embedders, and what they agree on.
 
     Attributes
@@ -82,14 +82,10 @@ class RobustComparison(Result):
     def __repr__(self) -> str:
         return f"RobustComparison({', '.join(self.comparisons)}; winner: {self.winner or 'none'})"
 
-    def __str__(self) -> str:
-        lines = [self.verdict, "", self.table(), ""]
-        return "\n".join([*lines, *(f"caveat: {line}" for line in self.caveat_lines())]).rstrip()
-
     @property
     def systems(self) -> tuple[str, ...]:
         """The systems, in the order of the first embedder."""
-        return tuple(next(iter(self.comparisons.values())).scores)
+        return tuple(self._scored())
 
     @property
     def winner(self) -> str | None:
@@ -127,9 +123,8 @@ class RobustComparison(Result):
         own = [f"{each.winner or 'none'} by {name}" for name, each in self.comparisons.items()]
         return f"No winner can be named that all embedders agree on ({', '.join(own)}). {count}"
 
-    def caveat_lines(self) -> list[str]:
-        """The caveats, equal ones of several systems merged into one line."""
-        return merge_caveats(self.caveats, self.systems)
+    def _scored(self) -> dict[str, Score]:
+        return next(iter(self.comparisons.values())).scores
 
     def _table(self) -> TableData:
         rows = []
@@ -174,8 +169,8 @@ def compare_embedders(
 ) -> RobustComparison:
     """Compare systems under several embedders, and name a winner only where all of them agree.
 
-    A difference counts if every embedder sees it, in the same direction: its p-value is the largest of theirs, corrected
-    for the number of pairs. More embedders make the verdict more cautious, never less.
+    A difference counts if every embedder sees it, in the same direction: its p-value is the largest of theirs,
+    corrected for the number of pairs. More embedders make the verdict more cautious, never less.
 
     Parameters
     ----------
@@ -205,7 +200,7 @@ def compare_embedders(
         raise InputError(f"`embedders` must be at least two; got {len(embedders)}. For one, use compare.")
     if len(systems) < 2:
         raise InputError(f"`systems` must be at least two, to be compared; got {len(systems)}.")
-    seed = seed_from(rng)
+    settings = Settings(measure, repeats, seed_from(rng))
     sets = read_all({"": reference, **systems})
     if sets[""].kind == "features":
         raise InputError("`reference` must hold texts or images; features were made by one embedder already.")
@@ -215,7 +210,7 @@ def compare_embedders(
         raise InputError(f"`embedders` must have different names; got {', '.join(names)}.")
     samples = {name: sets[name] for name in systems}
     comparisons = {
-        name: compare_quietly(sets[""], samples, measure=measure, embedder=one, repeats=repeats, seed=seed)
+        name: compare_quietly(sets[""], samples, settings, embedder=one)
         for name, one in zip(names, chosen, strict=True)
     }
     caveats = unique_caveats([caveat for one in comparisons.values() for caveat in one.caveats])

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from mallow._checks import seed_from, whole
 from mallow.engine import cores, crew_of, run_now
 from mallow.errors import InputError
 from mallow.estimate import Quantize, Reduction
@@ -23,6 +24,21 @@ class Begin(Protocol):
     """Begins a task; its result may already be there."""
 
     def __call__(self, task: Callable[[], Outcome], /) -> Future[Outcome]: ...
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What an evaluation is made with: a measure, the repeats of its estimator, and a seed."""
+
+    measure: Measure
+    repeats: int
+    seed: int
+
+    @classmethod
+    def checked(cls, measure: Measure, repeats: int, rng: int | np.random.Generator | None) -> Settings:
+        """The settings that a user gave."""
+        whole("repeats", repeats, least=1)
+        return cls(measure, repeats, seed_from(rng))
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,8 +80,8 @@ class Parts:
 def parts_of_a_score(measure: Measure, pair: tuple[Samples, Samples]) -> Iterator[Parts]:
     """How the parts of a score share the processors: whichever is free takes the next task, of any part.
 
-    All run one after the other, each spreading its work, where there is not memory for several. So does an estimator that a
-    user brought: it need not be safe on threads.
+    All run one after the other, each spreading its work, where there is not memory for several. So does an estimator
+    that a user brought: it need not be safe on threads.
     """
     if not fits_several([pair]) or cores() == 1:
         yield Parts(run_now, run_now, run_now)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from mallow._checks import seed_from, whole
 from mallow.caveats import (
     bin_caveats,
     blindness_caveats,
@@ -22,9 +21,9 @@ from mallow.caveats import (
 from mallow.embed import AnyEmbedder, embed_all
 from mallow.engine import AnyEngine, settle, single_threaded_blas
 from mallow.errors import Caveat, InputError, warn_about
-from mallow.evaluate._brief import brief_values
 from mallow.evaluate._run import (
     Run,
+    Settings,
     is_safe_on_threads,
     mean_frontier,
     parts_of_a_score,
@@ -76,8 +75,8 @@ class Score(Result):
     std : dict
         Standard deviation of each summary over repeats: the noise of clustering, not that of sampling.
     interval : dict
-        Where each summary of another draw of so many samples would be, with 95 % probability; around the score. Empty for
-        estimators without bins.
+        Where each summary of another draw of so many samples would be, with 95 % probability; around the score. Empty
+        for estimators without bins.
     debiased : dict
         The value of each summary behind the samples, in these bins, with a 95 % interval of it; empty for estimators
         without bins.
@@ -247,6 +246,19 @@ class Score(Result):
         return ax
 
 
+def brief_values(score: Score, name: str) -> dict[str, Any]:
+    """What is known of one summary of a score, rounded to four digits."""
+    values: dict[str, Any] = {}
+    if score.certified:
+        one = score.certified[name]
+        values["certified"] = round(one.value, 4)
+        values |= {"at_most": float(at_most(one.high))} if name == "mauve" else {"at_least": float(at_least(one.low))}
+    values["published"] = round(float(getattr(score, name)), 4)
+    if name in score.interval:
+        values["other_draws"] = [round(end, 4) for end in score.interval[name]]
+    return values | {"self_score": round(score.self_score[name], 4)}
+
+
 def score(
     reference: Any,
     model: Any,
@@ -265,10 +277,11 @@ def score(
         The real data and the model's samples, of one kind: texts, images, or features with one row per sample. Samples
         with the same id, or row i of equally long arrays, belong together.
     measure : Measure
-        MAUVE* of the paper by default; for features of a string kernel, nearest neighbours (`MAUVE_KERNEL`), as in the paper.
+        MAUVE* of the paper by default; for features of a string kernel, nearest neighbours (`MAUVE_KERNEL`), as in the
+        paper.
     embedder : Embedder, callable, name or None
-        Turns samples into features; `mallow.embed` has them, and a function from a list of samples to an array is one. A
-        name is looked up as on the command line. None: the default for texts or images; features need none.
+        Turns samples into features; `mallow.embed` has them, and a function from a list of samples to an array is one.
+        A name is looked up as on the command line. None: the default for texts or images; features need none.
     repeats : int
         Clusterings with different seeds, whose mean is the published score. They share embedding and reduction.
     rng : int, numpy Generator or None
@@ -288,8 +301,8 @@ def score(
     >>> result.p_value < 1e-6, result.certified["mauve"].high < 0.6
     (True, True)
     """
-    whole("repeats", repeats, least=1)
-    seed = seed_from(rng)
+    settings = Settings.checked(measure, repeats, rng)
+    seed = settings.seed
     sides = embed_all({"reference": reference, "model": model}, embedder, lazy=True)
     x, y = sides["reference"], sides["model"]
     if must_stream(measure, [x, y], engine):
@@ -297,14 +310,14 @@ def score(
         known = {"evidence": made.evidence, "certificate": made.certificate, "reasons": made.reasons}
         result = build_score(measure, made.run, made.itself, seed, caveats=made.caveats, **known)  # type: ignore[arg-type]
     else:
-        result = score_embedded(x.load(), y.load(), measure=measure, repeats=repeats, seed=seed)
+        result = score_embedded(x.load(), y.load(), settings)
     warn_about(result.caveats)
     return result
 
 
-def score_embedded(reference: Samples, model: Samples, *, measure: Measure, repeats: int, seed: int) -> Score:
+def score_embedded(reference: Samples, model: Samples, settings: Settings) -> Score:
     """The score of samples that have features; caveats are in the result, and nothing is warned about."""
-    measure = measure_for(measure, reference)
+    measure, repeats, seed = measure_for(settings.measure, reference), settings.repeats, settings.seed
     x, y = pair_points(reference, model)
     refuse_without_answer(measure, (x, y))
     pair = {"model": (reference, model)}

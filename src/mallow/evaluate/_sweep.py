@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from mallow._checks import whole
 from mallow._files import make_folder
 from mallow.embed import AnyEmbedder
-from mallow.errors import Caveat, InputError
+from mallow.errors import InputError
 from mallow.evaluate._compare import compare
-from mallow.evaluate._comparison import Comparison
+from mallow.evaluate._comparison import ComparedSystems, Comparison
 from mallow.evidence import MAUVE_STAR, Measure
 from mallow.generate import GenerationPlan, NextToken, decoder, generate_file, is_deterministic, prompts_of
-from mallow.results import Result, TableData, draw
+from mallow.results import TableData, draw
 from mallow.samples import Samples, read
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _NUMBER = re.compile(r"(?<=[:=])\d+(?:\.\d+)?(?:e[+-]?\d+)?(?=[:+]|$)")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Sweep(Result):
+class Sweep(ComparedSystems):
     """What a grid of decoders scored.
 
     Attributes
@@ -82,21 +82,12 @@ class Sweep(Result):
         """Which decoder is closest to the reference, or that none can be named, and which is farthest."""
         return self.comparison.verdict
 
-    @property
-    def caveats(self) -> tuple[Caveat, ...]:
-        """Those of the comparison."""
-        return self.comparison.caveats
-
     def _also(self) -> dict[str, Any]:
         return {"best": list(self.best), "winner": self.winner, "verdict": self.verdict}
 
     def brief(self) -> dict[str, Any]:
         """The main numbers as a small dict, without curves and samples: what ``--summary`` prints."""
         return {**self.comparison.brief(), "kind": "mallow sweep", "model": self.model}
-
-    def caveat_lines(self) -> list[str]:
-        """The caveats of the comparison, equal ones of several decoders merged into one line."""
-        return self.comparison.caveat_lines()
 
     def _table(self) -> TableData:
         return self.comparison._table()  # best first
@@ -107,8 +98,8 @@ class Sweep(Result):
     def plot(self, ax: Axes | None = None, family: str | None = None) -> Axes:
         """Draw the published and certified scores of a family, all other decoders as dashed lines; returns the axes.
 
-        95 % of other draws of so many samples would score in the band. What is certified has a line up to its limit with
-        95 % confidence. The dotted line is the self-score, about what real data would score.
+        95 % of other draws of so many samples would score in the band. What is certified has a line up to its limit
+        with 95 % confidence. The dotted line is the self-score, about what real data would score.
 
         Parameters
         ----------

@@ -5,24 +5,24 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from mallow._checks import seed_from
 from mallow.embed import AnyEmbedder
-from mallow.errors import Caveat, InputError, warn_about
+from mallow.errors import InputError, warn_about
 from mallow.evaluate._compare import compare_quietly
-from mallow.evaluate._comparison import Comparison, Difference
+from mallow.evaluate._comparison import LEVEL, ComparedSystems, Comparison, Difference, render_differences, score_cells
+from mallow.evaluate._run import Settings
 from mallow.evidence import MAUVE_STAR, Measure
-from mallow.results import Result, TableData, at_most, draw, join_names, p_number, p_text, render
+from mallow.results import TableData, draw, join_names, p_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-_LEVEL = 0.05  # the usual level of significance
 _FEWEST = 3  # checkpoints of a series
 
 
@@ -35,8 +35,8 @@ class Trend:
     tau : float
         Kendall's rank correlation of step and certified area: 1 where every checkpoint is closer than the one before.
     p_value : float
-        Two-sided, of the hypothesis that the order of the checkpoints is that of chance. With fewer than five checkpoints it
-        cannot be below 0.05.
+        Two-sided, of the hypothesis that the order of the checkpoints is that of chance. With fewer than five
+        checkpoints it cannot be below 0.05.
     """
 
     tau: float
@@ -68,7 +68,7 @@ class Change:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Track(Result):
+class Track(ComparedSystems):
     """A series of checkpoints against one reference.
 
     Attributes
@@ -92,16 +92,15 @@ class Track(Result):
     def __repr__(self) -> str:
         return f"Track({len(self.steps)} checkpoints, {len(self.changes)} changes, tau={self.trend.tau:.2f})"
 
-    def __str__(self) -> str:
-        lines = [self.verdict, "", self.table(), "", self.change_table(), ""]
-        return "\n".join([*lines, *(f"caveat: {line}" for line in self.caveat_lines())]).rstrip()
+    def _tables(self) -> list[str]:
+        return [self.table(), self.change_table()]
 
     @property
     def verdict(self) -> str:
         """The trend, the changes, and whether the last checkpoint is as good as the best one."""
         names = list(self.steps)
         test = f"Kendall's tau {self.trend.tau:+.2f}, {p_text(self.trend.p_value)}"
-        if self.trend.p_value < _LEVEL:
+        if self.trend.p_value < LEVEL:
             where = "closer to" if self.trend.tau > 0 else "farther from"
             parts = [f"The model moves {where} the reference from {names[0]} to {names[-1]} ({test})."]
         else:
@@ -118,15 +117,6 @@ class Track(Result):
             parts.append(f"The last checkpoint cannot be told apart from the best one, {best[0]}.")
         return " ".join(parts)
 
-    @property
-    def caveats(self) -> tuple[Caveat, ...]:
-        """Those of the comparison."""
-        return self.comparison.caveats
-
-    def caveat_lines(self) -> list[str]:
-        """The caveats of the comparison, equal ones of several checkpoints merged into one line."""
-        return self.comparison.caveat_lines()
-
     def _also(self) -> dict[str, Any]:
         return {"verdict": self.verdict, "best": list(self.comparison.best)}
 
@@ -141,49 +131,18 @@ class Track(Result):
     def _table(self) -> TableData:
         starts = {one.at: one for one in self.changes}
         rows, breaks = [], []
+        titles = ["certified\nMAUVE", "at most,\n95 % sure", "published\nMAUVE", "95 % of\nother draws"]
         for place, (name, step) in enumerate(self.steps.items()):
-            score = self.comparison.scores[name]
-            one = score.certified["mauve"]
             mark = "" if name not in starts else "closer" if starts[name].difference > 0 else "farther"
-            span = score.interval.get("mauve")
-            rows.append(
-                [
-                    name,
-                    f"{step:g}",
-                    f"{one.value:.4f}",
-                    at_most(one.high),
-                    f"{score.mauve:.3f}",
-                    "–" if span is None else f"{span[0]:.3f} to {span[1]:.3f}",
-                    mark,
-                ]
-            )
+            rows.append([name, f"{step:g}", *score_cells(self.comparison.scores[name], titles), mark])
             breaks += [place] if mark and place else []
-        head = [
-            "",
-            "step",
-            "certified\nMAUVE",
-            "at most,\n95 % sure",
-            "published\nMAUVE",
-            "95 % of\nother draws",
-            "change",
-        ]
-        return TableData(head, rows, breaks=breaks, left=(0, 6))
+        return TableData(["", "step", *titles, "change"], rows, breaks=breaks, left=(0, 6))
 
     def change_table(self, form: str = "text", *, width: int | None = None) -> str:
         """The changes as a table; "" where there are none."""
         if not self.changes:
             return ""
-        rows = [
-            [
-                f"{one.at} − {one.before}",
-                f"{one.difference:+.4f}",
-                f"{one.low:+.4f} to {one.high:+.4f}",
-                p_number(one.p_value),
-            ]
-            for one in self.changes
-        ]
-        head = ["change", "certified\nMAUVE", "95 % interval\nof the difference", "p, corrected\nfor all pairs"]
-        return render(form, TableData(head, rows), width=width)
+        return render_differences("change", map(astuple, self.changes), form, width)
 
     def _records(self) -> list[dict[str, Any]]:
         records = {record["system"]: record for record in self.comparison._records()}
@@ -216,9 +175,9 @@ def track(
 ) -> Track:
     """Compare a series of checkpoints with one reference: does it come closer, and where did it change?
 
-    A change is a checkpoint that differs significantly from some checkpoint since the change before, by held-out evidence
-    and after Holm's correction over all pairs. So a series that never changes shows a change with a probability of at most
-    5 %. The trend is Kendall's test of the certified areas against the order.
+    A change is a checkpoint that differs significantly from some checkpoint since the change before, by held-out
+    evidence and after Holm's correction over all pairs. So a series that never changes shows a change with a
+    probability of at most 5 %. The trend is Kendall's test of the certified areas against the order.
 
     Parameters
     ----------
@@ -245,16 +204,15 @@ def track(
     if not isinstance(checkpoints, Mapping) or len(checkpoints) < _FEWEST:
         count = len(checkpoints) if isinstance(checkpoints, Mapping) else type(checkpoints).__name__
         raise InputError(
-            f"`checkpoints` must map at least {_FEWEST} names to samples; got {count}. To compare two, use mallow.compare."
+            f"`checkpoints` must map at least {_FEWEST} names to samples; got {count}. To compare two, use "
+            "mallow.compare."
         )
     ordered = _order_by_step(list(checkpoints), steps)
     comparison = compare_quietly(
         reference,
         {name: checkpoints[name] for name in ordered},
-        measure=measure,
+        Settings(measure, repeats, seed_from(rng)),
         embedder=embedder,
-        repeats=repeats,
-        seed=seed_from(rng),
     )
     result = Track(
         ordered, comparison, _find_trend(ordered, comparison), find_changes(list(ordered), comparison.differences)
@@ -273,7 +231,8 @@ def _order_by_step(names: list[str], steps: Sequence[float] | None) -> dict[str,
         values = [float(step) for step in steps]
         if len(values) != len(names) or len(set(values)) != len(names) or not all(map(math.isfinite, values)):
             raise InputError(
-                f"`steps` must have one finite number for each of the {len(names)} checkpoints, all different; got {list(steps)}."
+                f"`steps` must have one finite number for each of the {len(names)} checkpoints, all different; got "
+                f"{list(steps)}."
             )
     return dict(sorted(zip(names, values, strict=True), key=lambda pair: pair[1]))
 

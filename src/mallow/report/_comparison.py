@@ -12,7 +12,7 @@ from mallow._checks import seed_from
 from mallow.embed import AnyEmbedder
 from mallow.errors import Caveat, InputError
 from mallow.estimate import Quantize
-from mallow.evaluate import Comparison, Score, compare_pairs, embed_pairs
+from mallow.evaluate import Comparison, Score, Settings, compare_pairs, embed_pairs
 from mallow.evidence import MAUVE_STAR, Measure
 from mallow.explain import Diagnosis, diagnose_embedded
 from mallow.theory import extrapolated
@@ -83,7 +83,7 @@ def compare_and_diagnose(
     """
     seed = seed_from(rng)
     pairs = embed_pairs(reference, systems, embedder, measure)
-    comparison = compare_pairs(pairs, measure=measure, repeats=repeats, seed=seed)
+    comparison = compare_pairs(pairs, Settings(measure, repeats, seed))
     if not isinstance(measure.estimator, Quantize) or measure.estimator.smoothing is extrapolated:
         return comparison, {}
     return comparison, {
