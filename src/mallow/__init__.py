@@ -1,6 +1,7 @@
 """How far are a generative model's samples from the data they should match?
 
-    samples ─embed▶ Samples with features ─estimate▶ MASSES ─frontier▶ Frontier ─area · integral · midpoint▶ Score ─▶ Comparison
+    samples ─embed▶ Samples with features ─estimate▶ MASSES ─frontier▶ Frontier ─area · integral · midpoint▶ Score ─▶
+    Comparison
 
 `score` and `compare` go all the way. `Masses` are what P (the reference) and Q (the model) give to common atoms: from
 them come every f-divergence, the divergence frontier and its summaries, `area` (MAUVE; 1 = indistinguishable),

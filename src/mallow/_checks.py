@@ -1,4 +1,7 @@
-"""Checks of arguments, shared by every public function: each returns the value or raises an InputError that names it."""
+"""Checks of arguments, shared by every public function.
+
+Each returns the value or raises an InputError that names it.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,7 @@ def whole(name: str, value: int, *, least: int) -> int:
 
 
 def seed_from(rng: int | np.random.Generator | None) -> int:
-    """The seed that stands for `rng`: an integer is one, a generator draws one, None asks the system for a fresh one."""
+    """The seed for `rng`: an integer is one, a generator draws one, None asks the system for a fresh one."""
     import numpy as np
 
     if rng is None:

@@ -25,7 +25,8 @@ def files_below(folder: Path) -> Iterator[Path]:
 
     def refuse(error: OSError) -> None:
         raise InputError(
-            f"{error.filename}: the folder cannot be read: {error.strerror}. Check that it is there, and its permissions."
+            f"{error.filename}: the folder cannot be read: {error.strerror}. Check that it is there, and its "
+            f"permissions."
         )
 
     visited = set()
@@ -61,8 +62,9 @@ def create_folder(folder: Path) -> None:
 def atomic_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """A stream whose bytes appear at `path` all at once when the block ends, and not at all if it raises.
 
-    The bytes go to a hidden file in the same folder, which then replaces the target. A link stays a link: what it points
-    to is replaced. When the block has ended, file and name are on the disk: a power failure does not undo them.
+    The bytes go to a hidden file in the same folder, which then replaces the target. A link stays a link: what it
+    points to is replaced. When the block has ended, file and name are on the disk: a power failure does not undo
+    them.
     """
     target = Path(os.path.realpath(os.path.expanduser(path)))
     refuse_special(path, target)
@@ -79,7 +81,10 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 
 def refuse_special(path: str | os.PathLike[str], target: Path | None = None) -> None:
-    """Raise an InputError for a device, a pipe or a socket: whoever reads it waits, and whoever replaces it breaks it."""
+    """Raise an InputError for a device, a pipe or a socket.
+
+    Whoever reads it waits, and whoever replaces it breaks it.
+    """
     try:
         mode = (Path(os.path.expanduser(path)) if target is None else target).stat().st_mode
     except OSError:  # there is nothing, or nothing that can be reached: whoever opens it will say so

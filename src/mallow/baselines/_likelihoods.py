@@ -365,7 +365,8 @@ def likelihoods(
         }
     if not math.isfinite(human.perplexity):
         message = (
-            f"{human.impossible:.1%} of the tokens of human text are impossible under this decoder, so that its perplexity "
+            f"{human.impossible:.1%} of the tokens of human text are impossible under this decoder, so that its "
+            f"perplexity "
             "is infinite: compare ε-perplexities."
         )
         caveats += (Caveat("infinite perplexity", message, values={"impossible": human.impossible}),)

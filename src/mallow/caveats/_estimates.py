@@ -1,4 +1,7 @@
-"""What an estimate and its evidence give reason to doubt; samples about which no measure can say anything are refused."""
+"""What an estimate and its evidence give reason to doubt.
+
+Samples about which no measure can say anything are refused.
+"""
 
 from __future__ import annotations
 
@@ -235,7 +238,10 @@ def _count_lengths(x: Array, y: Array, *, independent: int) -> tuple[Array, Arra
 
 
 def _counts_differ(p: Array, q: Array) -> bool:
-    """Whether two histograms differ beyond chance: the chi-squared statistic against its mean and standard deviation."""
+    """Whether two histograms differ beyond chance.
+
+    The chi-squared statistic against its mean and standard deviation.
+    """
     seen = (p + q) > 0
     p, q = p[seen], q[seen]
     ratio = math.sqrt(q.sum() / p.sum())

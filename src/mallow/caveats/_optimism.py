@@ -1,9 +1,10 @@
 """Whether the bins flatter the samples that placed them.
 
-k-means puts its centres where the samples are. In many dimensions, and where the texts for one prompt lie near each other, a
-bin holds the samples that made it, of both sides, while others would fall apart: the samples seem to agree more than the
-distributions do in the same bins. The jackknife cannot see that, since it takes the bins as given. How much it is depends
-on the data (experiments/honesty/optimism.py), so it is measured: half of the units place bins, and both halves are counted.
+k-means puts its centres where the samples are. In many dimensions, and where the texts for one prompt lie near each
+other, a bin holds the samples that made it, of both sides, while others would fall apart: the samples seem to agree
+more than the distributions do in the same bins. The jackknife cannot see that, since it takes the bins as given. How
+much it is depends on the data (experiments/honesty/optimism.py), so it is measured: half of the units place bins, and
+both halves are counted.
 """
 
 from __future__ import annotations
@@ -57,8 +58,10 @@ def optimism_caveats(measure: Measure, prepared: Any, units: Units, seed: int) -
         return []
     direction, consequence = ("more", "too high") if gap > 0 else ("less", "too low")
     text = (
-        f"the samples that place the bins agree {direction} than others do: with bins from half of the samples, the bias-corrected "
-        f"MAUVE is {own[0]:.3f} for these and {other[0]:.3f} for the other half in the same bins. The published score and "
+        f"the samples that place the bins agree {direction} than others do: with bins from half of the samples, the "
+        f"bias-corrected "
+        f"MAUVE is {own[0]:.3f} for these and {other[0]:.3f} for the other half in the same bins. The published "
+        f"score and "
         f"its bias-corrected value are {consequence}; the held-out evidence is not affected. Fewer bins help."
     )
     return [Caveat("bins fitted to samples", text, values={"inside": float(own[0]), "outside": float(other[0])})]

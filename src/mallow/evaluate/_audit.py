@@ -228,7 +228,10 @@ def _read_effect(comparison: Comparison, pairs: Pairs, edit: str, embedder: AnyE
 
 
 def _looks_the_same(pairs: Pairs, edit: str, embedder: AnyEmbedder, seed: int) -> bool:
-    """Whether no difference is found between the texts and their edited selves, pair by pair: the sharpest look there is."""
+    """Whether no difference is found between the texts and their edited selves, pair by pair.
+
+    The sharpest look there is.
+    """
     untouched, edited = (pairs[name][1] for name in (_UNTOUCHED, edit))
     if isinstance(embedder, JointEmbedder):  # each was embedded with the other half alone
         p_value = permutation_test(untouched.texts, edited.texts, embedder=embedder, rng=seed)

@@ -81,7 +81,8 @@ class Check(Result):
 
     def __repr__(self) -> str:
         low, high = self.interval
-        return f"Check({self.outcome}, drop={self.drop:+.4f} between {low:+.4f} and {high:+.4f}, max_drop={self.max_drop:g})"
+        span = f"{self.drop:+.4f} between {low:+.4f} and {high:+.4f}"
+        return f"Check({self.outcome}, drop={span}, max_drop={self.max_drop:g})"
 
     def __str__(self) -> str:
         lines = [self.message, f"Certified MAUVE: {self.before:.4f} in the baseline, {self.now:.4f} now."]
@@ -109,7 +110,8 @@ class Check(Result):
         if self.outcome == "passed":
             but = ", but the model got worse" if worse else ""
             return f"Passed{but}: {change}; {more} is excluded with 95 % confidence."
-        return f"Cannot tell: {change}; {'the model got worse, but ' if worse else ''}{more} is neither shown nor excluded."
+        but = "the model got worse, but " if worse else ""
+        return f"Cannot tell: {change}; {but}{more} is neither shown nor excluded."
 
     def _also(self) -> dict[str, Any]:
         return {"ok": self.ok, "message": self.message}
@@ -149,7 +151,8 @@ def check_regression(
     embedder: AnyEmbedder | str | None = None,
     rng: int | np.random.Generator | None = 0,
 ) -> Check:
-    """Whether the model is farther from the reference than the baseline was, by more than `max_drop` in certified MAUVE.
+    """Whether the model is farther from the reference than the baseline was, by more than `max_drop` in certified
+    MAUVE.
 
     The answer rests on held-out evidence of both runs and has three outcomes: passed, regression, cannot tell. With few
     samples it is often the last; `mallow.plan_samples` says how many are needed. What is compared is what samples of

@@ -201,7 +201,10 @@ def compare_pairs(
 
 
 def _with_one_number_of_bins(measure: Measure, generations: Mapping[str, Sequence[tuple[Samples, Samples]]]) -> Measure:
-    """The measure with as many bins for all systems as the smallest of them allows: otherwise sizes would make a winner."""
+    """The measure with as many bins for all systems as the smallest of them allows.
+
+    Otherwise sizes would make a winner.
+    """
     estimator = measure.estimator
     if not isinstance(estimator, Quantize) or estimator.bins != "auto" or isinstance(estimator.codebook, Codebook):
         return measure
@@ -362,7 +365,8 @@ def _all_variances(
 
 
 def generations_as_samples(sources: Mapping[str, Any]) -> dict[str, Any]:
-    """Sources in which arrays (prompts, generations, d) became samples with one id per prompt, like the reference's rows.
+    """Sources in which arrays (prompts, generations, d) became samples with one id per prompt, like the reference's
+    rows.
 
     The reference, which comes first, gets the same ids if it is an array.
     """

@@ -306,7 +306,10 @@ class Comparison(ScoredSystems):
         return tuple(sorted(oriented, key=lambda one: (names.index(one.first), names.index(one.second))))
 
     def difference_table(self, form: str = "text", *, width: int | None = None) -> str:
-        """The differences of the certified area as a table; of more than 10 pairs only those of neighbours. "" for none."""
+        """The differences of the certified area as a table; of more than 10 pairs only those of neighbours.
+
+        "" for none.
+        """
         every = self.ordered_differences()
         if not every:
             return ""
@@ -349,7 +352,10 @@ def _certified_cells(score: Score) -> list[str]:
 def rank_systems(
     order: Sequence[str], differences: Sequence[Difference]
 ) -> tuple[dict[str, tuple[int, int]], tuple[tuple[str, ...], ...]]:
-    """Rank ranges, and the largest sets of neighbours of which no two differ significantly; empty without differences."""
+    """Rank ranges, and the largest sets of neighbours of which no two differ significantly.
+
+    Empty without differences.
+    """
     if not differences and len(order) > 1:
         return {}, ()
     significant = [one for one in differences if one.significant]

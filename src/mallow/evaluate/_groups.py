@@ -1,4 +1,4 @@
-"""The score by group of samples, such as the topic or the language of the prompt, with p-values corrected for their number."""
+"""The score of each group of samples, such as a topic or a language, with p-values corrected for their number."""
 
 from __future__ import annotations
 

@@ -68,11 +68,15 @@ class MatchedScore(ScoredSystems):
     caveats: tuple[Caveat, ...] = ()
 
     def __repr__(self) -> str:
-        return f"MatchedScore({self.covariate}: {self.same_size.mauve:.4f} → {self.matched.mauve:.4f}, kept {self.kept:.0%})"
+        change = f"{self.same_size.mauve:.4f} → {self.matched.mauve:.4f}"
+        return f"MatchedScore({self.covariate}: {change}, kept {self.kept:.0%})"
 
     @property
     def explained(self) -> float | None:
-        """The share of the certified gap (its frontier integral) that went when the covariate was matched; None without a gap."""
+        """The share of the certified gap (its frontier integral) that went when the covariate was matched.
+
+        None without a gap.
+        """
         before, after = (one.certified["frontier_integral"].value for one in (self.same_size, self.matched))
         return None if before <= 0 else min(1.0, max(0.0, 1.0 - after / before))
 
@@ -86,9 +90,11 @@ class MatchedScore(ScoredSystems):
             else f"At equal {self.covariate} no gap can be proven any more ({p_text(after.p_value)})."
         )
         if self.explained is None:
-            return f"Before matching no gap was certified at this size, so that {self.covariate} explains nothing of it. {left}"
+            nothing = f"so that {self.covariate} explains nothing of it"
+            return f"Before matching no gap was certified at this size, {nothing}. {left}"
         change = f"certified MAUVE changes by {self.difference.difference['mauve']:+.4f} ({low:+.4f} to {high:+.4f})"
-        return f"About {self.explained:.0%} of the certified gap goes with {self.covariate}: {change} when it is matched. {left}"
+        share = f"About {self.explained:.0%} of the certified gap goes with {self.covariate}"
+        return f"{share}: {change} when it is matched. {left}"
 
     def _scored(self) -> dict[str, Score]:
         return {"all samples": self.before, "same size, at random": self.same_size, "matched": self.matched}
@@ -181,7 +187,8 @@ def _few_left(chosen: tuple[Indices, Indices], name: str) -> list[Caveat]:
     fewest = min(map(len, chosen))
     if fewest >= _FEWEST:
         return []
-    text = f"only {fewest} samples of a side are left at equal {name}: little can be certified about them. Use more samples."
+    few = f"only {fewest} samples of a side are left at equal {name}"
+    text = f"{few}: little can be certified about them. Use more samples."
     return [Caveat("few matched", text, values={"samples": fewest})]
 
 

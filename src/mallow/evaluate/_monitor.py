@@ -182,7 +182,7 @@ class Monitor:
 
     @property
     def p_values(self) -> dict[str, float]:
-        """What `p_value` is the least of: "mean", "fine mean", "spread" and "bins", already corrected for being four."""
+        """The p-values of "mean", "fine mean", "spread" and "bins", corrected for being four; `p_value` is the least."""
         return self._test.p_values(self._looks)
 
     @property
@@ -205,7 +205,10 @@ class Monitor:
         self.counts = self.counts + counts
 
     def _names(self, samples: Samples) -> tuple[str, ...] | None:
-        """Ids or prompts of a batch, unless it has the one prompt of all reference samples; one batch may well have one prompt."""
+        """Ids or prompts of a batch, unless it has the one prompt of all reference samples.
+
+        One batch may well have one prompt.
+        """
         return (
             None
             if not samples.ids and set(samples.prompts or ()) == self._one_prompt
@@ -260,7 +263,10 @@ class Monitor:
         return self
 
     def counted(self) -> bytes:
-        """What this monitor has counted since its last reset, for `combine` in another process: a few kilobytes of JSON."""
+        """What this monitor has counted since its last reset, for `combine` in another process.
+
+        A few kilobytes of JSON.
+        """
         return pack_part(self.key, self.counts, self._looks)
 
     def combine(self, parts: Iterable[bytes]) -> Monitor:

@@ -87,7 +87,8 @@ class Passport(Result):
 
     def __str__(self) -> str:
         sealed = "SHA-256 and HMAC" if self.mac else "SHA-256"
-        head = f"Passport of a score of {self.signature.n:,} and {self.signature.m:,} samples, sealed by {sealed}: {self.digest}"
+        sizes = f"{self.signature.n:,} and {self.signature.m:,} samples"
+        head = f"Passport of a score of {sizes}, sealed by {sealed}: {self.digest}"
         caveats = (f"caveat: {line}" for line in self.caveat_lines())
         return "\n".join([head, "", self.table(), "", str(self.signature), *caveats])
 

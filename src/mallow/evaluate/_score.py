@@ -234,7 +234,9 @@ class Score(Result):
         return self.verdict
 
     def plot(self, ax: Axes | None = None, label: str | None = None) -> Axes:
-        """Draw the published frontier, exponentiated, with the area below it shaded, and the certified one; returns the axes.
+        """Draw the published frontier, exponentiated, with the area below it shaded, and the certified one.
+
+        Returns the axes.
 
         With several repeats the curve has a band: the curves of all repeats lie between its edges. The true curve lies
         below the dashed one, up to the noise of sampling.

@@ -125,7 +125,9 @@ class Sweep(ComparedSystems):
 
 
 def grid(decoders: Iterable[str]) -> tuple[str, ...]:
-    """The names of all decoders that the patterns stand for; several numbers, separated by commas, make several decoders.
+    """The names of all decoders that the patterns stand for.
+
+    Several numbers, separated by commas, make several decoders.
 
     Examples
     --------

@@ -178,7 +178,7 @@ def _quadratic_forms(space: Space, rows: Indices, exchange: Exchange) -> dict[st
 
 
 def _differences(source: Values, rows: Indices, exchange: Exchange, *, squares: bool = False) -> tuple[Array, Array]:
-    """Δ of every permutation, (1 + permutations, columns), and its variance, (columns,), which no permutation changes."""
+    """Δ of every permutation, (1 + permutations, columns), and its variance, (columns,), common to all permutations."""
     values = source if len(rows) == len(source) else source[rows]
     each = _sum_atoms(exchange.atoms.astype(source.dtype), values, squares=squares)
     means = np.empty((len(exchange.signs), source.shape[1]))

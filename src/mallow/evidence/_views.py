@@ -294,7 +294,10 @@ def _fold_radius(sums: _Sums, place: int) -> Array:
 
 
 def _fold_bins(sums: _Sums, partitions: Indices) -> Array:
-    """The log-ratio of the shares of a sample's bin: the mean over `partitions` (partitions, rows) of equal bin counts."""
+    """The log-ratio of the shares of a sample's bin.
+
+    The mean over `partitions` (partitions, rows) of equal bin counts.
+    """
     pooled, folds = sums.pooled, sums.folds
     scores = np.zeros((len(folds.of_row), len(folds.pairs), len(pooled.rows)))
     here = np.empty_like(scores)

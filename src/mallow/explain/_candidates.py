@@ -1,4 +1,7 @@
-"""Candidates for a reason: traits of every sample, how sure they are, and how they are put into words; of features and images."""
+"""Candidates for a reason: traits of every sample, how sure they are, and how they are put into words.
+
+Of features and images.
+"""
 
 from __future__ import annotations
 

@@ -416,7 +416,8 @@ def _find_doubts(reference: Samples, model: Samples, train: Samples, at_x: Neigh
     yield from reference.caveats
     fewest = min(len(reference), len(model))
     if fewest < _FEWEST:
-        text = f"only {fewest} samples of the model or the reference: a few copies cannot be told from chance. Use hundreds."
+        few = f"only {fewest} samples of the model or the reference"
+        text = f"{few}: a few copies cannot be told from chance. Use hundreds."
         yield Caveat("few samples", text, values={"samples": fewest})
     leaked = int((at_x.distance == 0).sum())
     if leaked:

@@ -1,4 +1,7 @@
-"""What an explanation consists of: reasons, the verdict as a sentence, and regions of the gap with samples from them."""
+"""What an explanation consists of.
+
+Reasons, the verdict as a sentence, and regions of the gap with samples from them.
+"""
 
 from __future__ import annotations
 

@@ -32,7 +32,9 @@ _IMAGES = 250  # of each side that are opened; chosen: about a second
 
 
 def find_reasons(reference: Samples, model: Samples, evidence: Evidence) -> tuple[Reason, ...]:
-    """What gives the model away: what differs between the sides and goes with the held-out score; the largest part first.
+    """What gives the model away: what differs between the sides and goes with the held-out score.
+
+    The largest part first.
 
     For texts: words and pairs of words, lengths, repetition and vocabulary, punctuation, capitals, numbers, and the
     traits that `find_confounds` looks at. For images: size, brightness, contrast, colour and detail of 250 of each
@@ -86,7 +88,10 @@ def _check_sizes(reference: Samples, model: Samples, evidence: Evidence) -> None
 
 
 def _judge_differences(reference: Samples, model: Samples, tests: UnitTests, evidence: Evidence) -> list[Candidate]:
-    """All candidates with the p-values of their differences: two families, corrected separately, for each kind of samples."""
+    """All candidates with the p-values of their differences.
+
+    Two families, corrected separately, for each kind of samples.
+    """
     features = standardise(*(as_features("features", side.require_features()) for side in (reference, model)))
     distance = distance_candidate(features)
     level = LEVEL / (_TESTS * _FAMILIES)
@@ -123,7 +128,10 @@ def _judge_images(reference: Samples, model: Samples, tests: UnitTests, evidence
 
 
 def _confirm(tests: UnitTests, candidates: Sequence[Candidate]) -> list[Candidate]:
-    """The candidates that also go with the score, in the direction in which they differ; p-values are those of both tests."""
+    """The candidates that also go with the score, in the direction in which they differ.
+
+    P-values are those of both tests.
+    """
     if not candidates:
         return []
     columns = np.stack([candidate.trait for candidate in candidates], axis=1)

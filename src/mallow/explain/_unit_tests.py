@@ -154,7 +154,10 @@ class UnitTests:
         return self.sums[0] @ columns + self.sums[1] @ columns
 
     def association(self, columns: Array) -> tuple[Array, Array]:
-        """How each trait goes with the held-out score among samples of the same side: its slope, (traits,), and its z."""
+        """How each trait goes with the held-out score among samples of the same side.
+
+        Its slope, (traits,), and its z.
+        """
         scores, centred = self.centre(self.scores[:, None]), self.centre(columns)
         weight = np.repeat([0.5 / self.n, 0.5 / self.m], [self.n, self.m])[:, None]
         products = centred * scores * weight

@@ -129,7 +129,7 @@ def marking_terms(inside: Sequence[str], outside: Sequence[str]) -> tuple[str, .
 
 
 def terms_of_groups(groups: Sequence[Sequence[str]], every: Sequence[str]) -> list[tuple[str, ...]]:
-    """The terms that are typical of each group of texts in contrast to the rest of `every`, which contains the group."""
+    """The terms that are typical of each group of texts, in contrast to the rest of `every`, which contains it."""
     counts_inside = [Counter(term for text in group for term in _ngrams(text)) for group in groups]
     # Only n-grams of several texts can be typical of a group; counting all n-grams of all texts would take much memory.
     candidates = {term for counts in counts_inside for term, count in counts.items() if count >= _FEWEST_TEXTS}
@@ -248,7 +248,10 @@ def tabulate_terms(tokens: Tokens, fewest: int) -> TermTable:
 
 
 def _frequent_columns(keys: Indices, texts: int, fewest: int) -> tuple[Indices, Any]:
-    """The terms in neither too few nor too many texts, and which texts contain them; sorted keys are term · texts + text."""
+    """The terms in neither too few nor too many texts, and which texts contain them.
+
+    Sorted keys are term · texts + text.
+    """
     term, text = np.divmod(keys, texts)
     starts = np.flatnonzero(np.diff(term, prepend=-1))
     count = np.diff(starts, append=len(term))
@@ -369,7 +372,10 @@ def _share_phrase(predicate: str, model: float, reference: float) -> tuple[str, 
 
 
 def _length_phrase(length: Array, n: int, model: float, reference: float) -> tuple[str, dict[str, float]]:
-    """The medians if they differ, otherwise the end where lengths differ most; `model` and `reference` are mean logarithms."""
+    """The medians if they differ, otherwise the end where lengths differ most.
+
+    `model` and `reference` are mean logarithms.
+    """
     own, other, values = _quantiles(length, n, (0.5, 0.1, 0.9))
     longer = model > reference
     ratio = (own + 1.0) / (other + 1.0) if longer else (other + 1.0) / (own + 1.0)

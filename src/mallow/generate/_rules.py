@@ -22,7 +22,10 @@ from mallow.generate._protocol import LogProbs
 Places = NDArray[np.intp]
 
 SUM_TOLERANCE = 0.01
-"""How far the probabilities of a row may be from summing to 1: half-precision logits normalised in float32 are within it."""
+"""How far the probabilities of a row may be from summing to 1.
+
+Half-precision logits normalised in float32 are within it.
+"""
 
 
 def largest(row: LogProbs, count: int) -> Places:

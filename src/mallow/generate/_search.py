@@ -18,7 +18,7 @@ from mallow.generate._protocol import HiddenStates, LogProbs, NextToken, Tokens
 from mallow.generate._rules import Chain, largest
 
 Choice = Callable[[LogProbs, NDArray[np.intp], int], NDArray[np.integer[Any]]]
-"""The next tokens, from log-probabilities (b, vocabulary), the places of their rows among the prefixes, and the step."""
+"""Next tokens from log-probabilities (b, vocabulary), the numbers of their rows among the prefixes, and the step."""
 
 
 def generate(

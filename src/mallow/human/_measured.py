@@ -104,7 +104,10 @@ def _from_comparison(comparison: Comparison) -> dict[str, Measured]:
 
 
 def _from_limits(certified: Mapping[str, tuple[float, float, bool]]) -> Measured:
-    """Values with errors from their limits. A limit cut off at 1 hides the error: the mean of the others replaces it."""
+    """Values with errors from their limits.
+
+    A limit cut off at 1 hides the error: the mean of the others replaces it.
+    """
     whole = [std for _, std, cut in certified.values() if not cut]
     usual = float(np.mean(whole)) if whole else 0.0
     return Measured.independent(
