@@ -6,14 +6,6 @@ workers.
 
 from mallow.engine._engine import AnyEngine, Engine, Threads, memory_budget, open_engine, resolve_engine
 from mallow.engine._exact import DOUBLE, SINGLE, bits_for_squares, round_to, settle, unit_rows
-from mallow.engine._lapack import (
-    add_products,
-    cholesky,
-    eigenvectors,
-    leading_eigenvectors,
-    solve_lower,
-    solve_with_root,
-)
 from mallow.engine._passes import Passes, bar, quiet
 from mallow.engine._ray import Ray
 from mallow.engine._threads import Crew, cores, crew_of, one_core, ordered_map, run_now, single_threaded_blas, start
@@ -27,14 +19,10 @@ __all__ = [
     "Passes",
     "Ray",
     "Threads",
-    "add_products",
     "bar",
     "bits_for_squares",
-    "cholesky",
     "cores",
     "crew_of",
-    "eigenvectors",
-    "leading_eigenvectors",
     "memory_budget",
     "one_core",
     "open_engine",
@@ -45,8 +33,6 @@ __all__ = [
     "run_now",
     "settle",
     "single_threaded_blas",
-    "solve_lower",
-    "solve_with_root",
     "start",
     "unit_rows",
 ]

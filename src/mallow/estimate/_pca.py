@@ -13,12 +13,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import scipy.linalg
 
 from mallow.engine import (
     DOUBLE,
-    add_products,
     cores,
-    leading_eigenvectors,
     ordered_map,
     round_to,
     single_threaded_blas,
@@ -350,7 +349,7 @@ class ProductSums:
             table, total = self._free.pop() if self._free else (np.zeros((width, width), order="F"), np.zeros(width))
             if float((np.diagonal(table) + squares).max()) >= DOUBLE:
                 self._empty(table, total)
-        add_products(table, rows)
+        table += rows.T @ rows
         total += rows.sum(axis=0)
         with self._lock:
             self._free.append((table, total))
@@ -422,7 +421,8 @@ def _eigenvectors(scatter: Doubles, enough: Callable[[Doubles, float], bool]) ->
     """The largest eigenvalues, rising, with their eigenvectors: `LEADING` of them if those are `enough`, or all."""
     width, total = len(scatter), float(np.trace(scatter))
     if width >= 2 * LEADING and total > 0:
-        values, vectors = leading_eigenvectors(scatter, LEADING)
+        largest = [width - LEADING, width - 1]
+        values, vectors = scipy.linalg.eigh(scatter, subset_by_index=largest, check_finite=False)
         if enough(values, total):
             return values, vectors
     values, vectors = np.linalg.eigh(scatter)

@@ -14,9 +14,10 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 from numpy.typing import NDArray
 
-from mallow.engine import cholesky, cores, ordered_map, single_threaded_blas, solve_with_root
+from mallow.engine import cores, ordered_map, single_threaded_blas
 from mallow.estimate import Features
 from mallow.evidence._blocks import ArrayRows, Numbers, Rows, Values
 from mallow.evidence._units import Indices
@@ -161,7 +162,8 @@ class Metrics:
         """
         table = self.covariance
         table[np.diag_indices(len(table))] += strength * self._floor
-        return cholesky(table)
+        root: Array = scipy.linalg.cho_factor(table, lower=True, overwrite_a=True, check_finite=False)[0]
+        return root
 
     def solve(self, targets: Array, kept: Array, strengths: Sequence[float]) -> Array:
         """(C + strength · mean variance)⁻¹ of each column of `targets` (d, columns), C of its cells ``kept``
@@ -193,7 +195,8 @@ class Metrics:
 
         def precondition(values: Array) -> Array:
             parts = np.split(values, len(strengths), axis=1)
-            return np.hstack([solve_with_root(root, part) for root, part in zip(roots, parts, strict=True)])
+            each = zip(roots, parts, strict=True)
+            return np.hstack([scipy.linalg.cho_solve((root, True), part, check_finite=False) for root, part in each])
 
         solution = _conjugate_gradients(multiply, precondition, np.tile(targets, len(strengths)))
         return np.stack(np.split(solution, len(strengths), axis=1))

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
+import scipy.linalg
 from numpy.typing import NDArray
 
-from mallow.engine import cores, ordered_map, single_threaded_blas, solve_lower
+from mallow.engine import cores, ordered_map, single_threaded_blas
 from mallow.evidence._blocks import Rows, Values, at_once
 from mallow.evidence._coarse import CoarseGrid, Metrics
 from mallow.evidence._exchange import Exchange, draw_exchanges, exchangeable_rows
@@ -116,6 +117,6 @@ def _forms(exchange: Exchange, means: Array, squares: Array, metrics: Metrics) -
         forms["total variance"] = squares.sum(axis=1) ** 2
     for strength in STRENGTHS:
         root = metrics.root(strength)
-        white = solve_lower(root, means.T)
+        white = scipy.linalg.solve_triangular(root, means.T, lower=True, check_finite=False)
         forms[f"means, strength {strength:g}"] = np.einsum("ij,ij->j", white, white)
     return forms

@@ -13,9 +13,10 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.linalg
 from scipy import sparse
 
-from mallow.engine import cores, eigenvectors, ordered_map, single_threaded_blas, start
+from mallow.engine import cores, ordered_map, single_threaded_blas, start
 from mallow.estimate import Features
 from mallow.evidence._blocks import ROWS, Values, add_up, at_once, each_block, sum_blocks
 from mallow.evidence._units import Indices, Keys, Units, content_keys
@@ -182,7 +183,8 @@ def _principal_axes(columns: Values) -> tuple[Values, Array]:
 
         table = sum_blocks(product, (size, size), width, _LARGE) / size
     with single_threaded_blas():
-        values, vectors = eigenvectors(table.astype(columns.dtype))
+        driver = "evd" if len(table) > 1 else "ev"  # SciPy 1.13 asks for too small a workspace for one number
+        values, vectors = scipy.linalg.eigh(table.astype(columns.dtype), driver=driver, check_finite=False)
     kept = max(1, int(np.count_nonzero(values > _RANK * np.finfo(columns.dtype).eps * values[-1])))
     leading = np.ascontiguousarray(vectors[:, : -kept - 1 : -1])
     if width > size:
