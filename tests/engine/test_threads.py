@@ -9,7 +9,7 @@ import pytest
 import scipy.linalg  # noqa: F401 - so that its BLAS is loaded before threads are counted
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from mallow.engine import cores, crew_of, one_core, ordered_map, single_threaded_blas, start
+from mallow.engine import cores, one_core, ordered_map, single_threaded_blas, start, worker_pool
 
 
 def blas_threads() -> list[int]:
@@ -93,52 +93,26 @@ def test_threads_of_blas_are_restored_after_an_error():
         assert blas_threads() == before
 
 
-def test_tasks_of_a_crew_may_wait_for_tasks_however_few_threads_there_are():
-    def work(depth: int) -> int:
-        if depth == 0:
-            return 1
-        parts = list(ordered_map(work, [depth - 1] * 3, 2))
-        return sum(parts) + start(partial(work, 0)).result()
-
-    one, two, direct = ([] for _ in range(3))
-    for threads, results in ((1, one), (2, two)):
-        with crew_of(threads) as crew:
-            results.extend(task.result() for task in [crew.begin(partial(work, 3)) for _ in range(4)])
-    direct.append(work(3))
-    assert one == two == direct * 4 == [40] * 4
-
-
-def test_whoever_of_the_crew_is_free_helps_the_others():
-    seen = set()
-
-    def note(_: int) -> None:
-        seen.add(threading.get_ident())
-        time.sleep(0.005)
-
-    with crew_of(2) as crew:
-        crew.begin(lambda: list(ordered_map(note, range(40), 2))).result()
-    assert len(seen) == 2
-
-
-def test_a_task_inside_one_core_spreads_nothing_though_it_is_of_a_crew():
+def test_a_task_of_a_pool_spreads_nothing():
     seen = set()
 
     def note(_: int) -> None:
         seen.add(threading.get_ident())
         time.sleep(0.002)
 
-    def alone() -> int:
-        with one_core():
-            list(ordered_map(note, range(20), cores()))
-            start(partial(note, 0)).result()
-            return cores()
+    def task() -> int:
+        list(ordered_map(note, range(20), 2))
+        start(partial(note, 0)).result()
+        return cores()
 
-    with crew_of(3) as crew:
-        assert crew.begin(alone).result() == 1
-    assert len(seen) == 1
+    with worker_pool(3) as pool:
+        assert pool.submit(task).result() == 1
+    with one_core():
+        assert task() == 1
+    assert len(seen) == 2  # one for each
 
 
-def test_an_error_ends_what_a_crew_has_not_begun():
+def test_an_error_ends_what_has_not_begun():
     done = []
 
     def work(task: int) -> None:
@@ -147,19 +121,14 @@ def test_an_error_ends_what_a_crew_has_not_begun():
         time.sleep(0.01)
         done.append(task)
 
-    def several() -> None:
+    with pytest.raises(KeyError, match="1"):
         list(ordered_map(work, range(50), 2))
-
-    with crew_of(2) as crew:
-        task = crew.begin(several)
-        with pytest.raises(KeyError, match="1"):
-            task.result()
-        before = len(done)  # all that had begun has ended
-        assert crew.begin(cores).result() == cores()
+    before = len(done)  # all that had begun has ended
+    time.sleep(0.05)
     assert len(done) == before < 6
 
 
-def test_an_error_outside_ends_what_a_crew_has_not_begun():
+def test_an_error_outside_ends_what_has_not_begun():
     done = []
 
     def work(task: int) -> None:
@@ -167,9 +136,9 @@ def test_an_error_outside_ends_what_a_crew_has_not_begun():
         done.append(task)
 
     def begin_many() -> None:
-        with crew_of(2) as crew:
+        with worker_pool(2) as pool:
             for task in range(50):
-                crew.begin(partial(work, task))
+                pool.submit(work, task)
             raise KeyError
 
     with pytest.raises(KeyError):

@@ -8,13 +8,12 @@ from mallow.engine._engine import AnyEngine, Engine, Threads, memory_budget, ope
 from mallow.engine._exact import DOUBLE, SINGLE, bits_for_squares, round_to, settle, unit_rows
 from mallow.engine._passes import Passes, bar, quiet
 from mallow.engine._ray import Ray
-from mallow.engine._threads import Crew, cores, crew_of, one_core, ordered_map, run_now, single_threaded_blas, start
+from mallow.engine._threads import cores, one_core, ordered_map, run_now, single_threaded_blas, start, worker_pool
 
 __all__ = [
     "DOUBLE",
     "SINGLE",
     "AnyEngine",
-    "Crew",
     "Engine",
     "Passes",
     "Ray",
@@ -22,7 +21,6 @@ __all__ = [
     "bar",
     "bits_for_squares",
     "cores",
-    "crew_of",
     "memory_budget",
     "one_core",
     "open_engine",
@@ -35,4 +33,5 @@ __all__ = [
     "single_threaded_blas",
     "start",
     "unit_rows",
+    "worker_pool",
 ]

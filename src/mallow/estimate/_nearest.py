@@ -15,7 +15,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mallow.engine import DOUBLE, SINGLE, bits_for_squares, cores, crew_of, ordered_map, round_to, single_threaded_blas
+from mallow.engine import (
+    DOUBLE,
+    SINGLE,
+    bits_for_squares,
+    cores,
+    ordered_map,
+    round_to,
+    single_threaded_blas,
+    worker_pool,
+)
 from mallow.estimate._device import BLOCK, Device
 
 Array = npt.NDArray[Any]
@@ -147,7 +156,7 @@ class Workers:
 
     def __enter__(self) -> None:
         self._stack = ExitStack()
-        self._crew = self._stack.enter_context(crew_of(self.threads)) if self.threads > 1 else None
+        self._pool = self._stack.enter_context(worker_pool(self.threads)) if self.threads > 1 else None
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
@@ -165,11 +174,11 @@ class Workers:
 
     def each(self, function: Callable[[int], None], tasks: Sequence[int]) -> None:
         """Call ``function`` once for each task."""
-        if self._crew is None or len(tasks) == 1:
+        if self._pool is None or len(tasks) == 1:
             for task in tasks:
                 function(task)
         else:
-            for _ in self._crew.map(function, tasks, len(tasks)):
+            for _ in self._pool.map(function, tasks):
                 pass
 
 

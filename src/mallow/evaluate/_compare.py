@@ -330,7 +330,7 @@ def _all_differences(held_out: HeldOut, pairs: Sequence[tuple[str, str]]) -> tup
     """The differences of the pairs, with p-values corrected over all of them."""
     tasks = [partial(held_out.difference, first, second) for first, second in pairs]
     alone = bool(held_out.measure.witness.views)
-    each = run_systems(tasks, held_out.samples.values(), alone=alone, uneven=True)  # most need no witness of their own
+    each = run_systems(tasks, held_out.samples.values(), alone=alone)  # most need no witness of their own
     adjusted = {name: holm([one.p_value[name] for one in each]) for name in SUMMARIES}
     return tuple(
         Difference(

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from mallow._checks import seed_from, whole
-from mallow.engine import cores, crew_of, run_now
+from mallow.engine import cores, run_now, worker_pool
 from mallow.errors import InputError
 from mallow.estimate import Quantize, Reduction
 from mallow.evidence import SUMMARIES, Measure, Outcome, Units, fits_several, generator_for, run_alone
@@ -86,9 +86,9 @@ def parts_of_a_score(measure: Measure, pair: tuple[Samples, Samples]) -> Iterato
     if not fits_several([pair]) or cores() == 1:
         yield Parts(run_now, run_now, run_now)
         return
-    with crew_of(cores()) as crew:
+    with worker_pool(cores()) as pool:
         safe = is_safe_on_threads(measure)
-        yield Parts(crew.begin, crew.begin, crew.begin) if safe else Parts(crew.begin, _run_here, _run_here)
+        yield Parts(pool.submit, pool.submit, pool.submit) if safe else Parts(pool.submit, _run_here, _run_here)
 
 
 def is_safe_on_threads(measure: Measure) -> bool:
@@ -107,8 +107,6 @@ def run_repeats(measure: Measure, prepared: Any, repeats: int, seed: int, *, beg
     count = 1 if getattr(estimator, "deterministic", False) else repeats
     children = generator_for(seed, "clustering").spawn(count)
     tasks = [partial(estimator.masses, prepared, child) for child in children]
-    if begin is not run_now and count > 1:  # as many tasks as there are repeats are enough to share
-        tasks = [partial(run_alone, task) for task in tasks]
     runs = [task.result() for task in [begin(task) for task in tasks]]
     for masses in runs:
         if not isinstance(masses, Masses):

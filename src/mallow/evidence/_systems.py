@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -48,22 +47,17 @@ def run_systems(
     pairs: Iterable[tuple[Samples, Samples]],
     *,
     alone: bool = False,
-    uneven: bool = False,
     progress: tuple[str, Sequence[str]] | None = None,
 ) -> list[Outcome]:
     """The results of one task per system, several at once: one task does not keep all processors busy all the time.
 
     They run one by one where there would not be memory for several, or with `alone`, for functions that a user
-    brought and that need not be safe on threads. With `uneven`, few of the tasks take long: each may be shared by all
-    processors, not only the last ones. `progress` is a verb, and the name of each task, for a bar.
+    brought and that need not be safe on threads. `progress` is a verb, and the name of each task, for a bar.
     """
     verb, names = progress or ("", [])
     outcomes: list[Outcome] = []
     with single_threaded_blas():
         threads = 1 if alone or not fits_several(pairs) else max(1, min(cores(), len(tasks)))
-        if threads == cores() > 1 and not uneven:  # tasks that share nothing are faster while there are enough of them
-            even = len(tasks) - len(tasks) % threads
-            tasks = [*(partial(run_alone, task) for task in tasks[:even]), *tasks[even:]]
         began = time.monotonic()
         with bar(verb, len(tasks) if progress else 0) as show:
             for outcome in ordered_map(_call, tasks, threads, ahead=1):
