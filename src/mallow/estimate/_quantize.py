@@ -16,7 +16,7 @@ from mallow.estimate._features import Features, checked_features, estimate_masse
 from mallow.estimate._kmeans import Clustering, lloyd
 from mallow.estimate._nearest import Grid, nearest_centres
 from mallow.estimate._pca import Projection, Reduction
-from mallow.estimate._quantisers import Cells, Quantiser
+from mallow.estimate._quantisers import Quantiser, occupied_bins
 from mallow.estimate._reduce import Reduce, distinct_points, project_rows
 from mallow.theory import Array, Masses, Partition, extrapolated
 from mallow.theory.smoothing import krichevsky_trofimov
@@ -205,9 +205,9 @@ class Quantize:
         n = prepared.n
         if isinstance(self.codebook, Codebook):
             return self.count(Partition(prepared.group[:n], prepared.group[n:], self.codebook.centres))
-        cells, caveats = self._cells(prepared, np.random.default_rng(rng))
-        labels = cells.labels[prepared.group]
-        return replace(self.count(Partition(labels[:n], labels[n:], cells.centres)), caveats=caveats)
+        labels, centres, caveats = self._bins(prepared, np.random.default_rng(rng))
+        rows = labels[prepared.group]
+        return replace(self.count(Partition(rows[:n], rows[n:], centres)), caveats=caveats)
 
     def against_itself(
         self,
@@ -238,26 +238,6 @@ class Quantize:
     def for_halves(self, n: int, m: int) -> Quantize:
         """The estimator for parts of a reference of n rows, as many rows per bin as with a model of m rows."""
         return replace(self, bins=max(2, round(self.bins_for(n, m) * n / (n + m))), codebook=None)
-
-    def hold_out(
-        self, prepared: Prepared, inside: NDArray[np.bool_], rng: int | np.random.Generator | None
-    ) -> tuple[Partition, Partition]:
-        """Bins placed by some of the rows, with as many rows per bin: the partition of these rows, and of the others.
-
-        `inside` (n + m,) says which rows place the bins, those of the reference first. A fixed codebook has no such
-        rows.
-        """
-        n, group = prepared.n, prepared.group
-        times = np.bincount(group[inside], minlength=len(prepared.points))
-        used = np.flatnonzero(times)
-        bins = max(2, round(self.bins_for(n, prepared.m) * float(inside.mean())))
-        part = replace(prepared, points=prepared.points[used], times=times[used])
-        cells, _ = replace(self, bins=bins, codebook=None)._cells(part, np.random.default_rng(rng))
-        labels = cells.assign(prepared.points)
-        labels[used] = cells.labels
-        rows = labels[group]
-        first, second = (Partition(rows[:n][kept[:n]], rows[n:][kept[n:]], cells.centres) for kept in (inside, ~inside))
-        return first, second
 
     def count(self, partition: Partition) -> Masses:
         """The masses of samples whose bins are already known."""
@@ -294,19 +274,14 @@ class Quantize:
             )
         return self.bins
 
-    def _cells(self, prepared: Prepared, rng: np.random.Generator) -> tuple[Cells, tuple[Caveat, ...]]:
-        """The bins of the distinct points, by k-means or by another method."""
+    def _bins(self, prepared: Prepared, rng: np.random.Generator) -> tuple[Labels, Features, tuple[Caveat, ...]]:
+        """The bin of each distinct point and the centre of each bin, by k-means or by another method."""
         if self.method is None:
             clustering, caveats = self.cluster(prepared, rng)
-            centres, grid, device = clustering.centres, clustering.grid, open_device(self.device)
-
-            def assign(points: Features) -> NDArray[np.int64]:
-                return nearest_centres(points, centres, grid, device=device)
-
-            return Cells(clustering.labels, centres, assign), caveats
-        bins, distinct = self.bins_for(prepared.n, prepared.m), len(prepared.points)
-        cells = self.method.fit(prepared.points, prepared.times, min(bins, distinct), rng)
-        return cells, too_few_points(distinct, bins)
+            return clustering.labels, clustering.centres, caveats
+        points, times, bins = prepared.points, prepared.times, self.bins_for(prepared.n, prepared.m)
+        codes = self.method.fit(points, times, min(bins, len(points)), rng)
+        return *occupied_bins(points, times, codes), too_few_points(len(points), bins)
 
     def cluster(self, prepared: Prepared, rng: np.random.Generator) -> tuple[Clustering, tuple[Caveat, ...]]:
         """The best of the runs of k-means, with as many bins as there are distinct points at most."""
