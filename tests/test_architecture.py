@@ -195,6 +195,13 @@ def test_import_mallow_loads_nothing_heavy():
     assert loaded_after("from mallow import *") == []  # every public name
 
 
+def test_a_score_loads_only_what_it_needs():
+    score = "import mallow, numpy, warnings\nwarnings.simplefilter('ignore')\n"
+    score += "mallow.score(*numpy.random.default_rng(0).normal(size=(2, 60, 3)), repeats=1)"
+    others = ("generate", "human", "annotate", "cli", "report", "baselines", "compat", "demo", "integrations")
+    assert loaded_after(score, tuple(f"mallow.{name}" for name in others)) == []
+
+
 def test_the_command_line_opens_without_numpy():
     assert loaded_after("import mallow.cli", ("numpy", "scipy", "rich")) == []
 
