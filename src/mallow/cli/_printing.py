@@ -13,7 +13,6 @@ import traceback
 import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -140,28 +139,14 @@ def _place_in_code_of_the_user(error: BaseException) -> str | None:
 
 
 def result_text(result: Result, form: str) -> str:
-    """A result in one of `FORMATS`, without its caveats."""
-    if form == "json":
-        return result.to_json()
-    if form != "text":
-        return result.table(form)
-    from mallow.cli._results import ScoreParts
-    from mallow.evaluate import Comparison, Score, Sweep, Track
+    """A result in one of `FORMATS`, without its caveats, for the terminal that it goes to."""
+    from mallow.evaluate import Score
 
-    if isinstance(result, ScoreParts):
-        return "\n\n".join(result_text(part, form) for part in result.parts)
-    if not isinstance(result, Score | Comparison | Sweep | Track):
-        return str(replace(result, caveats=()) if hasattr(result, "caveats") else result)  # type: ignore[type-var]
     width = _terminal_width()
+    if form != "text" or not isinstance(result, Score):
+        return result.format(form, width=width)
     verdict = result.verdict if width is None else textwrap.fill(result.verdict, width)
-    if isinstance(result, Score):
-        return "\n\n".join([verdict, result.mauve_table(width=width), str(result.signature)])
-    comparison = result if isinstance(result, Comparison) else result.comparison
-    differences = (
-        result.change_table(width=width) if isinstance(result, Track) else comparison.difference_table(width=width)
-    )
-    parts = [verdict, result.table(width=width), *([differences] if differences else []), str(comparison.signature)]
-    return "\n\n".join(parts)
+    return "\n\n".join([verdict, result.mauve_table(width=width), str(result.signature)])
 
 
 def _terminal_width() -> int | None:

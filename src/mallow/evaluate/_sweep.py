@@ -75,9 +75,6 @@ class Sweep(ComparedSystems):
     def __repr__(self) -> str:
         return f"Sweep({self.model}, {self.comparison!r})"
 
-    def __str__(self) -> str:
-        return str(self.comparison)
-
     @property
     def verdict(self) -> str:
         """Which decoder is closest to the reference, or that none can be named, and which is farthest."""
