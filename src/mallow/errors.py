@@ -22,7 +22,8 @@ Quiet = TypeVar("Quiet", covariant=True)
 class InputError(ValueError):
     """An argument breaks a rule; the message names the argument, the rule, the value and the way out.
 
-    The message is one line without control characters, whatever the values in it.
+    Arguments stand in backticks, `bins` or `bins=5`, and commands write their options instead; names from the user's
+    data stand in quotation marks. The message is one line without control characters, whatever the values in it.
     """
 
     def __str__(self) -> str:

@@ -74,7 +74,7 @@ def test_bins_of_one_side_only():
 
 def test_too_many_bins():
     (caveat,) = bin_caveats(partition([4] * 100, [9] * 100))
-    assert caveat.message == "100 bins are many for 400 samples: pass bins='auto' or fewer."
+    assert caveat.message == "100 bins are many for 400 samples: use fewer, or the default number."
     assert bin_caveats(partition([5] * 100, [9] * 100)) == []
     assert bin_caveats(None) == []
 

@@ -223,7 +223,7 @@ def test_a_score_is_matched_by_a_column_and_split_by_another(mallow, home):
 def test_a_column_that_is_not_there_is_named(mallow):
     code, _, err = mallow(f"score human.jsonl far.jsonl {EMBED} --by topic")
     assert code == 1
-    assert "human.jsonl: no column `topic`. Name a column that all entries have." in err
+    assert "human.jsonl: no column 'topic'. Name a column that all entries have." in err
     with pytest.raises(click.UsageError, match="The column topic cannot be read from standard input"):
         SampleReader(None, False, None).column("-:body", "topic")
 

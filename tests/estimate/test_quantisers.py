@@ -112,7 +112,7 @@ def test_spreading_fills_more_bins_than_a_random_network():
         ),
         (
             lambda: Quantize(method=Product(), codebook=Codebook(np.zeros((2, 2)))),
-            r"`codebook` needs the centres of k-means: pass method=None, or no codebook\.",
+            r"`codebook` needs the centres of k-means: leave out `method`, or pass no codebook\.",
         ),
         (
             lambda: Quantize(bins=4, method=Product()).fit(X),

@@ -162,7 +162,7 @@ def test_evidence_that_does_not_fit_is_named(part, values, message, made):
         data = copy.deepcopy(whole.to_dict())
         kind = np.float64 if "scores" in part else np.int64
         data["evidence"][part] = to_plain(np.array(values, kind))
-        with pytest.raises(InputError, match=f"the field `evidence` is not a valid Evidence: .*{message}"):
+        with pytest.raises(InputError, match=f"the field 'evidence' is not a valid Evidence: .*{message}"):
             read(data)
 
 

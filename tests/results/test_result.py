@@ -195,7 +195,7 @@ def test_aliases_of_types_are_seen_through():
     alias = types.GenericAlias(types.SimpleNamespace(__value__=np.ndarray[tuple[int, ...], np.dtype[Any]]), np.float64)
     array = np.arange(3.0)
     assert from_plain(alias, to_plain(array)).tolist() == array.tolist()
-    with pytest.raises(InputError, match="the field `x` must be an object with named fields; got 5"):
+    with pytest.raises(InputError, match="the field 'x' must be an object with named fields; got 5"):
         from_plain(alias, 5, "x")
 
 

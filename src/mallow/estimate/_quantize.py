@@ -170,7 +170,7 @@ class Quantize:
         if self.method is not None and not hasattr(self.method, "fit"):
             raise InputError(f"`method` must be None or a quantiser such as Product(); got {self.method!r}.")
         if self.method is not None and self.codebook is not None:
-            raise InputError("`codebook` needs the centres of k-means: pass method=None, or no codebook.")
+            raise InputError("`codebook` needs the centres of k-means: leave out `method`, or pass no codebook.")
 
     def __repr__(self) -> str:
         name = getattr(self.smoothing, "__name__", repr(self.smoothing))
@@ -253,7 +253,7 @@ class Quantize:
     def fit(self, x: Any, *others: Any, rng: int | np.random.Generator | None = 0) -> Codebook:
         """A codebook of one or more samples, for use with other samples later."""
         if self.method is not None:
-            raise InputError(f"A codebook needs the centres of k-means; `method` is {self.method!r}. Pass method=None.")
+            raise InputError(f"A codebook needs the centres of k-means; `method` is {self.method!r}. Leave it out.")
         first = checked_features("x", x)
         rest = [checked_features("others", other) for other in others] or [first]
         for sample in rest:
@@ -270,7 +270,7 @@ class Quantize:
             return max(2, min(n, m) // 10)
         if self.bins > n + m:
             raise InputError(
-                f"`bins` must be at most n + m = {n + m} points; got {self.bins}. Pass bins='auto' or more samples."
+                f"`bins` must be at most n + m = {n + m} points; got {self.bins}. Leave out `bins`, or pass more samples."
             )
         return self.bins
 

@@ -49,7 +49,7 @@ def move_network(network: Any, device: str, model: str, dtype: Any = None) -> An
     except (RuntimeError, AssertionError) as error:  # torch without CUDA raises an AssertionError
         raise InputError(
             f"`device` must be one that torch can use here, with room for {model}; got {device!r}: "
-            f"{first_line(error)} Pass device='cpu'."
+            f"{first_line(error)} Pass `device='cpu'`."
         ) from error
 
 

@@ -95,7 +95,7 @@ def _dataclass(cls: type[T], data: dict[str, Any], field: str) -> T:
     entries = [entry for entry in fields(cls) if entry.init]  # type: ignore[arg-type]
     for entry in entries:
         if entry.name not in data and entry.default is MISSING and entry.default_factory is MISSING:
-            raise InputError(f"the field `{_inside(field, entry.name)}` is missing.")
+            raise InputError(f"the field '{_inside(field, entry.name)}' is missing.")
     values = {
         entry.name: from_plain(hints[entry.name], data[entry.name], _inside(field, entry.name))
         for entry in entries
@@ -124,7 +124,7 @@ def _inside(field: str, name: str) -> str:
 
 
 def _called(field: str) -> str:
-    return f"the field `{field}`" if field else "the content"
+    return f"the field '{field}'" if field else "the content"
 
 
 def _packed(array: np.ndarray[Any, Any]) -> dict[str, Any]:

@@ -130,7 +130,7 @@ def read_column(
     options = Options(field, skip_bad, None if plain.ids is None else limit, limits, column)
     values = None if isinstance(source, Samples) or plain.texts is None else _read(source, options).prompts
     if values is None:
-        raise InputError(f"{plain.source}: no column `{column}`. Name a column that all entries have.")
+        raise InputError(f"{plain.source}: no column '{column}'. Name a column that all entries have.")
     return values[: len(plain)]
 
 
