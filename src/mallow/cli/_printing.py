@@ -104,6 +104,8 @@ def say_as_options(message: str, options: Mapping[str, str]) -> str:
     '--bins must be at most 5; got 7. Pass --bins 5 or more samples.'
     >>> say_as_options("no field 'bins'; available fields: 'prompt', 'reference'. `bins` must be 5.", options)
     "no field 'bins'; available fields: 'prompt', 'reference'. --bins must be 5."
+    >>> say_as_options("Use the same sizes, such as 50 samples on all sides (--limit 50).", options)
+    'Use the same sizes, such as 50 samples on all sides (--limit 50).'
     """
     for code, written in _WRITTEN.items():
         message = message.replace(code, written)
