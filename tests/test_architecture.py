@@ -31,7 +31,7 @@ LAYERS = [
     ["results"],
     ["estimate", "embed"],
     ["generate"],
-    ["models", "smoothing", "bounds", "transport"],
+    ["models", "smoothing"],
     ["samples", "theory"],
     ["engine"],
     ["_files", "_checks", "_optional", "_plugins"],

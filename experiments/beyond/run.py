@@ -299,12 +299,12 @@ def passports(trials: int) -> dict[str, Any]:
         rng = np.random.default_rng([28, trial])
         sides = rng.normal(size=(200, 4)), rng.normal(rng.uniform(0, 1), 1, size=(200, 4))
         text = mallow.make_passport(mallow.score(*sides, repeats=1, rng=trial), *sides).to_json()
-        valid.append(mallow.verify_passport(mallow.Passport.from_json(text)).valid)
+        valid.append(mallow.verify_passport(mallow.evaluate.Passport.from_json(text)).valid)
         places = [place for place, letter in enumerate(text) if letter in "12345678"]
         place = int(rng.choice(places))
         other = text[:place] + str(int(text[place]) + 1) + text[place + 1 :]
         try:
-            changed.append(mallow.verify_passport(mallow.Passport.from_json(other)).valid)
+            changed.append(mallow.verify_passport(mallow.evaluate.Passport.from_json(other)).valid)
         except mallow.InputError:  # it is no passport any more
             changed.append(False)
     return {

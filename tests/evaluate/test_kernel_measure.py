@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from mallow import (
-    MAUVE_KERNEL,
     MAUVE_STAR,
     InputError,
     Measure,
@@ -20,6 +19,7 @@ from mallow import (
 )
 from mallow.cli._options import find_measure
 from mallow.embed import NGramKernel
+from mallow.evidence import MAUVE_KERNEL
 from mallow.evidence._measure import measure_for
 from mallow.samples import Samples, read
 
