@@ -114,7 +114,7 @@ def public_names():
 
 def test_the_top_level_is_small():
     """What most people need; all else has a place in a package."""
-    assert len(mallow.__all__) <= 65
+    assert len(mallow.__all__) <= 64
 
 
 def test_every_public_name_is_in_the_reference_once():

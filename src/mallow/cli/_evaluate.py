@@ -48,7 +48,7 @@ class Questions:
     def answer(self, run: Run, paths: tuple[str, str], sides: tuple[Samples, Samples]) -> ScoreParts:
         """The score and the answers; samples are embedded once, unless the embedder has to see each pair alone."""
         from mallow.cli._results import ScoreParts
-        from mallow.evaluate import make_passport, score, score_groups, score_matched
+        from mallow.evaluate import make_passport, score
         from mallow.explain import memorisation
 
         target = None if self.passport is None else check_output_file(self.passport, ".json")
@@ -64,10 +64,10 @@ class Questions:
         x, y, *more, options["embedder"] = embed_once(options.pop("embedder", None), *sides, *more)
         parts: dict[str, Any] = {}
         if self.match_column is not None:
-            wanted = "length" if self.match_column == "length" else columns[self.match_column]
-            parts["matched"] = score_matched(x, y, match=wanted, covariate=self.match_column, **options)
+            name = self.match_column
+            parts["matched"] = score(x, y, match=name if name == "length" else {name: columns[name]}, **options)
         if self.by is not None:
-            parts["groups"] = score_groups(x, y, columns[self.by], **options)
+            parts["groups"] = score(x, y, by=columns[self.by], **options)
         if more:
             parts["memorisation"] = memorisation(x, y, more[0], embedder=options["embedder"], rng=options["rng"])
         whole = parts["matched"].before if "matched" in parts else score(x, y, **options)
@@ -125,7 +125,8 @@ def score_command(reference: str, model: str, run: Run, questions: Questions) ->
 
     x, y = read_arguments(run.read, REFERENCE=reference, MODEL=model)
     if not questions.asked:
-        return score(x, y, **run.settings(x.kind))
+        whole: Score = score(x, y, **run.settings(x.kind))
+        return whole
     parts = questions.answer(run, (reference, model), (x, y))
     return parts if len(parts.parts) > 1 else parts.score
 
