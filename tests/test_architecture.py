@@ -206,6 +206,13 @@ def test_public_names_are_functions_whatever_was_imported_first(first):
     assert run.stdout.split() == ["score", "compare", "frontier"]
 
 
+def test_rarer_names_are_loaded_at_their_first_use_too():
+    code = "import mallow\nprint(*[getattr(mallow, name).__all__[0] for name in mallow._RARER], mallow.theory.bounds.alpha)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.split()[:2] == ["Classifier", "Audit"]
+    assert set(load("")._RARER).isdisjoint(load("").__all__)
+
+
 def test_no_package_has_the_name_of_a_public_function():
     """Otherwise importing the package would hide the function."""
     package = load("")

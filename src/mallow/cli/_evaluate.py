@@ -10,6 +10,7 @@ import click
 from mallow.cli._commands import check_output_file, do_at_end, out_option, result_command, save_text
 from mallow.cli._options import EmbedderChoice, Run, bundle, option, run_options, systems_argument
 from mallow.cli._samples import embed_once, expand_glob, name_systems, read_arguments, read_systems
+from mallow.errors import InputError
 
 if TYPE_CHECKING:
     from mallow.cli._results import PermutationTest, ScoreParts
@@ -65,7 +66,10 @@ class Questions:
         parts: dict[str, Any] = {}
         if self.match_column is not None:
             name = self.match_column
-            parts["matched"] = score(x, y, match=name if name == "length" else {name: columns[name]}, **options)
+            try:
+                parts["matched"] = score(x, y, match=name if name == "length" else {name: columns[name]}, **options)
+            except InputError as error:  # --match is an option of an embedder
+                raise InputError(str(error).replace("`match`", "--match-column")) from error
         if self.by is not None:
             parts["groups"] = score(x, y, by=columns[self.by], **options)
         if more:
