@@ -31,7 +31,7 @@ LAYERS = [
     ["results"],
     ["estimate", "embed"],
     ["generate"],
-    ["models", "smoothing", "bounds", "transport"],
+    ["models", "smoothing"],
     ["samples", "theory"],
     ["engine"],
     ["_files", "_checks", "_optional", "_plugins"],
@@ -211,6 +211,13 @@ def test_public_names_are_functions_whatever_was_imported_first(first):
     code = f"{first}\nimport mallow\nprint(mallow.score.__name__, mallow.compare.__name__, mallow.frontier.__name__)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.split() == ["score", "compare", "frontier"]
+
+
+def test_rarer_names_are_loaded_at_their_first_use_too():
+    code = "import mallow\nprint(*[getattr(mallow, name).__all__[0] for name in mallow._RARER], mallow.theory.bounds.alpha)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.split()[:2] == ["Classifier", "Audit"]
+    assert set(load("")._RARER).isdisjoint(load("").__all__)
 
 
 def test_no_package_has_the_name_of_a_public_function():

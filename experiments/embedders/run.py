@@ -28,7 +28,7 @@ from webtext import DECODERS, PUBLISHED, WORDS, cut, texts
 
 from mallow import compare, score
 from mallow.embed._embed import embedder_name
-from mallow.explain import audit_embedder
+from mallow.evaluate import audit_embedder
 
 HERE = Path(__file__).resolve().parent
 

@@ -11,7 +11,7 @@ from typing import Any, Generic, NamedTuple, ParamSpec, Protocol, TypeVar, overl
 
 from mallow._visible import one_line
 
-__all__ = ["Caveat", "EstimateWarning", "InputError", "WithCaveats", "warn_about", "warns"]
+__all__ = ["Caveat", "EstimateWarning", "InputError"]
 
 Parameters = ParamSpec("Parameters")
 Value = TypeVar("Value")

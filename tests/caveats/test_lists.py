@@ -163,7 +163,7 @@ def check_against_itself():
 
 def score_by_group():
     labels = ["a"] * 30 + ["b"] * 30
-    return mallow.score_groups(*small_sides(), (labels, labels), repeats=1)
+    return mallow.score(*small_sides(), by=(labels, labels), repeats=1)
 
 
 def compare_two_embedders():

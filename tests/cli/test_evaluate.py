@@ -228,6 +228,18 @@ def test_a_column_that_is_not_there_is_named(mallow):
         SampleReader(None, False, None).column("-:body", "topic")
 
 
+def test_a_column_that_hardly_overlaps_is_named_with_its_option(mallow, home):
+    for name in ("human", "far"):
+        rows = [json.loads(line) | {"topic": name} for line in (home / f"{name}.jsonl").read_text().splitlines()]
+        (home / f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    code, _, err = mallow(f"score human.jsonl far.jsonl {EMBED} --match-column topic")
+    assert code == 1
+    assert "--match-column leaves 0 samples of the reference and 0 of the model: topic hardly overlaps." in err
+    code, _, err = mallow(f"score human.jsonl far.jsonl {EMBED} --by topic")
+    assert code == 1
+    assert "--by must have a group with at least 30 samples on each side; the largest of 2 has 0." in err
+
+
 def test_a_winner_needs_all_embedders(mallow):
     command = "robust human.jsonl near.jsonl far.jsonl --repeats 1 -e letters:letters"
     code, out, _ = mallow(f"{command} -e letters:Lengths")

@@ -5,8 +5,9 @@ import pytest
 from pytest import approx
 
 from estimate_truths import eight_clusters
-from mallow import EstimateWarning, InputError, Masses, area, extrapolated, integral, smoothing
+from mallow import EstimateWarning, InputError, Masses, area, integral, smoothing
 from mallow.estimate import Codebook, Quantize, Reduce, split_size
+from mallow.theory import extrapolated
 
 X, Y = eight_clusters(600), eight_clusters(600, shift=0.3, seed=1)
 

@@ -14,23 +14,19 @@ from mallow.evaluate import (
     embed_pairs,
     make_passport,
     plan_samples,
-    score_groups,
-    score_matched,
     verify_passport,
 )
 from mallow.evidence import run_permutations
 
 SHARED = {"measure": MAUVE_STAR, "embedder": None, "repeats": 5, "rng": 0, "engine": None, "baseline": None}
 OWN = {
-    mallow.score: {},
+    mallow.score: {"by": None, "match": None},
     mallow.compare: {},
     mallow.track: {"steps": None},
     mallow.permutation_test: {"permutations": 999},
     run_permutations: {"permutations": 999},
     mallow.sweep: {"plan": None, "tokens": 35, "skip_short": False, "batch": 64},
     mallow.Monitor: {},
-    score_groups: {},
-    score_matched: {"match": "length", "covariate": None},
     compare_gaps: {},
     compare_embedders: {},
     plan_samples: {"detect": 0.01, "power": 0.8, "level": 0.05},
@@ -68,8 +64,8 @@ CALLS = {
     "score": lambda: mallow.score(X, Y),
     "compare": lambda: next(iter(mallow.compare(X, {"y": Y}).scores.values())),
     "track": lambda: mallow.track(X, {"1": Y, "2": Z, "3": Y + 1}).comparison.scores["1"],
-    "groups": lambda: score_groups(X, Y, (LABELS, LABELS)).scores["a"],
-    "matched": lambda: score_matched(X, Y, match=(LABELS, LABELS)).matched,
+    "groups": lambda: mallow.score(X, Y, by=(LABELS, LABELS)).scores["a"],
+    "matched": lambda: mallow.score(X, Y, match=(LABELS, LABELS)).matched,
     "gaps": lambda: compare_gaps({"y": (X, Y), "z": (X, Z)}).scores["z"],
     "embedders": lambda: next(
         iter(

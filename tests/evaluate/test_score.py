@@ -22,7 +22,6 @@ from mallow import (
     Score,
     area,
     compare,
-    extrapolated,
     frontier,
     integral,
     midpoint,
@@ -38,7 +37,7 @@ from mallow.evidence import Units, hold_out, run_permutations
 from mallow.explain import Reason
 from mallow.results import Estimate, at_most
 from mallow.samples import Samples
-from mallow.theory import KL, Partition
+from mallow.theory import KL, Partition, extrapolated
 
 NAMES = ("mauve", "frontier_integral", "midpoint")
 

@@ -87,9 +87,9 @@ def make(kind, folder):
     if kind == "memorisation":
         return mallow.memorisation(x, np.r_[a[:140], b[:10]], b, permutations=9)
     if kind == "matched score":
-        return mallow.score_matched(x, a, match=(x[:, 0], a[:, 0]), repeats=1)
+        return mallow.score(x, a, match=(x[:, 0], a[:, 0]), repeats=1)
     if kind == "group scores":
-        return mallow.score_groups(x, a, (["<i>"] * 80 + ["b"] * 70,) * 2, repeats=1)
+        return mallow.score(x, a, by=(["<i>"] * 80 + ["b"] * 70,) * 2, repeats=1)
     if kind == "gap difference":
         return mallow.compare_gaps({"a <i>": (x, a), "b": (x, b)}, repeats=1)
     if kind == "robust comparison":

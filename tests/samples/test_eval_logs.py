@@ -10,7 +10,8 @@ import zlib
 
 import pytest
 
-from mallow import InputError, Limits, read
+from mallow import InputError, read
+from mallow.samples import Limits
 from mallow.samples._eval_logs import plain_harness_rows
 
 

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mallow.samples._text_files as arrays
-from mallow import InputError, Limits, read, write
+from mallow import InputError, read, write
+from mallow.samples import Limits
 from mallow.samples._entries import Options
 from mallow.samples._read import split_field
 

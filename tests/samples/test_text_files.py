@@ -9,7 +9,8 @@ import tracemalloc
 
 import pytest
 
-from mallow import InputError, Limits, read, write
+from mallow import InputError, read, write
+from mallow.samples import Limits
 
 BAD_ENTRIES = {
     ".jsonl": [

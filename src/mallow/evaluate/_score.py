@@ -18,9 +18,8 @@ from mallow.caveats import (
     refuse_without_answer,
     unique_caveats,
 )
-from mallow.embed import AnyEmbedder, embed_all
 from mallow.engine import AnyEngine, settle, single_threaded_blas
-from mallow.errors import Caveat, InputError, warn_about
+from mallow.errors import Caveat, InputError
 from mallow.evaluate._run import (
     Run,
     Settings,
@@ -34,7 +33,6 @@ from mallow.evaluate._run import (
 from mallow.evaluate._score_shards import evaluate_shards, must_stream
 from mallow.evaluate._self_score import self_score
 from mallow.evidence import (
-    MAUVE_STAR,
     SUMMARIES,
     Certificate,
     Evidence,
@@ -261,60 +259,14 @@ def brief_values(score: Score, name: str) -> dict[str, Any]:
     return values | {"self_score": round(score.self_score[name], 4)}
 
 
-def score(
-    reference: Any,
-    model: Any,
-    *,
-    measure: Measure = MAUVE_STAR,
-    embedder: AnyEmbedder | str | None = None,
-    repeats: int = 5,
-    rng: int | np.random.Generator | None = 0,
-    engine: AnyEngine = None,
-) -> Score:
-    """How far the model's samples are from the reference: what is certain about the gap, and the published score.
-
-    Parameters
-    ----------
-    reference, model : list of texts, path to a file or folder, table, `Samples`, or array (n, d)
-        The real data and the model's samples, of one kind: texts, images, or features with one row per sample. Samples
-        with the same id, or row i of equally long arrays, belong together.
-    measure : Measure
-        MAUVE* of the paper by default; for features of a string kernel, nearest neighbours (`MAUVE_KERNEL`), as in the
-        paper.
-    embedder : Embedder, callable, name or None
-        Turns samples into features; `mallow.embed` has them, and a function from a list of samples to an array is one.
-        A name is looked up as on the command line. None: the default for texts or images; features need none.
-    repeats : int
-        Clusterings with different seeds, whose mean is the published score. They share embedding and reduction.
-    rng : int, numpy Generator or None
-        Seed: the same seed gives the same numbers, on any number of threads. A generator draws one, None takes a fresh
-        one; the signature names the seed in use.
-    engine : None, "ray", "ray://…", or an engine
-        What spreads the work: the threads of this machine, or a Ray cluster (`mallow.Ray`). The result is the same, to
-        the last bit. Shards that do not fit the memory are read chunk by chunk in either case: docs/scale.md.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> human, machine = rng.normal(size=(1000, 8)), rng.normal(0.5, 1.0, size=(1000, 8))
-    >>> result = score(human, machine)
-    >>> 0.4 < result.mauve < 0.55 < 0.95 < result.self_score["mauve"]
-    True
-    >>> result.p_value < 1e-6, result.certified["mauve"].high < 0.6
-    (True, True)
-    """
-    settings = Settings.checked(measure, repeats, rng)
-    seed = settings.seed
-    sides = embed_all({"reference": reference, "model": model}, embedder, lazy=True)
-    x, y = sides["reference"], sides["model"]
+def score_whole(x: Samples, y: Samples, settings: Settings, engine: AnyEngine) -> Score:
+    """The score of all samples of the reference and of the model, which may be in shards; nothing is warned about."""
+    measure, repeats, seed = settings.measure, settings.repeats, settings.seed
     if must_stream(measure, [x, y], engine):
         made = evaluate_shards(x, y, measure=measure, repeats=repeats, seed=seed, engine=engine)
         known = {"evidence": made.evidence, "certificate": made.certificate, "reasons": made.reasons}
-        result = build_score(measure, made.run, made.itself, seed, caveats=made.caveats, **known)  # type: ignore[arg-type]
-    else:
-        result = score_embedded(x.load(), y.load(), settings)
-    warn_about(result.caveats)
-    return result
+        return build_score(measure, made.run, made.itself, seed, caveats=made.caveats, **known)  # type: ignore[arg-type]
+    return score_embedded(x.load(), y.load(), settings)
 
 
 def score_embedded(reference: Samples, model: Samples, settings: Settings) -> Score:

@@ -27,31 +27,4 @@ from mallow.samples._write import (
     write_shard,
 )
 
-__all__ = [
-    "Chunk",
-    "Limits",
-    "Samples",
-    "Shards",
-    "check_members",
-    "decode_audio",
-    "decode_image",
-    "find_shards",
-    "holds_shards",
-    "is_url",
-    "join",
-    "list_shards",
-    "make_shard_folder",
-    "read",
-    "read_audio_header",
-    "read_column",
-    "read_parts",
-    "read_provenance",
-    "read_record",
-    "shard_exists",
-    "shard_suffix",
-    "split_field",
-    "stamp_of",
-    "write",
-    "write_record",
-    "write_shard",
-]
+__all__ = ["Limits", "Samples", "read", "write"]
