@@ -18,6 +18,7 @@ from mallow.estimate._nearest import Grid, nearest_centres
 from mallow.estimate._pca import Projection, Reduction
 from mallow.estimate._quantisers import Cells, Quantiser
 from mallow.estimate._reduce import Reduce, distinct_points, project_rows
+from mallow.estimate._row_order import CanonicalOrder, canonical_order
 from mallow.theory import Array, Masses, Partition, extrapolated
 from mallow.theory.smoothing import krichevsky_trofimov
 
@@ -95,6 +96,7 @@ class Prepared:
     n: int
     m: int
     reduction: Reduction | None
+    order: CanonicalOrder | None = None  # of the points, for k-means
 
 
 def split_size(n: int, m: int) -> int:
@@ -198,7 +200,9 @@ class Quantize:
             labels = label_rows(self.codebook, np.concatenate([x, y]), self.device)
             return Prepared(np.empty((0, 0)), labels, np.empty(0, np.int64), len(x), len(y), None)
         distinct = distinct_points(self.reduce, x, y)
-        return Prepared(distinct.points, distinct.group, distinct.counts, len(x), len(y), distinct.reduction)
+        points = distinct.points
+        order = canonical_order(points, points[:0]) if self.method is None else None
+        return Prepared(points, distinct.group, distinct.counts, len(x), len(y), distinct.reduction, order)
 
     def masses(self, prepared: Prepared, rng: int | np.random.Generator | None) -> Masses:
         """Cluster once and count."""
@@ -251,7 +255,7 @@ class Quantize:
         times = np.bincount(group[inside], minlength=len(prepared.points))
         used = np.flatnonzero(times)
         bins = max(2, round(self.bins_for(n, prepared.m) * float(inside.mean())))
-        part = replace(prepared, points=prepared.points[used], times=times[used])
+        part = replace(prepared, points=prepared.points[used], times=times[used], order=None)
         cells, _ = replace(self, bins=bins, codebook=None)._cells(part, np.random.default_rng(rng))
         labels = cells.assign(prepared.points)
         labels[used] = cells.labels
@@ -312,11 +316,10 @@ class Quantize:
         """The best of the runs of k-means, with as many bins as there are distinct points at most."""
         bins, distinct = self.bins_for(prepared.n, prepared.m), len(prepared.points)
         caveats = too_few_points(distinct, bins)
-        points, times, device = prepared.points, prepared.times, open_device(self.device)
-        runs = [
-            lloyd(points, min(bins, distinct), rng=child, weights=times, max_iter=self.max_iter, device=device)
-            for child in rng.spawn(self.restarts)
-        ]
+        options: dict[str, Any] = {"weights": prepared.times, "order": prepared.order, "max_iter": self.max_iter}
+        options["device"] = open_device(self.device)
+        children = rng.spawn(self.restarts)
+        runs = [lloyd(prepared.points, min(bins, distinct), rng=child, **options) for child in children]
         return min(runs, key=lambda run: run.objective), caveats
 
 

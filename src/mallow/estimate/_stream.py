@@ -23,6 +23,7 @@ from mallow.estimate._nearest import Grid, nearest_centres
 from mallow.estimate._pca import Projection, Reduction
 from mallow.estimate._quantize import Codebook, Quantize, draw_against_itself, too_few_points
 from mallow.estimate._reduce import View, project_rows, reduce_views
+from mallow.estimate._row_order import CanonicalOrder, canonical_order
 from mallow.estimate._survey import Survey, chunk_rows, fetch_rows
 from mallow.samples import Chunk, Shards
 from mallow.theory import Masses, Partition
@@ -140,12 +141,15 @@ def _cluster_all(
     options["threads"] = getattr(passes.engine, "threads", None)
 
     @cache
-    def points() -> Array:
+    def points() -> tuple[Array, CanonicalOrder]:
         sides, project = [shards[side] for side in view.sides], partial(_to_points, _make_job(view))
-        return fetch_rows(passes, sides, np.arange(len(view.keys)) if chosen is None else chosen, view.dtype, project)
+        places = np.arange(len(view.keys)) if chosen is None else chosen
+        rows = fetch_rows(passes, sides, places, view.dtype, project)
+        return rows, canonical_order(rows, rows[:0], threads=options["threads"])
 
     def make(rng: np.random.Generator) -> dict[str, Array]:
-        clustering = lloyd(points(), min(bins, distinct), rng=rng, **options)
+        rows, order = points()
+        clustering = lloyd(rows, min(bins, distinct), rng=rng, order=order, **options)
         grid = clustering.grid
         arrays: dict[str, Array] = {"centres": clustering.centres, "origin": grid.origin}
         arrays["grid"] = np.array([grid.exponent, int(grid.fine)])

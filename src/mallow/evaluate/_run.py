@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -124,8 +124,12 @@ def reduction_of(prepared: Any) -> Reduction | None:
 
 def summary_values(measure: Measure, runs: Sequence[Masses]) -> dict[str, tuple[float, ...]]:
     """Each summary in every repeat."""
-    summaries = [measure.summarise(masses) for masses in runs]
-    return {name: tuple(float(one[name]) for one in summaries) for name in SUMMARIES}
+    return by_summary([measure.summarise(masses) for masses in runs])
+
+
+def by_summary(each: Sequence[Mapping[str, Any]]) -> dict[str, tuple[float, ...]]:
+    """The values of each summary, from the summaries of every repeat."""
+    return {name: tuple(float(one[name]) for one in each) for name in SUMMARIES}
 
 
 def mean_frontier(curves: Sequence[Frontier]) -> tuple[Frontier, tuple[Frontier, Frontier] | None]:

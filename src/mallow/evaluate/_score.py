@@ -24,12 +24,12 @@ from mallow.errors import Caveat, InputError, warn_about
 from mallow.evaluate._run import (
     Run,
     Settings,
+    by_summary,
     is_safe_on_threads,
     mean_frontier,
     parts_of_a_score,
     reduction_of,
     run_repeats,
-    summary_values,
 )
 from mallow.evaluate._score_shards import evaluate_shards, must_stream
 from mallow.evaluate._self_score import self_score
@@ -52,7 +52,7 @@ from mallow.evidence import (
 from mallow.explain import Reason, find_reasons, verdict_text
 from mallow.results import Estimate, Result, TableData, at_least, at_most, draw, p_text, render
 from mallow.samples import Samples
-from mallow.theory import Frontier, Masses, frontier
+from mallow.theory import Frontier, Masses
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -368,8 +368,8 @@ def build_score(
 
     Without evidence the p-value is 1: the caller has to say what it knows.
     """
-    values = summary_values(measure, run.masses)
-    curves = [frontier.quiet(masses, measure.divergence) for masses in run.masses]
+    curves, summaries = zip(*map(measure.trace, run.masses), strict=True)
+    values = by_summary(summaries)
     mean, band = mean_frontier(curves)
     first = run.masses[0]
     every = [
