@@ -203,7 +203,7 @@ def test_a_process_that_is_killed_in_kmeans(tmp_path):
 
 def test_clusters_stay_until_all_is_done(tmp_path, monkeypatch, caplog):
     """A shard that is missed by the evidence, the last step, costs no clustering."""
-    import mallow.evaluate._score_shards as sharded
+    import mallow.evaluate._shards as sharded
 
     x, y = write_shards(tmp_path / "x", X, [50]), write_shards(tmp_path / "y", Y, [100])
     monkeypatch.setenv("MALLOW_MEMORY", "2MB")
