@@ -10,13 +10,13 @@ from mallow.embed import read_all
 from mallow.engine import Passes, Threads
 from mallow.estimate import Product
 from mallow.evaluate import Settings, _shards
+from mallow.evaluate._evaluation import must_stream
 from mallow.evaluate._shards import (
     ShardRows,
     _describe,
     check_seen,
     fits_memory,
     look_at,
-    must_stream,
     run_sharded,
     streams_evidence,
     survey_sets,

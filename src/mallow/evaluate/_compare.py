@@ -16,7 +16,7 @@ from mallow.embed import AnyEmbedder, JointEmbedder, embed_all, read_all, resolv
 from mallow.engine import AnyEngine, settle
 from mallow.errors import InputError, warn_about
 from mallow.evaluate._comparison import Comparison, Difference, rank_systems
-from mallow.evaluate._evaluation import LoadedSystems, Systems, evaluate_systems, open_systems, shares_bins
+from mallow.evaluate._evaluation import Evaluation, LoadedSystems, Systems, evaluate_systems, open_systems, shares_bins
 from mallow.evaluate._run import Run, Settings, mean_frontier, summary_values
 from mallow.evaluate._score import Score, build_scores
 from mallow.evidence import MAUVE_STAR, NORMAL, SUMMARIES, HeldOut, Measure, Pairs, holm, run_systems
@@ -123,13 +123,13 @@ def embed_pairs(
 
 def compare_pairs(pairs: Pairs, settings: Settings, *, baseline: str | None = None) -> Comparison:
     """The comparison of systems that were embedded with the reference; caveats are in the result."""
-    return _compare_systems(LoadedSystems(pairs), settings, baseline)
+    return _compare_systems(LoadedSystems.of(pairs), settings, baseline)
 
 
 def _compare_systems(systems: Systems, settings: Settings, baseline: str | None) -> Comparison:
     evaluation = evaluate_systems(systems, settings, split=True)
     sizes = system_size_caveats({name: sum(len(run.model) for run in own) for name, own in evaluation.runs.items()})
-    scores = {name: _mean_score(name, each) for name, each in build_scores(evaluation).items()}
+    scores = _all_scores(evaluation)
     order = sorted(scores, key=lambda name: (-scores[name].certified["mauve"].value, -scores[name].mauve))
     against = [(name, baseline) for name in scores if name != baseline] if baseline else list(combinations(scores, 2))
     differences = _all_differences(evaluation.held_out, against)
@@ -145,6 +145,13 @@ def _compare_systems(systems: Systems, settings: Settings, baseline: str | None)
         signature=scores[order[0]].signature,
         caveats=unique_caveats([*sizes, *(caveat for score in scores.values() for caveat in score.caveats)]),
     )
+
+
+def _all_scores(evaluation: Evaluation) -> dict[str, Score]:
+    names = list(evaluation.runs)
+    tasks = [partial(build_scores, evaluation, name) for name in names]
+    each = run_systems(tasks, evaluation.held_out.samples.values(), progress=("scoring", names))
+    return {name: _mean_score(name, scores) for name, scores in zip(names, each, strict=True)}
 
 
 def _mean_score(name: str, scores: list[Score]) -> Score:

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cache, partial
 from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mallow.caveats import check_samples, refuse_without_answer
 from mallow.engine import AnyEngine, open_engine, single_threaded_blas, start
 from mallow.errors import Caveat, InputError
-from mallow.estimate import Codebook, Quantize, as_features
+from mallow.estimate import Codebook, Quantize, as_features, row_keys
 from mallow.evaluate._run import (
     Generations,
     Parts,
     Run,
-    SelfScores,
     Settings,
     is_safe_on_threads,
     parts_of_a_score,
@@ -26,7 +26,7 @@ from mallow.evaluate._run import (
     run_repeats,
     self_score,
 )
-from mallow.evaluate._shards import StreamedSystems, must_stream, stream_systems
+from mallow.evaluate._shards import StreamedSystems, fits_memory, stream_systems
 from mallow.evidence import (
     HeldOut,
     Measure,
@@ -46,10 +46,22 @@ from mallow.theory import Masses
 
 @dataclass(frozen=True, eq=False)
 class LoadedSystems:
-    """Systems whose samples are all in memory."""
+    """Systems whose samples are all in memory; `keys` has the `row_keys` of each set, by the id of its samples."""
 
     pairs: Pairs
+    units: Units
+    keys: dict[int, NDArray[np.uint64]]
     complete = True
+
+    @classmethod
+    def of(cls, pairs: Pairs) -> LoadedSystems:
+        """The systems, with what is found out about their rows once."""
+        sides = [samples for pair in pairs.values() for samples in pair]
+        points = [side for pair in pairs.values() for side in pair_points(*pair)]
+        keys = {id(samples): rows for samples, rows in zip(sides, points, strict=True)}
+        keys = {name: row_keys(rows) for name, rows in keys.items()}
+        every = [sides[0], *sides[1::2]]
+        return cls(pairs, find_units(*every, keys=[keys[id(samples)] for samples in every]), keys)
 
     @property
     def whole(self) -> Pairs:
@@ -64,15 +76,17 @@ class LoadedSystems:
         """The evidence about each system."""
         return hold_out(measure, self.pairs, seed, units=self.units)
 
-    @cached_property
-    def units(self) -> Units:
-        """The units of the reference and of all systems."""
-        sides = list(self.pairs.values())
-        return find_units(sides[0][0], *(model for _, model in sides))
+    def score_itself(self, settings: Settings, generations: Generations) -> dict[str, dict[str, float]]:
+        """The summaries of the reference of each system against itself: the same for models of the same size."""
+        options = {"repeats": settings.repeats, "seed": settings.seed}
 
-    def runs(
-        self, settings: Settings, generations: Generations, known: SelfScores, begin: Parts
-    ) -> dict[str, list[Run]]:
+        @cache
+        def itself(reference: Samples, m: int) -> dict[str, float]:
+            return self_score(settings.measure, reference, m, keys=self.keys[id(reference)], **options)
+
+        return {name: itself(parts[-1][0], len(parts[-1][1])) for name, parts in generations.items()}
+
+    def runs(self, settings: Settings, generations: Generations, begin: Parts) -> dict[str, list[Run]]:
         """The runs of each system, one per generation."""
         names = [name for name, parts in generations.items() for _ in parts]
         pairs = [pair for parts in generations.values() for pair in parts]
@@ -116,7 +130,17 @@ def open_systems(pairs: Pairs, measure: Measure, engine: AnyEngine) -> Iterator[
             streamed.passes.finish()
         return
     loaded = {id(samples): samples.load() for samples in (*references, *sets)}
-    yield LoadedSystems({name: (loaded[id(own)], loaded[id(samples)]) for name, (own, samples) in pairs.items()})
+    yield LoadedSystems.of({name: (loaded[id(own)], loaded[id(samples)]) for name, (own, samples) in pairs.items()})
+
+
+def must_stream(measure: Measure, sets: Sequence[Samples], engine: AnyEngine) -> bool:
+    """Whether samples are evaluated in chunks: on an engine, beyond the memory, or beyond what is clustered."""
+    estimator = measure.estimator
+    rows, width = sum(map(len, sets)), sets[0].width
+    if not isinstance(estimator, Quantize) or estimator.method is not None or min(map(len, sets)) < width:
+        return False  # other estimators and quantisers need all rows at once; and so few rows fit anywhere
+    beyond = any(samples.shards is not None for samples in sets) and not fits_memory(rows, width)
+    return engine is not None or beyond or len(sets[0]) + max(map(len, sets[1:])) > estimator.sample
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,31 +185,27 @@ def evaluate_systems(systems: Systems, settings: Settings, *, split: bool = Fals
     )
     measure = _with_one_number_of_bins(measure, generations)
     settings = replace(settings, measure=measure)
-    keys = {name: (id(parts[-1][0]), len(parts[-1][1])) for name, parts in generations.items()}
 
     def gather() -> tuple[HeldOut, dict[str, tuple[Reason, ...]]]:
         held_out = systems.hold_out(measure, seed)
         tasks = [partial(find_reasons, *pair, held_out.evidence_in_memory(name)) for name, pair in pairs.items()]
         return held_out, dict(zip(pairs, run_systems(tasks, pairs.values()), strict=True))
 
-    def score_itself() -> SelfScores:
-        sides = {keys[name]: parts[-1] for name, parts in generations.items()}
-        options = {"repeats": settings.repeats, "seed": seed}
-        return {key: self_score(measure, x, len(y), **options) for key, (x, y) in sides.items() if key not in known}
+    def score_itself() -> dict[str, dict[str, float]]:
+        return systems.score_itself(settings, generations) if isinstance(systems, LoadedSystems) else {}
 
-    known: SelfScores = {}
     with single_threaded_blas(), _parts(measure, systems) as begin:
         # Chunks are read for one thing at a time.
         evidence_task = begin.own(gather) if systems.complete else None
         # An estimator that a user brought, and that is wrong, must say so of the pair, not of the reference alone.
-        early = is_safe_on_threads(measure) and isinstance(systems, LoadedSystems)
-        self_task = begin.estimate(score_itself) if early else None
+        self_task = begin.estimate(score_itself) if is_safe_on_threads(measure) else None
         check_task = begin.own(systems.caveats)
-        runs = systems.runs(settings, generations, known, begin)
-        known |= (self_task or begin.estimate(score_itself)).result()
+        runs = systems.runs(settings, generations, begin)
+        itself = {name: found for name, own in runs.items() if (found := own[-1].itself) is not None}
+        itself |= (self_task or begin.estimate(score_itself)).result()
         caveats, (held_out, reasons) = check_task.result(), (evidence_task or begin.own(gather)).result()
     caveats = {name: [*own, *doubts.get(name, ())] for name, own in caveats.items()}
-    return Evaluation(settings, runs, {name: known[key] for name, key in keys.items()}, held_out, reasons, caveats)
+    return Evaluation(settings, runs, itself, held_out, reasons, caveats)
 
 
 @contextmanager

@@ -43,7 +43,6 @@ class Settings:
 
 
 Generations = Mapping[str, Sequence[tuple[Samples, Samples]]]  # system → the reference and each of its generations
-SelfScores = dict[tuple[int, int], dict[str, float]]  # by reference (its id) and size of the model, which plays no part
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +61,8 @@ class Run:
         Of the reference and the model.
     seen : pair of Samples or None
         Those that are in memory and can be checked, where not all are. None: all.
+    itself : dict or None
+        The summaries of the reference against itself, where they were made on the way.
     """
 
     reference: Samples
@@ -70,6 +71,7 @@ class Run:
     reduction: Reduction | None
     units: Units
     seen: tuple[Samples, Samples] | None = None
+    itself: dict[str, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -148,9 +150,12 @@ def mean_frontier(curves: Sequence[Frontier]) -> tuple[Frontier, tuple[Frontier,
 
 
 Rows = NDArray[np.int64]
+Keys = NDArray[np.uint64]
 
 
-def self_score(measure: Measure, reference: Samples, m: int, *, repeats: int, seed: int) -> dict[str, float]:
+def self_score(
+    measure: Measure, reference: Samples, m: int, *, repeats: int, seed: int, keys: Keys | None = None
+) -> dict[str, float]:
     """Each summary of the reference against itself, split in the ratio of its own size to m: the mean over `repeats`.
 
     The number depends on the measure, the reference, m and the seed: neither on the order of the rows nor on any model,
@@ -162,12 +167,15 @@ def self_score(measure: Measure, reference: Samples, m: int, *, repeats: int, se
         With features.
     m : int
         How many samples the model has.
+    keys : uint64 array, optional
+        The `row_keys` of the reference, where they are known.
     """
     x = as_features("reference", reference.require_features())
-    units = find_units(reference)
+    keys = row_keys(x) if keys is None else keys
+    units = find_units(reference, keys=[keys])
     size = split_size(len(x), m)
     # Equal rows have equal keys: which of them comes first makes no difference.
-    rows = np.lexsort([row_keys(x), units.keys[units.sets[0]]])
+    rows = np.lexsort([keys, units.keys[units.sets[0]]])
     children = generator_for(seed, "self-score").spawn(repeats)
     splits = [split_rows(units, rows, size, child) for child in children]
     estimator = measure.estimator

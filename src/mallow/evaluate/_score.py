@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -26,7 +25,6 @@ from mallow.evidence import (
     debiased_estimate,
     make_signature,
     published_interval,
-    run_systems,
 )
 from mallow.explain import Reason, verdict_text
 from mallow.results import Estimate, Result, TableData, at_least, at_most, draw, p_text, render
@@ -292,27 +290,20 @@ def score(
 
 def score_embedded(reference: Samples, model: Samples, settings: Settings) -> Score:
     """The score of samples that have features; caveats are in the result, and nothing is warned about."""
-    return _score_system(LoadedSystems({"model": (reference, model)}), settings)
+    return _score_system(LoadedSystems.of({"model": (reference, model)}), settings)
 
 
 def _score_system(systems: Systems, settings: Settings) -> Score:
-    return build_scores(evaluate_systems(systems, settings))["model"][0]
+    (result,) = build_scores(evaluate_systems(systems, settings), "model")
+    return result
 
 
-def build_scores(evaluation: Evaluation) -> dict[str, list[Score]]:
-    """The scores of each system, one per generation."""
-    measure, seed = evaluation.settings.measure, evaluation.settings.seed
-    held_out = evaluation.held_out
-
-    def build(name: str) -> list[Score]:
-        known: dict[str, Any] = {"evidence": held_out.evidence[name], "certificate": held_out.certificates[name]}
-        known |= {"reasons": evaluation.reasons[name], "caveats": evaluation.caveats[name]}
-        return [build_score(measure, run, evaluation.self_scores[name], seed, **known) for run in evaluation.runs[name]]
-
-    names = list(evaluation.runs)
-    progress = ("scoring", names) if len(names) > 1 else None
-    each = run_systems([partial(build, name) for name in names], held_out.samples.values(), progress=progress)
-    return dict(zip(names, each, strict=True))
+def build_scores(evaluation: Evaluation, name: str) -> list[Score]:
+    """The scores of a system, one per generation."""
+    measure, seed, held_out = evaluation.settings.measure, evaluation.settings.seed, evaluation.held_out
+    known: dict[str, Any] = {"evidence": held_out.evidence[name], "certificate": held_out.certificates[name]}
+    known |= {"reasons": evaluation.reasons[name], "caveats": evaluation.caveats[name]}
+    return [build_score(measure, run, evaluation.self_scores[name], seed, **known) for run in evaluation.runs[name]]
 
 
 def build_score(

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mallow.caveats import check_samples, size_caveats
-from mallow.engine import AnyEngine, Engine, Passes, memory_budget
+from mallow.engine import Engine, Passes, memory_budget
 from mallow.errors import Caveat, InputError
 from mallow.estimate import (
     Features,
@@ -29,7 +29,7 @@ from mallow.estimate import (
     split_size,
     survey_rows,
 )
-from mallow.evaluate._run import Generations, Parts, Run, SelfScores, Settings, split_rows, summary_values
+from mallow.evaluate._run import Generations, Parts, Run, Settings, split_rows, summary_values
 from mallow.evidence import (
     HeldOut,
     Measure,
@@ -181,16 +181,6 @@ def hold_out_shards(
     return held_out
 
 
-def must_stream(measure: Measure, sets: Sequence[Samples], engine: AnyEngine) -> bool:
-    """Whether samples are evaluated in chunks: on an engine, beyond the memory, or beyond what is clustered."""
-    estimator = measure.estimator
-    rows, width = sum(map(len, sets)), sets[0].width
-    if not isinstance(estimator, Quantize) or estimator.method is not None or min(map(len, sets)) < width:
-        return False  # other estimators and quantisers need all rows at once; and so few rows fit anywhere
-    beyond = any(samples.shards is not None for samples in sets) and not fits_memory(rows, width)
-    return engine is not None or beyond or len(sets[0]) + max(map(len, sets[1:])) > estimator.sample
-
-
 def survey_sets(
     engine: Engine, sets: Mapping[str, Samples], within: Passes | None = None
 ) -> tuple[dict[str, SurveyedSet], Passes]:
@@ -236,7 +226,7 @@ def run_sharded(
     reference: SurveyedSet,
     model: SurveyedSet,
     seen: tuple[Samples, Samples] | None,
-) -> tuple[Run, dict[str, float]]:
+) -> Run:
     """All repeats of the estimator, and the summaries of the reference against itself; part of the work of `passes`."""
     measure, repeats, seed = settings.measure, settings.repeats, settings.seed
     estimator = measure.estimator
@@ -253,7 +243,7 @@ def run_sharded(
     streamed = quantize_shards(own, estimator, shards, surveys, rngs, splits, children)
     itself = {name: float(np.mean(each)) for name, each in summary_values(measure, streamed.itself).items()}
     units = units_of_surveys(surveys)
-    return Run(reference.samples, model.samples, streamed.masses, streamed.reduction, units, seen), itself
+    return Run(reference.samples, model.samples, streamed.masses, streamed.reduction, units, seen, itself)
 
 
 def _as_shards(name: str, samples: Samples) -> Shards:
@@ -315,10 +305,8 @@ class StreamedSystems:
         checked = check_seen(self.seen, self.sets)
         return {name: [*self.seen.caveats, *own] for name, own in checked.items()}
 
-    def runs(
-        self, settings: Settings, generations: Generations, known: SelfScores, begin: Parts
-    ) -> dict[str, list[Run]]:
-        """The runs of each system, one per generation, chunk by chunk, and the self-scores that are made on the way."""
+    def runs(self, settings: Settings, generations: Generations, begin: Parts) -> dict[str, list[Run]]:
+        """The runs of each system, one per generation, chunk by chunk."""
         runs: dict[str, list[Run]] = {}
         for name, parts in generations.items():
             runs[name] = []
@@ -327,9 +315,8 @@ class StreamedSystems:
                 sets = {"": self.sets[""], name: self.sets[name]}
                 if self.complete and model is not self.seen.samples[name]:  # one generation, or in another order
                     sets, _ = survey_sets(self.passes.engine, {"": reference, name: model}, within=self.passes)
-                run, itself = run_sharded(self.passes, settings, sets[""], sets[name], seen)
+                run = run_sharded(self.passes, settings, sets[""], sets[name], seen)
                 runs[name].append(replace(run, reference=reference, model=model))
-                known[(id(reference), len(model))] = itself
         return runs
 
 
