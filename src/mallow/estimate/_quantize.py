@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mallow._checks import whole
 from mallow.errors import Caveat, InputError, warn_about
-from mallow.estimate._device import check_device_name, open_device
+from mallow.estimate._device import Device, check_device_name, open_device
 from mallow.estimate._features import Features, checked_features, estimate_masses, same_width
 from mallow.estimate._kmeans import Clustering, lloyd
 from mallow.estimate._nearest import Grid, nearest_centres
@@ -168,7 +168,8 @@ class Quantize:
             raise InputError(f"`smoothing` must be a function, as in mallow.theory.smoothing; got {self.smoothing!r}.")
         if not (self.codebook is None or self.codebook == "shared" or isinstance(self.codebook, Codebook)):
             raise InputError(f"`codebook` must be None, 'shared' or a Codebook; got {self.codebook!r}.")
-        check_device_name(self.device)
+        if self.device is not None:
+            check_device_name(self.device)
         if self.method is not None and not hasattr(self.method, "fit"):
             raise InputError(f"`method` must be None or a quantiser such as Product(); got {self.method!r}.")
         if self.method is not None and self.codebook is not None:
@@ -302,7 +303,7 @@ class Quantize:
         """The bins of the distinct points, by k-means or by another method."""
         if self.method is None:
             clustering, caveats = self.cluster(prepared, rng)
-            centres, grid, device = clustering.centres, clustering.grid, open_device(self.device)
+            centres, grid, device = clustering.centres, clustering.grid, self._opened
 
             def assign(points: Features) -> NDArray[np.int64]:
                 return nearest_centres(points, centres, grid, device=device)
@@ -312,12 +313,16 @@ class Quantize:
         cells = self.method.fit(prepared.points, prepared.times, min(bins, distinct), rng)
         return cells, too_few_points(distinct, bins)
 
+    @property
+    def _opened(self) -> Device | None:
+        return None if self.device is None else open_device(self.device)
+
     def cluster(self, prepared: Prepared, rng: np.random.Generator) -> tuple[Clustering, tuple[Caveat, ...]]:
         """The best of the runs of k-means, with as many bins as there are distinct points at most."""
         bins, distinct = self.bins_for(prepared.n, prepared.m), len(prepared.points)
         caveats = too_few_points(distinct, bins)
         options: dict[str, Any] = {"weights": prepared.times, "order": prepared.order, "max_iter": self.max_iter}
-        options["device"] = open_device(self.device)
+        options["device"] = self._opened
         children = rng.spawn(self.restarts)
         runs = [lloyd(prepared.points, min(bins, distinct), rng=child, **options) for child in children]
         return min(runs, key=lambda run: run.objective), caveats
