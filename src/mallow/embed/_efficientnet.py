@@ -14,12 +14,12 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from mallow._checks import one_of
 from mallow._optional import optional, require_all
 from mallow.embed._image_batches import LoadedNetwork, StreamedImages, batch_limit, exact_providers
 from mallow.embed._preprocess import Preprocess
 from mallow.embed._protocol import Points, read_bytes
 from mallow.errors import InputError
-from mallow.models import one_of
 
 Levels = Literal["all", "last"]
 

@@ -16,6 +16,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from mallow._checks import one_of
 from mallow._files import digest
 from mallow._optional import optional
 from mallow.embed._image_batches import LoadedNetwork, StreamedImages, batch_limit, checked_file, exact_providers
@@ -29,7 +30,7 @@ from mallow.embed._preprocess import (
 )
 from mallow.embed._protocol import Points, read_bytes
 from mallow.errors import InputError
-from mallow.models import Precision, Source, choose_device, first_line, move_network, one_of
+from mallow.models import Precision, Source, choose_device, first_line, move_network
 
 Pooling = Literal["cls", "mean", "pooler", "projected"]
 

@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 
 from mallow._checks import whole
 from mallow.errors import Caveat, InputError, warn_about
-from mallow.estimate._device import check_device_name, open_device
+from mallow.estimate._device import Device, check_device_name, open_device
 from mallow.estimate._features import Features, checked_features, estimate_masses, same_width
 from mallow.estimate._kmeans import Clustering, lloyd
 from mallow.estimate._nearest import Grid, nearest_centres
 from mallow.estimate._pca import Projection, Reduction
 from mallow.estimate._quantisers import Quantiser, occupied_bins
 from mallow.estimate._reduce import Reduce, distinct_points, project_rows
+from mallow.estimate._row_order import CanonicalOrder, canonical_order
 from mallow.theory import Array, Masses, Partition, extrapolated
 from mallow.theory.smoothing import krichevsky_trofimov
 
@@ -95,6 +96,7 @@ class Prepared:
     n: int
     m: int
     reduction: Reduction | None
+    order: CanonicalOrder | None = None  # of the points, for k-means
 
 
 def split_size(n: int, m: int) -> int:
@@ -166,7 +168,8 @@ class Quantize:
             raise InputError(f"`smoothing` must be a function, as in mallow.theory.smoothing; got {self.smoothing!r}.")
         if not (self.codebook is None or self.codebook == "shared" or isinstance(self.codebook, Codebook)):
             raise InputError(f"`codebook` must be None, 'shared' or a Codebook; got {self.codebook!r}.")
-        check_device_name(self.device)
+        if self.device is not None:
+            check_device_name(self.device)
         if self.method is not None and not hasattr(self.method, "fit"):
             raise InputError(f"`method` must be None or a quantiser such as Product(); got {self.method!r}.")
         if self.method is not None and self.codebook is not None:
@@ -198,7 +201,9 @@ class Quantize:
             labels = label_rows(self.codebook, np.concatenate([x, y]), self.device)
             return Prepared(np.empty((0, 0)), labels, np.empty(0, np.int64), len(x), len(y), None)
         distinct = distinct_points(self.reduce, x, y)
-        return Prepared(distinct.points, distinct.group, distinct.counts, len(x), len(y), distinct.reduction)
+        points = distinct.points
+        order = canonical_order(points, points[:0]) if self.method is None else None
+        return Prepared(points, distinct.group, distinct.counts, len(x), len(y), distinct.reduction, order)
 
     def masses(self, prepared: Prepared, rng: int | np.random.Generator | None) -> Masses:
         """Cluster once and count."""
@@ -283,15 +288,18 @@ class Quantize:
         codes = self.method.fit(points, times, min(bins, len(points)), rng)
         return *occupied_bins(points, times, codes), too_few_points(len(points), bins)
 
+    @property
+    def _opened(self) -> Device | None:
+        return None if self.device is None else open_device(self.device)
+
     def cluster(self, prepared: Prepared, rng: np.random.Generator) -> tuple[Clustering, tuple[Caveat, ...]]:
         """The best of the runs of k-means, with as many bins as there are distinct points at most."""
         bins, distinct = self.bins_for(prepared.n, prepared.m), len(prepared.points)
         caveats = too_few_points(distinct, bins)
-        points, times, device = prepared.points, prepared.times, open_device(self.device)
-        runs = [
-            lloyd(points, min(bins, distinct), rng=child, weights=times, max_iter=self.max_iter, device=device)
-            for child in rng.spawn(self.restarts)
-        ]
+        options: dict[str, Any] = {"weights": prepared.times, "order": prepared.order, "max_iter": self.max_iter}
+        options["device"] = self._opened
+        children = rng.spawn(self.restarts)
+        runs = [lloyd(prepared.points, min(bins, distinct), rng=child, **options) for child in children]
         return min(runs, key=lambda run: run.objective), caveats
 
 

@@ -12,9 +12,8 @@ from mallow.evaluate._monitor import Monitor
 from mallow.evaluate._passport import Passport, PassportCheck, make_passport, verify_passport
 from mallow.evaluate._plan import SamplePlan, plan_samples
 from mallow.evaluate._robust import AgreedDifference, RobustComparison, compare_embedders
-from mallow.evaluate._run import Settings, run_repeats, summary_values
+from mallow.evaluate._run import Settings, run_repeats, self_score, summary_values
 from mallow.evaluate._score import Score, score_embedded
-from mallow.evaluate._self_score import self_score
 from mallow.evaluate._sweep import Sweep, grid, sweep
 from mallow.evaluate._track import Change, Track, Trend, track
 

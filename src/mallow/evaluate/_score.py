@@ -4,53 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from mallow.caveats import (
-    bin_caveats,
-    blindness_caveats,
-    check_estimate,
-    check_samples,
-    evidence_caveats,
-    refuse_without_answer,
-    unique_caveats,
-)
-from mallow.engine import AnyEngine, settle, single_threaded_blas
+from mallow.caveats import bin_caveats, blindness_caveats, check_estimate, evidence_caveats, unique_caveats
+from mallow.engine import AnyEngine, settle
 from mallow.errors import Caveat, InputError
-from mallow.evaluate._run import (
-    Run,
-    Settings,
-    is_safe_on_threads,
-    mean_frontier,
-    parts_of_a_score,
-    reduction_of,
-    run_repeats,
-    summary_values,
-)
-from mallow.evaluate._score_shards import evaluate_shards, must_stream
-from mallow.evaluate._self_score import self_score
+from mallow.evaluate._evaluation import Evaluation, LoadedSystems, Systems, evaluate_systems, open_systems
+from mallow.evaluate._run import Run, Settings, by_summary, mean_frontier
 from mallow.evidence import (
     SUMMARIES,
     Certificate,
     Evidence,
-    HeldOut,
     Measure,
     Signature,
     Units,
     debiased_estimate,
-    hold_out,
     make_signature,
-    measure_for,
-    pair_points,
     published_interval,
 )
-from mallow.explain import Reason, find_reasons, verdict_text
+from mallow.explain import Reason, verdict_text
 from mallow.results import Estimate, Result, TableData, at_least, at_most, draw, p_text, render
 from mallow.samples import Samples
-from mallow.theory import Frontier, Masses, frontier
+from mallow.theory import Frontier, Masses
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -261,48 +238,26 @@ def brief_values(score: Score, name: str) -> dict[str, Any]:
 
 def score_whole(x: Samples, y: Samples, settings: Settings, engine: AnyEngine) -> Score:
     """The score of all samples of the reference and of the model, which may be in shards; nothing is warned about."""
-    measure, repeats, seed = settings.measure, settings.repeats, settings.seed
-    if must_stream(measure, [x, y], engine):
-        made = evaluate_shards(x, y, measure=measure, repeats=repeats, seed=seed, engine=engine)
-        known = {"evidence": made.evidence, "certificate": made.certificate, "reasons": made.reasons}
-        return build_score(measure, made.run, made.itself, seed, caveats=made.caveats, **known)  # type: ignore[arg-type]
-    return score_embedded(x.load(), y.load(), settings)
+    with open_systems({"model": (x, y)}, settings.measure, engine) as systems:
+        return _score_system(systems, settings)
 
 
 def score_embedded(reference: Samples, model: Samples, settings: Settings) -> Score:
     """The score of samples that have features; caveats are in the result, and nothing is warned about."""
-    measure, repeats, seed = measure_for(settings.measure, reference), settings.repeats, settings.seed
-    x, y = pair_points(reference, model)
-    refuse_without_answer(measure, (x, y))
-    pair = {"model": (reference, model)}
-    itself = partial(self_score, measure, reference, len(y), repeats=repeats, seed=seed)
+    return _score_system(LoadedSystems.of({"model": (reference, model)}), settings)
 
-    def gather() -> tuple[HeldOut, tuple[Reason, ...]]:
-        held_out = hold_out(measure, pair, seed)
-        return held_out, find_reasons(reference, model, held_out.evidence["model"])
 
-    with single_threaded_blas():
-        with parts_of_a_score(measure, pair["model"]) as begin:
-            evidence_task = begin.own(gather)
-            # An estimator that a user brought, and that is wrong, must say so of the pair, not of the reference alone.
-            self_task = begin.estimate(itself) if is_safe_on_threads(measure) else None
-            check_task = begin.own(partial(check_samples, pair))
-            prepared = begin.estimate(partial(measure.estimator.prepare, x, y)).result()
-            masses = run_repeats(measure, prepared, repeats, seed, begin=begin.repeat)
-            reduction = reduction_of(prepared)
-            del prepared  # it holds points
-            own_score = (self_task or begin.estimate(itself)).result()
-            caveats, (held_out, reasons) = check_task.result()["model"], evidence_task.result()
-        return build_score(
-            measure,
-            Run(reference, model, masses, reduction, held_out.units),
-            own_score,
-            seed,
-            evidence=held_out.evidence["model"],
-            certificate=held_out.certificates["model"],
-            reasons=reasons,
-            caveats=caveats,
-        )
+def _score_system(systems: Systems, settings: Settings) -> Score:
+    (result,) = build_scores(evaluate_systems(systems, settings), "model")
+    return result
+
+
+def build_scores(evaluation: Evaluation, name: str) -> list[Score]:
+    """The scores of a system, one per generation."""
+    measure, seed, held_out = evaluation.settings.measure, evaluation.settings.seed, evaluation.held_out
+    known: dict[str, Any] = {"evidence": held_out.evidence[name], "certificate": held_out.certificates[name]}
+    known |= {"reasons": evaluation.reasons[name], "caveats": evaluation.caveats[name]}
+    return [build_score(measure, run, evaluation.self_scores[name], seed, **known) for run in evaluation.runs[name]]
 
 
 def build_score(
@@ -320,8 +275,8 @@ def build_score(
 
     Without evidence the p-value is 1: the caller has to say what it knows.
     """
-    values = summary_values(measure, run.masses)
-    curves = [frontier.quiet(masses, measure.divergence) for masses in run.masses]
+    curves, summaries = zip(*map(measure.trace, run.masses), strict=True)
+    values = by_summary(summaries)
     mean, band = mean_frontier(curves)
     first = run.masses[0]
     every = [

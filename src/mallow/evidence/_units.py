@@ -64,8 +64,8 @@ class Units:
         return counts
 
 
-def find_units(reference: Samples, *systems: Samples) -> Units:
-    """The units of the reference and of systems that have features.
+def find_units(reference: Samples, *systems: Samples, keys: Sequence[Keys] = ()) -> Units:
+    """The units of the reference and of systems that have features; `keys` are the `row_keys` of each, where known.
 
     Samples with the same id are one unit; without ids, those with the same prompt, unless all samples of the set have
     it (`Samples.unit_names`). A set that has neither is matched by row numbers with a set of the same size: row i of
@@ -85,14 +85,18 @@ def find_units(reference: Samples, *systems: Samples) -> Units:
     names = [None if (given := own.unit_names) is None else hash_names(given) for own in every]
 
     def contents(place: int) -> Keys | None:
+        if keys:
+            return keys[place]
         features = every[place].features
         return None if features is None else content_keys([features])[0]
 
-    def keys(place: int) -> Keys:
+    def identify(place: int) -> Keys:
+        if keys:
+            return keys[place]
         rows = every[place].require_features()
         return row_keys(rows if rows.ndim == 2 else rows[:, None])
 
-    return _unite([len(own) for own in every], names, contents, keys)
+    return _unite([len(own) for own in every], names, contents, identify)
 
 
 def units_of_surveys(surveys: Sequence[Survey]) -> Units:

@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mallow._files import is_url
 from mallow._optional import optional
 from mallow.errors import InputError
 from mallow.samples._limits import ALWAYS_ALLOWED, DEFAULT_LIMITS
-from mallow.samples._shard_files import is_url, open_shard, read_bytes, shard_suffix, stamp_of
+from mallow.samples._shard_files import open_shard, read_bytes, shard_suffix, stamp_of
 
 Array = NDArray[Any]
 

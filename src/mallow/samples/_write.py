@@ -14,11 +14,11 @@ from typing import Any, BinaryIO, cast
 
 import numpy as np
 
-from mallow._files import atomic_file, make_folder, parse_json, write_text
+from mallow._files import atomic_file, is_url, make_folder, parse_json, write_text
 from mallow._optional import optional
 from mallow.errors import InputError
 from mallow.samples._samples import Samples
-from mallow.samples._shard_files import file_system, is_url, open_shard
+from mallow.samples._shard_files import file_system, open_shard
 from mallow.samples._streams import file_format
 
 _TEXT_FORMATS = ("jsonl", "json", "csv", "parquet", "txt")
