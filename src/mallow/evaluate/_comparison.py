@@ -128,7 +128,10 @@ def render_differences(
 
 @dataclass(frozen=True)
 class Difference:
-    """How much farther one system is from the reference than another, by held-out evidence.
+    """How much larger the proven gap of one system is than that of another, by held-out evidence.
+
+    A proven gap is what the samples certify. The true gap is at least as large, so that a system with a larger proven
+    gap need not be farther away; `significant` therefore also asks richer views, which must not turn the order round.
 
     Attributes
     ----------
@@ -231,7 +234,7 @@ class Comparison(ScoredSystems):
 
     @property
     def winner(self) -> str | None:
-        """The system that beats all others significantly; None where there is no such system."""
+        """The system whose proven gap is significantly smaller than that of every other; None where there is none."""
         first = next(iter(self.scores))
         return first if len(self.scores) > 1 and self.ranks.get(first) == (1, 1) else None
 
@@ -244,7 +247,7 @@ class Comparison(ScoredSystems):
 
     @property
     def last(self) -> str | None:
-        """The system that is beaten by all others significantly; None where there is no such system."""
+        """The system whose proven gap is significantly larger than that of every other; None where there is none."""
         *_, name = self.scores
         count = len(self.scores)
         return name if count > 1 and self.ranks.get(name) == (count, count) else None
@@ -258,7 +261,7 @@ class Comparison(ScoredSystems):
 
     @property
     def verdict(self) -> str:
-        """Which system is closest to the reference, or that none can be named, and which is farthest."""
+        """Which system has the smallest proven gap, or that none can be named, and which has the largest."""
         first, level = next(iter(self.scores)), "(5 % level, corrected for all pairs)"
         if len(self.scores) == 1:
             return f"{first} was compared with the reference only. {self.scores[first].verdict}"
@@ -266,31 +269,29 @@ class Comparison(ScoredSystems):
             return self._against(self.baseline)
         if not self.differences:
             kind = "certified" if self.scores[first].certified else "published"
-            return f"No winner can be named: the differences were not tested. {first} has the highest {kind} MAUVE."
+            return f"No clear winner: the differences were not tested. {first} has the highest {kind} MAUVE."
         if self.winner is not None:
-            text = f"{self.winner} is closest to the reference: it beats every other system {level}."
+            text = f"{self.winner} has the smallest proven gap: that of every other system is larger {level}."
         else:
-            text = f"No winner can be named: {join_names(self.best)} cannot be told apart {level}."
+            text = f"No clear winner: the proven gaps of {join_names(self.best)} cannot be told apart {level}."
         if len(self.scores) == 2:
             return text
         if self.last is not None:
-            return f"{text} {self.last} is last: every other system beats it."
+            return f"{text} That of {self.last} is the largest."
         if not set(self.best) & set(self.worst):
-            return f"{text} Last are {join_names(self.worst)}, which cannot be told apart."
+            return f"{text} Last are {join_names(self.worst)}, whose gaps cannot be told apart."
         return text
 
     def _against(self, baseline: str) -> str:
-        sides: dict[str, list[str]] = {"closer to the reference": [], "farther from it": [], "not distinguishable": []}
+        sides: dict[str, list[str]] = {"smaller": [], "larger": [], "not distinguishable": []}
         for one in self.differences:
             other = one.second if one.first == baseline else one.first
             if not one.significant:
                 sides["not distinguishable"].append(other)
             else:
-                sides["closer to the reference" if one.better == other else "farther from it"].append(other)
-        parts = [
-            f"{join_names(names)} {'is' if len(names) == 1 else 'are'} {key}" for key, names in sides.items() if names
-        ]
-        return f"Compared with {baseline}: {'; '.join(parts) or 'the differences were not tested'}."
+                sides["smaller" if one.better == other else "larger"].append(other)
+        parts = [f"that of {join_names(names)} is {key}" for key, names in sides.items() if names]
+        return f"Compared with the proven gap of {baseline}: {'; '.join(parts) or 'the differences were not tested'}."
 
     def _rank_text(self, name: str) -> str:
         best, worst = self.ranks.get(name, (0, 0))

@@ -53,7 +53,7 @@ class AgreedDifference:
 
     @property
     def better(self) -> str | None:
-        """The system that all embedders find closer to the reference; None where they do not agree."""
+        """The system whose proven gap is smaller by all embedders; None where they do not agree."""
         if not self.significant:
             return None
         return self.first if next(iter(self.difference.values())) > 0 else self.second
@@ -89,7 +89,7 @@ class RobustComparison(ScoredSystems):
 
     @property
     def winner(self) -> str | None:
-        """The system that by all embedders beats every other; None where there is no such system."""
+        """The system whose proven gap is the smallest by all embedders; None where there is none."""
         for name in self.systems:
             own = [one for one in self.differences if name in (one.first, one.second)]
             if own and all(one.better == name for one in own):
@@ -113,15 +113,15 @@ class RobustComparison(ScoredSystems):
 
     @property
     def verdict(self) -> str:
-        """Which system is closest by all embedders, or that none can be named, and how many pairs they agree on."""
+        """Which system has the smallest proven gap by all embedders, or that none can be named, and how many pairs they agree on."""
         agreed = sum(one.significant for one in self.differences)
         count = f"They agree on {agreed} of {len(self.differences)} pairs (5 % level, corrected for all pairs)"
         against = [f"{one.first} and {one.second}" for one in self.contested]
         count += f", and contradict each other on {join_names(against)}." if against else "."
         if self.winner is not None:
-            return f"{self.winner} is closest to the reference by all {len(self.comparisons)} embedders. {count}"
+            return f"{self.winner} has the smallest proven gap by all {len(self.comparisons)} embedders. {count}"
         own = [f"{each.winner or 'none'} by {name}" for name, each in self.comparisons.items()]
-        return f"No winner can be named that all embedders agree on ({', '.join(own)}). {count}"
+        return f"No clear winner that all embedders agree on ({', '.join(own)}). {count}"
 
     def _scored(self) -> dict[str, Score]:
         return next(iter(self.comparisons.values())).scores
@@ -131,7 +131,7 @@ class RobustComparison(ScoredSystems):
         for one in self.differences:
             values = [f"{one.difference[name]:+.4f}" for name in self.comparisons]
             rows.append([f"{one.first} − {one.second}", *values, p_number(one.adjusted), one.better or "–"])
-        return TableData(["certified MAUVE", *self.comparisons, "p, all agree,\ncorrected", "closer"], rows)
+        return TableData(["certified MAUVE", *self.comparisons, "p, all agree,\ncorrected", "smaller gap"], rows)
 
     def _records(self) -> list[dict[str, Any]]:
         return [

@@ -59,7 +59,7 @@ class Sweep(ComparedSystems):
 
     @property
     def winner(self) -> str | None:
-        """The decoder that beats all others significantly; None where there is no such decoder."""
+        """The decoder whose proven gap is significantly smaller than all others; None where there is none."""
         return self.comparison.winner
 
     @property
@@ -77,7 +77,7 @@ class Sweep(ComparedSystems):
 
     @property
     def verdict(self) -> str:
-        """Which decoder is closest to the reference, or that none can be named, and which is farthest."""
+        """Which decoder has the smallest proven gap, or that none can be named, and which has the largest."""
         return self.comparison.verdict
 
     def _also(self) -> dict[str, Any]:
@@ -118,7 +118,7 @@ class Sweep(ComparedSystems):
         others = {name: scores[name] for name in self.decoders if name not in names}
         draw.curve(ax, chosen, values, [scores[name] for name in names], others)
         best = [value for value, name in self.families[chosen] if name in self.best]
-        draw.marks(ax, best if len(best) == 1 else [], "closest to the reference")
+        draw.marks(ax, best if len(best) == 1 else [], "smallest proven gap")
         return ax
 
 

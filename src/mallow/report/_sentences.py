@@ -40,7 +40,7 @@ def default_title(comparison: Comparison) -> str:
 
 
 def verdict(comparison: Comparison) -> str:
-    """Who is closest to the reference and who is last; of a single system, whether there is a gap."""
+    """Whose proven gap is the smallest and whose the largest; of a single system, whether there is a gap."""
     [*scores] = comparison.scores.values()
     return scores[0].verdict if len(scores) == 1 else comparison.verdict
 

@@ -116,7 +116,7 @@ def ranking_table(comparison: Comparison) -> Table:
                 Cell(f"{score.n[1]:,}", score.n[1]),
             )
         )
-    caption = "The systems, the one closest to the reference first" if len(rows) > 1 else "Evidence and score"
+    caption = "The systems, the one with the smallest proven gap first" if len(rows) > 1 else "Evidence and score"
     return Table(caption, columns, tuple(rows), named_by=int(ranked))
 
 
@@ -142,7 +142,7 @@ def difference_table(comparison: Comparison) -> Table:
                 Cell(f"{format_number(low, 4)} to {format_number(high, 4)}", low),
                 _p(pair.p_value["mauve"]),
                 _p(pair.adjusted["mauve"]),
-                Cell(f"{closer} is closer", strong=True) if pair.significant else Cell("cannot be told apart"),
+                Cell(f"the gap of {closer} is smaller", strong=True) if pair.significant else Cell("cannot be told apart"),
             )
         )
     return Table("First minus second, in certified MAUVE", columns, tuple(rows))

@@ -209,7 +209,7 @@ def ranks(ax: Axes, ranges: Mapping[str, tuple[int, int]]) -> None:
     step = -(-len(ranges) // 12)
     ax.set_xticks(range(1, len(ranges) + 1, step))
     ax.set_xlim(0.5, len(ranges) + 0.5)
-    ax.set_xlabel("ranks that the significant differences allow (1 = closest to the reference)", loc="right")
+    ax.set_xlabel("ranks by proven gap that the significant differences allow (1 = smallest)", loc="right")
 
 
 def intervals(ax: Axes, rows: Mapping[str, tuple[float, float, float]], label: str) -> None:
