@@ -22,8 +22,8 @@ from mallow.evidence._certificate import (
     unit_influence,
 )
 from mallow.evidence._identity import IdentityTest
+from mallow.evidence._learner import Learner
 from mallow.evidence._units import Units
-from mallow.evidence._witness import AnyLearner
 from mallow.theory import Array, Divergence, Frontier
 
 
@@ -99,7 +99,7 @@ class Evidence:
         return certify(self.reference_scores, self.model_scores, self.units, divergence, scale)
 
 
-def gather_evidence(learner: AnyLearner, system: int, *, permutations: int, seed: int) -> Evidence:
+def gather_evidence(learner: Learner, system: int, *, permutations: int, seed: int) -> Evidence:
     """The evidence about one of the systems of a learner (1 is the first)."""
     units = learner.units.pair(system)
     reference_units, model_units = units.sets
@@ -124,7 +124,7 @@ class EvidenceDifference:
 
 
 def difference_between(
-    learner: AnyLearner, systems: tuple[int, int], certificates: tuple[Certificate, Certificate], divergence: Divergence
+    learner: Learner, systems: tuple[int, int], certificates: tuple[Certificate, Certificate], divergence: Divergence
 ) -> EvidenceDifference:
     """Which of two systems of a learner is farther from the reference, unit by unit.
 

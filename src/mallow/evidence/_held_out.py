@@ -81,7 +81,7 @@ class HeldOut:
         names = list(self.samples)
         sets = [self.units.sets[place] for place in (0, names.index(first) + 1, names.index(second) + 1)]
         both = [*self.sources[first], self.sources[second][1]]
-        learner = make_learner(self.measure.witness, both, Units(tuple(sets), self.units.keys), self.seed)
+        learner = make_learner(self.measure.witness, both, Units(tuple(sets), self.units.keys))
         return difference_between(learner, (1, 2), certificates, self.measure.divergence)
 
 
@@ -122,7 +122,7 @@ def gather_and_certify(
     measure: Measure, source: tuple[Source, Source], units: Units, seed: int, *, permutations: int = PERMUTATIONS
 ) -> tuple[Evidence, Certificate]:
     """The evidence about one system, and its certificate."""
-    learner = make_learner(measure.witness, source, units, seed)
+    learner = make_learner(measure.witness, source, units)
     evidence = gather_evidence(learner, 1, permutations=permutations, seed=seed)
     return evidence, evidence.certify(measure.divergence, measure.area_scale)
 
