@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from mallow.engine import cores, ordered_map, round_to, single_threaded_blas, start
 from mallow.errors import InputError
 from mallow.estimate import Features
-from mallow.evidence._blocks import ROWS, ArrayRows, Numbers, Values
+from mallow.evidence._blocks import ROWS, ArrayRows, Numbers, Values, sum_blocks
 from mallow.evidence._blocks import Rows as RowSource
 from mallow.evidence._coarse import CoarseGrid, Metric, find_coarse_grid
 from mallow.evidence._folds import Folds, deal_folds, scatter
@@ -318,7 +318,12 @@ class MemoryLearner(Learner):
                 add(rows.points[place]), add(rows.products[place]), add(columns, squares=True), lengths, bins
             )
 
-        covariance = rows.products.T.astype(np.float64) @ rows.products / len(rows.products)
+        def square(low: int) -> Values:
+            block = rows.products[low : low + ROWS]
+            return block.T @ block
+
+        shape = rows.products.shape[1], rows.products.shape[1]
+        covariance = sum_blocks(square, shape, len(rows.products), ROWS) / len(rows.products)
         solvers = (lambda vectors, strength: vectors * self.space.metric(strength)), Metric(covariance).solve
         strengths = witness.strengths, _PRODUCT_STRENGTHS if rows.products.shape[1] else ()
         every = list(ordered_map(sums, [np.sort(place) for place in self.space.places], cores()))
