@@ -115,12 +115,18 @@ def gather_evidence(learner: Learner, system: int, *, permutations: int, seed: i
 class EvidenceDifference:
     """The certified summaries of one system minus those of another.
 
-    Value, 95 % interval and two-sided p-value of each.
+    Value, 95% interval and two-sided p-value of each; `reversed` where richer views turn the order round.
     """
 
     value: dict[str, float]
     interval: dict[str, tuple[float, float]]
     p_value: dict[str, float]
+    reversed: bool = False
+
+    def undecided(self) -> EvidenceDifference:
+        """The same where richer views turn the order round: no p-value is small, and intervals reach over 0."""
+        interval = {name: (min(low, 0.0), max(high, 0.0)) for name, (low, high) in self.interval.items()}
+        return EvidenceDifference(self.value, interval, dict.fromkeys(self.p_value, 1.0), reversed=True)
 
 
 def difference_between(
