@@ -22,7 +22,7 @@ import numpy as np
 from mallow.embed import embed_samples, find_embedder
 from mallow.estimate import Quantize
 from mallow.evidence import (
-    AnyLearner,
+    Learner,
     Certificate,
     Evidence,
     IdentityTest,
@@ -127,13 +127,13 @@ def shared_rows(*sets: Samples) -> list[np.ndarray]:
 # What is measured
 
 
-def learn(reference: Samples, *systems: Samples, seed: int, witness: Witness | None = None) -> AnyLearner:
+def learn(reference: Samples, *systems: Samples, seed: int, witness: Witness | None = None) -> Learner:
     """A learner with the defaults of the library."""
     units = find_units(reference, *systems)
-    return make_learner(witness or Witness(), [each.features for each in (reference, *systems)], units, seed)
+    return make_learner(witness or Witness(), [each.features for each in (reference, *systems)], units)
 
 
-def evidence_of(learner: AnyLearner, system: int, *, seed: int) -> tuple[Evidence, Certificate]:
+def evidence_of(learner: Learner, system: int, *, seed: int) -> tuple[Evidence, Certificate]:
     """The test and the certificate for one system."""
     evidence = gather_evidence(learner, system, permutations=PERMUTATIONS, seed=seed)
     return evidence, evidence.certify(KL, SCALE)

@@ -14,6 +14,7 @@ from mallow.evidence._evidence import (
 )
 from mallow.evidence._held_out import HeldOut, Pairs, hold_out, hold_out_sources
 from mallow.evidence._identity import IdentityTest, compare_means, permutation_test, run_identity_test, run_permutations
+from mallow.evidence._learner import Learner, View
 from mallow.evidence._measure import (
     MAUVE_2021,
     MAUVE_KERNEL,
@@ -29,8 +30,7 @@ from mallow.evidence._sequential import Looks, SequentialTest, fit_sequential_te
 from mallow.evidence._space import find_space
 from mallow.evidence._systems import Outcome, fits_several, generator_for, pair_points, run_alone, run_systems
 from mallow.evidence._units import Units, choose_units, find_units, units_of_surveys
-from mallow.evidence._views import View
-from mallow.evidence._witness import AnyLearner, Witness, are_many, make_learner, pooled_masses
+from mallow.evidence._witness import Witness, are_many, make_learner, pooled_masses
 
 __all__ = [
     "MAUVE_2021",

@@ -22,8 +22,8 @@ from mallow.evidence._certificate import (
     unit_influence,
 )
 from mallow.evidence._identity import IdentityTest
+from mallow.evidence._learner import Learner
 from mallow.evidence._units import Units
-from mallow.evidence._witness import AnyLearner
 from mallow.theory import Array, Divergence, Frontier
 
 
@@ -99,7 +99,7 @@ class Evidence:
         return certify(self.reference_scores, self.model_scores, self.units, divergence, scale)
 
 
-def gather_evidence(learner: AnyLearner, system: int, *, permutations: int, seed: int) -> Evidence:
+def gather_evidence(learner: Learner, system: int, *, permutations: int, seed: int) -> Evidence:
     """The evidence about one of the systems of a learner (1 is the first)."""
     units = learner.units.pair(system)
     reference_units, model_units = units.sets
@@ -115,16 +115,22 @@ def gather_evidence(learner: AnyLearner, system: int, *, permutations: int, seed
 class EvidenceDifference:
     """The certified summaries of one system minus those of another.
 
-    Value, 95 % interval and two-sided p-value of each.
+    Value, 95% interval and two-sided p-value of each; `reversed` where richer views turn the order round.
     """
 
     value: dict[str, float]
     interval: dict[str, tuple[float, float]]
     p_value: dict[str, float]
+    reversed: bool = False
+
+    def undecided(self) -> EvidenceDifference:
+        """The same where richer views turn the order round: no p-value is small, and intervals reach over 0."""
+        interval = {name: (min(low, 0.0), max(high, 0.0)) for name, (low, high) in self.interval.items()}
+        return EvidenceDifference(self.value, interval, dict.fromkeys(self.p_value, 1.0), reversed=True)
 
 
 def difference_between(
-    learner: AnyLearner, systems: tuple[int, int], certificates: tuple[Certificate, Certificate], divergence: Divergence
+    learner: Learner, systems: tuple[int, int], certificates: tuple[Certificate, Certificate], divergence: Divergence
 ) -> EvidenceDifference:
     """Which of two systems of a learner is farther from the reference, unit by unit.
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mallow.estimate import Features
 from mallow.evidence._blocks import Rows as RowSource
-from mallow.evidence._certificate import Certificate
+from mallow.evidence._certificate import Certificate, certify
 from mallow.evidence._evidence import (
     Evidence,
     EvidenceDifference,
@@ -21,12 +21,19 @@ from mallow.evidence._evidence import (
     subtract_certificates,
 )
 from mallow.evidence._measure import Measure
+from mallow.evidence._rich import AXES, RICH_VIEWS
+from mallow.evidence._space import find_space
 from mallow.evidence._systems import pair_points, run_systems
-from mallow.evidence._units import Units, find_units
+from mallow.evidence._units import Units, choose_units, find_units
 from mallow.evidence._witness import make_learner
 from mallow.samples import Samples
 
 PERMUTATIONS = 499  # of a score's test; chosen: a p-value of 0.002 at least, below that the tail is approximated
+
+LEVEL = 0.05
+_SIMILAR = 1.1  # chosen: times as many units, up to which sizes count as equal
+_RICH_UNITS = 2000  # chosen: units of a system that richer views are asked about, and half as many as of the reference
+_RICH_ASSIGNMENTS = 2  # chosen: each takes ten calls of every view
 
 Indices = NDArray[np.int64]
 Source = Features | RowSource
@@ -57,6 +64,7 @@ class HeldOut:
     certificates: dict[str, Certificate]
     seed: int
     places: Mapping[str, tuple[Indices, Indices]] = field(default_factory=dict)
+    known: dict[tuple[str, int], Certificate] = field(default_factory=dict, repr=False)  # of cut systems
 
     def evidence_in_memory(self, name: str) -> Evidence:
         """The evidence about the samples of a system that are in memory."""
@@ -73,16 +81,87 @@ class HeldOut:
         )
 
     def difference(self, first: str, second: str) -> EvidenceDifference:
-        """The certified summaries of one system minus those of another, with what can be said about them."""
-        certificates = self.certificates[first], self.certificates[second]
-        if self.samples[first][0] is not self.samples[second][0] or not is_undecided(*certificates):
-            # A joint embedder gave each pair a space of its own; or a common witness would not change the verdict.
-            return subtract_certificates(*certificates)
-        names = list(self.samples)
-        sets = [self.units.sets[place] for place in (0, names.index(first) + 1, names.index(second) + 1)]
-        both = [*self.sources[first], self.sources[second][1]]
-        learner = make_learner(self.measure.witness, both, Units(tuple(sets), self.units.keys), self.seed)
-        return difference_between(learner, (1, 2), certificates, self.measure.divergence)
+        """The certified summaries of one system minus those of another, with what can be said about them.
+
+        Systems of different sizes are cut to the smaller number of units: with more units a witness learns more, and
+        the larger system would seem to be farther away. An order that would be claimed must survive richer views: where
+        they turn it round, it is not claimed.
+        """
+        if self.samples[first][0] is not self.samples[second][0]:  # a joint embedder gave each pair its own space
+            return subtract_certificates(self.certificates[first], self.certificates[second])
+        size = min(self._model_units(first), self._model_units(second))
+        certificates = self._certificate(first, size), self._certificate(second, size)
+        if is_undecided(*certificates):
+            cut = [self._cut(name, size) for name in (first, second)]
+            sets = cut[0].units.sets[0], cut[0].units.sets[1], cut[1].units.sets[1]
+            both = [*cut[0].source, cut[1].source[1]]
+            learner = make_learner(self.measure.witness, both, Units(sets, self.units.keys))
+            found = difference_between(learner, (1, 2), certificates, self.measure.divergence)
+        else:  # a common witness would not change the verdict
+            found = subtract_certificates(*certificates)
+        if found.p_value["mauve"] < LEVEL and not self._survives_richer_views(first, second, size, found):
+            return found.undecided()
+        return found
+
+    def _model_units(self, name: str) -> int:
+        place = list(self.samples).index(name) + 1
+        return len(np.unique(self.units.sets[place]))
+
+    def _cut(self, name: str, size: int) -> _Cut:
+        """A system against the reference, with about so many units of the system at most."""
+        place = list(self.samples).index(name) + 1
+        units, source = self.units.pair(place), self.sources[name]
+        if self._model_units(name) <= _SIMILAR * size:
+            return _Cut(source, units)
+        rows = np.flatnonzero(choose_units(Units((units.sets[1],), units.keys), size)[units.sets[1]])
+        model = source[1][rows] if isinstance(source[1], np.ndarray) else source[1].take(rows)
+        return _Cut((source[0], model), Units((units.sets[0], units.sets[1][rows]), units.keys))
+
+    def _certificate(self, name: str, size: int) -> Certificate:
+        if self._model_units(name) <= _SIMILAR * size:
+            return self.certificates[name]
+        known = self.known.get((name, size))
+        if known is None:
+            cut = self._cut(name, size)
+            scores = make_learner(self.measure.witness, cut.source, cut.units).scores(1)
+            known = certify(scores[0], scores[1], cut.units, self.measure.divergence, self.measure.area_scale)
+            self.known[name, size] = known
+        return known
+
+    def _survives_richer_views(self, first: str, second: str, size: int, found: EvidenceDifference) -> bool:
+        """Whether a witness with richer views sees the two systems in the same order."""
+        values = []
+        for name in (first, second):
+            key = (name, -size)
+            if key not in self.known:
+                cut = self._cut(name, min(size, _RICH_UNITS))
+                self.known[key] = _certify_richly(self.measure, cut)
+            values.append(self.known[key].estimates["mauve"].value)
+        return (values[0] - values[1]) * found.value["mauve"] > 0
+
+
+@dataclass(frozen=True, eq=False)
+class _Cut:
+    """The rows of a reference and of some units of a system."""
+
+    source: tuple[Source, Source]
+    units: Units
+
+
+def _certify_richly(measure: Measure, cut: _Cut) -> Certificate:
+    """The certificate by a witness with richer views; from some units of the reference, if it has many."""
+    reference, of_reference = cut.source[0], cut.units.sets[0]
+    rows = np.flatnonzero(choose_units(Units((of_reference,), cut.units.keys), 2 * _RICH_UNITS)[of_reference])
+    reference = reference[rows] if isinstance(reference, np.ndarray) else reference.take(rows)
+    units = Units((of_reference[rows], cut.units.sets[1]), cut.units.keys)
+    model = cut.source[1]
+    model = model if isinstance(model, np.ndarray) else model.take(np.arange(len(model)))
+    space = find_space([reference, model], units, 0)
+    leading = [space.points[place][:, :AXES] for place in space.places]
+    wide = [np.concatenate([side, axes], axis=1) for side, axes in zip((reference, model), leading, strict=True)]
+    witness = replace(measure.witness, views=(*measure.witness.views, *RICH_VIEWS), assignments=_RICH_ASSIGNMENTS)
+    scores = make_learner(witness, wide, units).scores(1)
+    return certify(scores[0], scores[1], units, measure.divergence, measure.area_scale)
 
 
 def hold_out(
@@ -127,7 +206,7 @@ def gather_and_certify(
     measure: Measure, source: tuple[Source, Source], units: Units, seed: int, *, permutations: int = PERMUTATIONS
 ) -> tuple[Evidence, Certificate]:
     """The evidence about one system, and its certificate."""
-    learner = make_learner(measure.witness, source, units, seed)
+    learner = make_learner(measure.witness, source, units)
     evidence = gather_evidence(learner, 1, permutations=permutations, seed=seed)
     return evidence, evidence.certify(measure.divergence, measure.area_scale)
 

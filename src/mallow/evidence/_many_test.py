@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mallow.engine import cores, ordered_map, single_threaded_blas
 from mallow.evidence._blocks import Rows, Values, at_once
-from mallow.evidence._coarse import CoarseGrid, Metrics
+from mallow.evidence._coarse import CoarseGrid, Metric
 from mallow.evidence._exchange import Exchange, draw_exchanges, exchangeable_rows
 from mallow.evidence._identity import STRENGTHS, IdentityTest, bin_form, judge_statistics
 from mallow.evidence._space import PARTITIONS_OF_MANY
@@ -28,7 +28,7 @@ def run_test_of_many(
     rows: Sequence[Indices],
     units: Sequence[Indices],
     grid: CoarseGrid,
-    metrics: Metrics,
+    metric: Metric,
     labels: NDArray[np.uint8],
     *,
     permutations: int,
@@ -40,7 +40,7 @@ def run_test_of_many(
     ----------
     sets, rows, units : two each
         The features, the rows that take part, and the unit of each of these.
-    grid, metrics :
+    grid, metric :
         Of all rows.
     labels : array (partitions, rows)
         The bins of these rows, those of the reference first.
@@ -60,7 +60,7 @@ def run_test_of_many(
         return values
 
     with single_threaded_blas():
-        forms = _forms(exchange, *_exchanged_means(exchange, read, sets[0].width), metrics)
+        forms = _forms(exchange, *_exchanged_means(exchange, read, sets[0].width), metric)
         if exchange.exact:
             for low in range(0, len(labels), PARTITIONS_OF_MANY):
                 partitions = labels[low : low + PARTITIONS_OF_MANY, kept].astype(np.int64)
@@ -107,8 +107,8 @@ def _exchanged_means(exchange: Exchange, read: Callable[[int, int], Values], wid
     return totals[0], totals[1]
 
 
-def _forms(exchange: Exchange, means: Array, squares: Array, metrics: Metrics) -> dict[str, Array]:
-    """The statistics of means and squares. Metrics come from all rows together: no permutation changes them."""
+def _forms(exchange: Exchange, means: Array, squares: Array, metric: Metric) -> dict[str, Array]:
+    """The statistics of means and squares. The metric comes from all rows together: no permutation changes them."""
     forms: dict[str, Array] = {}
     if exchange.exact:
         spread = squares.var(axis=0)  # over all permutations, the observed one among them
@@ -116,7 +116,7 @@ def _forms(exchange: Exchange, means: Array, squares: Array, metrics: Metrics) -
         forms["variances by column"] = squares**2 @ np.where(spread > 0, 1.0 / np.maximum(spread + floor, 1e-300), 0.0)
         forms["total variance"] = squares.sum(axis=1) ** 2
     for strength in STRENGTHS:
-        root = metrics.root(strength)
+        root = metric.root(strength)
         white = scipy.linalg.solve_triangular(root, means.T, lower=True, check_finite=False)
         forms[f"means, strength {strength:g}"] = np.einsum("ij,ij->j", white, white)
     return forms

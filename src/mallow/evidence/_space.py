@@ -236,16 +236,6 @@ class LeaveUnitOut:
                 rows_of_unit = slice(int(starts[unit]), int(starts[unit] + counts[unit]))
                 self._large.append((rows_of_unit, _inner_inverses(space.points[rows_of_unit], self._metrics)))
 
-    def own(self, values: Values, place: int) -> Values:
-        """L @ values within each unit, (columns, rows), for the strength at `place`."""
-        result = np.empty_like(values)
-        for rows, own, _ in self._small:
-            _apply(own[place].astype(values.dtype), values, rows, result)
-        for unit, _ in self._large:
-            points = self._points[unit].astype(np.float64)
-            result[:, unit] = ((values[:, unit] @ points) * self._metrics[place]) @ points.T
-        return result
-
     def correct(self, products: Values, place: int) -> Values:
         """The corrected products, (columns, rows), for the strength at `place`."""
         corrected = np.empty_like(products)
@@ -255,17 +245,6 @@ class LeaveUnitOut:
             points, own = self._points[unit].astype(np.float64), products[:, unit]
             corrected[:, unit] = own + ((own @ points) @ inner[place]) @ points.T
         return corrected
-
-    def radius(self, place: int) -> Array:
-        """The squared distance z·Mz of each row from the centre, in the metric made without its own unit, over N."""
-        lengths = np.empty(len(self._points))
-        for rows, _, inverses in self._small:
-            # (I − L)⁻¹L = (I − L)⁻¹ − I
-            lengths[rows] = np.diagonal(inverses[place], axis1=1, axis2=2) - 1.0
-        for unit, inner in self._large:
-            points = self._points[unit].astype(np.float64)
-            lengths[unit] = np.einsum("ij,ij->i", points @ inner[place], points)
-        return lengths
 
 
 def _apply(inverses: Values, products: Values, rows: Indices, out: Values) -> None:

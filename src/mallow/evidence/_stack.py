@@ -18,44 +18,6 @@ _RIDGE = 1.0  # chosen: in units of one unit of samples
 _SAME = 1e-9  # chosen: spread of a view, relative to its values, up to which it says the same of all samples
 
 
-def stack_views(
-    views: Values,
-    judged: Values,
-    fold: Indices,
-    folds: Folds,
-    *,
-    is_reference: NDArray[np.bool_],
-    weight: Array,
-    unit: Indices,
-) -> Array:
-    """h of every row in one assignment, (rows,); 0 in folds for which nothing was learned.
-
-    For the rows of each fold, views get weights that were fitted on the rows of the other folds: on scores by rules
-    that were learned without both the fold and the row's own.
-
-    Parameters
-    ----------
-    views : array (views, pairs, rows)
-        What the weights are fitted on: as `score_by_folds` has them, of one assignment.
-    judged : array (some views, rows)
-        What the weights then apply to: scores of the first views by rules that were learned without the own unit alone.
-        For the other views it is the mean of their rules that were learned without the fold.
-    fold : int64 array (rows,)
-    folds : Folds
-    """
-    scores = np.zeros(len(fold))
-    for k in range(folds.count):
-        factor = stack_weights(views, k, fold, folds, is_reference=is_reference, weight=weight, unit=unit)
-        if factor.any():
-            test = np.flatnonzero(fold == k)
-            others = [number for number in range(folds.count) if number != k]
-            first, rest = factor[: len(judged)], factor[len(judged) :]
-            scores[test] = first @ judged[:, test]
-            rules = [views[len(judged) :, folds.pair_without[other, k]] for other in others]
-            scores[test] += sum(rest @ own[:, test] for own in rules) / len(others)
-    return scores
-
-
 def stack_weights(
     views: Values,
     k: int,
@@ -70,7 +32,11 @@ def stack_weights(
 
     0 where nothing was learned.
 
-    Parameters are those of `stack_views`.
+    Parameters
+    ----------
+    views : array (views, pairs, rows)
+        What rules say that were learned without both folds of a pair.
+    fold : int64 array (rows,)
     """
     rows = {other: np.flatnonzero(fold == other) for other in range(folds.count) if other != k}
     train = np.concatenate(list(rows.values()))

@@ -1,0 +1,250 @@
+"""The rules of all views, learned from sums over cells.
+
+A cell is a set of whole units. Whatever a rule needs is a sum over the rows of the cells that it may learn from, so
+that one pass over the rows serves all rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from mallow.evidence._blocks import ROWS, Numbers, Values, multiply
+from mallow.theory import Array
+
+_PRIOR_SHARE = 0.5  # units added to every bin, as in the published score
+_PRIOR_UNITS = 20.0  # chosen: units that the common variance counts as
+_CONSTANT = 1e-9  # chosen: of the mean variance; so much is added to the variance of every column
+
+
+@dataclass(frozen=True, eq=False)
+class Coordinates:
+    """Rows in all coordinates that rules look at.
+
+    Attributes
+    ----------
+    points : array (rows, width)
+        For linear discriminants: all features.
+    products : array (rows, products)
+        For linear discriminants too: products of two leading components.
+    columns : array (rows, d)
+        For variances: the features about a common centre.
+    labels : tuple of int arrays (partitions, rows)
+        For each view by bins, the bins of the rows.
+    """
+
+    points: Values
+    products: Values
+    columns: Values
+    labels: tuple[Numbers, ...]
+
+    def part(self, rows: slice) -> Coordinates:
+        """Some of the rows."""
+        labels = tuple(partitions[:, rows] for partitions in self.labels)
+        return Coordinates(self.points[rows], self.products[rows], self.columns[rows], labels)
+
+
+@dataclass(frozen=True, eq=False)
+class CellSums:
+    """Sums over the rows of each cell.
+
+    Attributes
+    ----------
+    points, products, squares : array (cells, width)
+        Of the coordinates; `squares` of the squares of the columns.
+    lengths : array (cells, 3)
+        The number of rows, the sum of their squared lengths, and the sum of the squares of these.
+    bins : tuple of arrays (partitions, cells, bins)
+        For each view by bins, the rows in each bin.
+    """
+
+    points: Array
+    products: Array
+    squares: Array
+    lengths: Array
+    bins: tuple[Array, ...]
+
+
+def sum_by_cell(values: Values, cell: Numbers, cells: int, *, squares: bool = False) -> Array:
+    """Sums over the rows of each cell, (cells, width), in float64 and in the order of the rows."""
+    total = np.zeros((cells, values.shape[1]))
+    for low in range(0, len(values), ROWS):
+        block, own = values[low : low + ROWS].astype(np.float64), cell[low : low + ROWS]
+        member = sparse.csr_array((np.ones(len(own)), (own, np.arange(len(own)))), shape=(cells, len(own)))
+        total += member @ (np.square(block, out=block) if squares else block)
+    return total
+
+
+def sum_lengths(columns: Values, cell: Numbers, cells: int) -> Array:
+    """The `lengths` of `CellSums`."""
+    length = np.einsum("ij,ij->i", columns, columns, dtype=np.float64)
+    return np.stack([np.bincount(cell, each, cells) for each in (np.ones(len(length)), length, length**2)], axis=1)
+
+
+def count_bins(labels: Numbers, bins: int, cell: Numbers, cells: int) -> Array:
+    """The rows of each cell in each bin, (partitions, cells, bins)."""
+    place = cell.astype(np.int64) * bins
+    counts = [np.bincount(place + own, minlength=cells * bins).reshape(cells, bins) for own in labels]
+    return np.stack(counts).astype(np.float64)
+
+
+Correct = Callable[[Values, int], Values]
+"""(products of rules with points (rules, rows), number of the strength) → the same without the own unit in the metric."""
+Solve = Callable[[Array, float], Array]
+"""(vectors (rules, width), strength) → the vectors times (C + strength · mean variance)⁻¹."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rules:
+    """The rules of each view.
+
+    Views are, in this order: discriminants of the points at each strength, those of the products, variances by column,
+    the total variance, bins.
+
+    Attributes
+    ----------
+    points, products : array (strengths, rules, width)
+    quadratic : array (rules, d) or None
+        The factors of the squares of the columns.
+    slope : array (rules,)
+        The factor of the squared length.
+    bins : tuple of arrays (partitions, rules, bins)
+    constant : array (views, rules)
+    """
+
+    points: Array
+    products: Array
+    quadratic: Array | None
+    slope: Array
+    bins: tuple[Array, ...]
+    constant: Array
+
+    def score(self, rows: Coordinates, correct: Correct) -> NDArray[np.floating[Any]]:
+        """What every rule says of every row, (views, rules, rows)."""
+        each: list[Values] = [
+            correct(multiply(factors, rows.points), number) for number, factors in enumerate(self.points)
+        ]
+        each += [multiply(factors, rows.products) for factors in self.products]
+        if self.quadratic is not None:
+            lengths = np.einsum("ij,ij->i", rows.columns, rows.columns, dtype=np.float64)
+            each += [multiply(self.quadratic, rows.columns, squares=True), np.outer(self.slope, lengths)]
+        for tables, labels in zip(self.bins, rows.labels, strict=True):
+            each.append(np.sum([own[:, at] for own, at in zip(tables, labels, strict=True)], axis=0))
+        scores = np.stack(each).astype(rows.points.dtype, copy=False)
+        scores += self.constant[..., None].astype(scores.dtype)
+        return scores
+
+    def judge(self, rows: Coordinates, number: Numbers, correct: Correct) -> Array:
+        """What the rule with the given number (rows,) says of each row, (views, rows)."""
+        blocks = [slice(low, low + ROWS) for low in range(0, len(rows.points), ROWS)]
+        scores = np.concatenate([self._judge(rows.part(at), number[at]) for at in blocks], axis=1)
+        for strength in range(len(self.points)):
+            scores[[strength]] = correct(scores[[strength]], strength)
+        scores += self.constant[:, number]
+        return scores
+
+    def _judge(self, rows: Coordinates, number: Numbers) -> Array:
+        each = [np.einsum("ij,ij->i", factors[number], rows.points) for factors in self.points]
+        each += [np.einsum("ij,ij->i", factors[number], rows.products) for factors in self.products]
+        if self.quadratic is not None:
+            squares = np.square(rows.columns, dtype=np.float64)
+            each += [np.einsum("ij,ij->i", self.quadratic[number], squares), self.slope[number] * squares.sum(axis=1)]
+        for tables, labels in zip(self.bins, rows.labels, strict=True):
+            each.append(np.sum([own[number, at] for own, at in zip(tables, labels, strict=True)], axis=0))
+        return np.stack(each)
+
+
+@dataclass(frozen=True, eq=False)
+class Teacher:
+    """What rules are learned from.
+
+    Attributes
+    ----------
+    sums : sequence of CellSums
+        Of each set.
+    units : array (cells, sets)
+        How many units each cell has of each set.
+    solvers, strengths : two each
+        Of the discriminants of the points, and of the products.
+    variances : bool
+        Whether variances are looked at.
+    """
+
+    sums: Sequence[CellSums]
+    units: Array
+    solvers: tuple[Solve, Solve]
+    strengths: tuple[Sequence[float], Sequence[float]]
+    variances: bool
+
+    def learn(self, kept: Array, systems: Sequence[int]) -> Rules:
+        """Rules that are learned from some cells each.
+
+        Parameters
+        ----------
+        kept : array (rules, cells)
+            1 for the cells that a rule is learned from, 0 for the others.
+        systems : sequence of int
+            The sets that are the model, each with the same weight; set 0 is the reference.
+        """
+        chosen = [self.sums[place] for place in (0, *systems)]
+        rows = [kept @ own.lengths[:, 0] for own in chosen]
+        of_units = kept @ self.units
+        n, m = of_units[:, 0], of_units[:, list(systems)].sum(axis=1)
+
+        def means(name: str, *at: int) -> tuple[Array, Array]:
+            """Of the reference and of the model, (rules, ...)."""
+            of_p, *of_q = (
+                kept @ (getattr(own, name)[at[0]][at[1]] if at else getattr(own, name)) / count[:, None]
+                for own, count in zip(chosen, rows, strict=True)
+            )
+            return of_p, np.mean(of_q, axis=0)
+
+        constants, linear = [], []
+        for name, solve, strengths in zip(("points", "products"), self.solvers, self.strengths, strict=True):
+            of_p, of_q = means(name)
+            factors = np.array([solve(of_p - of_q, strength) for strength in strengths])
+            factors = factors.reshape(len(strengths), *of_p.shape)
+            constants += [-np.einsum("ij,ij->i", own, (of_p + of_q) / 2.0) for own in factors]
+            linear.append(factors)
+        quadratic, slope = None, np.zeros(len(kept))
+        if self.variances:
+            of_p, of_q = _shrink_variances(*means("squares"), n[:, None], m[:, None])
+            quadratic = 0.5 / of_q - 0.5 / of_p
+            of_p, of_q = np.log(of_p), np.log(of_q)
+            constants.append(0.5 * (of_q - of_p).sum(axis=1))
+            of_p, of_q = means("lengths")
+            slope, middle = _discriminant(of_p, of_q)
+            constants.append(-slope * middle)
+        bins = []
+        for view, partitions in enumerate(chosen[0].bins):
+            shares = [means("bins", view, number) for number in range(len(partitions))]
+            bins.append(np.stack([_log_shares(p, n) - _log_shares(q, m) for p, q in shares]) / len(partitions))
+            constants.append(np.zeros(len(kept)))
+        return Rules(linear[0], linear[1], quadratic, slope, tuple(bins), np.stack(constants))
+
+
+def _shrink_variances(of_p: Array, of_q: Array, n: Array, m: Array) -> tuple[Array, Array]:
+    """Variances of either side, learned from n and m units, drawn towards their common value."""
+    common = (n * of_p + m * of_q) / (n + m)
+    common += _CONSTANT * common.mean(axis=-1, keepdims=True) + np.finfo(float).tiny
+    shrunk_p, shrunk_q = ((k * v + _PRIOR_UNITS * common) / (k + _PRIOR_UNITS) for k, v in ((n, of_p), (m, of_q)))
+    return shrunk_p, shrunk_q
+
+
+def _discriminant(of_p: Array, of_q: Array) -> tuple[Array, Array]:
+    """Slope and zero of a linear discriminant of the squared length, from means (rules, 3) as in `lengths`."""
+    variance = (of_p[:, 2] - of_p[:, 1] ** 2 + of_q[:, 2] - of_q[:, 1] ** 2) / 2.0
+    apart, middle = of_p[:, 1] - of_q[:, 1], (of_p[:, 1] + of_q[:, 1]) / 2.0
+    return np.where(variance > 0, apart / np.maximum(variance, 1e-300), 0.0), middle
+
+
+def _log_shares(share: Array, units: Array) -> Array:
+    """Logarithms of the shares of each bin, (rules, bins), with half a unit more in each."""
+    added = _PRIOR_SHARE * share.shape[-1]
+    logs: Array = np.log((share * units[:, None] + _PRIOR_SHARE) / (units[:, None] + added))
+    return logs
