@@ -7,7 +7,7 @@ matrix everywhere, and what it returns differs by rounding alone, which vanishes
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -165,28 +165,25 @@ def pca_joint(
     def rows(at: Indices) -> Array:
         return take_rows(x, y, at, dtype)
 
-    with single_threaded_blas():
-        # An approximate mean, of rows spread evenly over the order: less is lost when what is left of rows is rounded.
-        spread = pooled.order[np.linspace(0, size - 1, min(size, BLOCK)).astype(np.int64)]
-        largest = max(max(float(part.max()), -float(part.min())) for part in (x, y) if part.size)
-        exponent = exponent_for(largest)
+    def farthest(exponent: int, origin: Doubles) -> float:
+        def block(low: int) -> float:
+            return largest_rest(rows(pooled.distinct[low : low + BLOCK]), exponent, origin)
 
-        def farthest(origin: Doubles) -> float:
-            def block(low: int) -> float:
-                return largest_rest(rows(pooled.distinct[low : low + BLOCK]), exponent, origin)
+        return max(ordered_map(block, range(0, len(pooled.distinct), BLOCK), threads))
 
-            return max(ordered_map(block, range(0, len(pooled.distinct), BLOCK), threads))
-
-        first = frame_around(rows(spread), normalize, exponent, farthest)
-
+    def spectra(frames: Sequence[Projection]) -> list[Spectrum]:
         def integers(at: Indices) -> Doubles:
-            return first.integers(rows(at))
+            return frames[0].integers(rows(at))
 
         if width <= size:
-            spectrum = spectrum_from_covariance(integers, pooled.order, threads, is_enough(variance, dimension))
-        else:
-            spectrum = spectrum_from_gram(integers, pooled.order, threads)
-        axes = choose_axes(first, spectrum, size, dtype, len(pooled.distinct) == 1, variance, dimension)
+            return [spectrum_from_covariance(integers, pooled.order, threads, is_enough(variance, dimension))]
+        return [spectrum_from_gram(integers, pooled.order, threads)]
+
+    with single_threaded_blas():
+        largest = max(max(float(part.max()), -float(part.min())) for part in (x, y) if part.size)
+        spread = rows(pooled.order[evenly_spaced(size)])
+        source = RowSource(size, dtype, len(pooled.distinct) == 1, largest, spread, farthest)
+        (axes,) = find_axes([source], spectra, normalize, variance, dimension)
         points = np.zeros((len(pooled.distinct), len(axes.projection.axes)), dtype)
 
         def project(low: int) -> None:
@@ -267,16 +264,50 @@ def _on_grid(axes: Doubles) -> Doubles:
     return rounded
 
 
-def frame_around(rows: Array, normalise: bool, exponent: int, farthest: Callable[[Doubles], float]) -> Projection:
-    """The frame of all rows: as origin the mean of these, and a power of two above what is left of the largest.
+@dataclass(frozen=True, eq=False)
+class RowSource:
+    """Rows whose axes are to be found, in memory or not."""
 
-    `farthest` gives the largest value of `largest_rest` of all rows for an origin; normalised rows need none.
+    size: int
+    dtype: np.dtype[Any]  # the common precision of the rows
+    one_row: bool  # whether all rows are the same
+    largest: float  # the largest absolute value
+    spread: Array  # the rows that are `evenly_spaced` in the canonical order
+    farthest: Callable[[int, Doubles], float]  # exponent, origin → the largest value of `largest_rest` of all rows
+
+
+def evenly_spaced(size: int) -> Indices:
+    """Places of some of so many rows."""
+    return np.linspace(0, size - 1, min(size, BLOCK)).astype(np.int64)
+
+
+def find_axes(
+    sources: Sequence[RowSource],
+    spectra: Callable[[Sequence[Projection]], Sequence[Spectrum]],
+    normalise: bool,
+    variance: float,
+    dimension: int | None,
+) -> list[ChosenAxes]:
+    """The axes to keep of each source; `spectra` gives the spectra of all sources, each in its frame."""
+    frames = [_find_frame(source, normalise) for source in sources]
+    found = zip(sources, frames, spectra(frames), strict=True)
+    return [
+        choose_axes(frame, spectrum, source.size, source.dtype, source.one_row, variance, dimension)
+        for source, frame, spectrum in found
+    ]
+
+
+def _find_frame(source: RowSource, normalise: bool) -> Projection:
+    """An origin near the mean of all rows, and a power of two above what is left of the largest of them.
+
+    The origin is the mean of some rows: less is lost when what is left of rows is rounded.
     """
-    none = np.zeros((0, rows.shape[1]))
+    none = np.zeros((0, source.spread.shape[1]))
     if normalise:
-        return Projection(none, unit_rows(rows).mean(axis=0), True, 0, -ROW_BITS)
-    origin = scale_rows(rows, exponent).mean(axis=0)
-    above = int(np.frexp(farthest(origin))[1])
+        return Projection(none, unit_rows(source.spread).mean(axis=0), True, 0, -ROW_BITS)
+    exponent = exponent_for(source.largest)
+    origin = scale_rows(source.spread, exponent).mean(axis=0)
+    above = int(np.frexp(source.farthest(exponent, origin))[1])
     return Projection(none, origin, False, exponent, above - ROW_BITS)
 
 

@@ -20,9 +20,10 @@ from mallow.estimate._pca import (
     ProductSums,
     Projection,
     Reduction,
-    choose_axes,
-    exponent_for,
-    frame_around,
+    RowSource,
+    Spectrum,
+    evenly_spaced,
+    find_axes,
     is_enough,
     largest_rest,
     pca_joint,
@@ -176,19 +177,20 @@ def reduce_views(
     ]
     if reduce is None:
         return [View(*view, None, False) for view in zip(views, dtypes, keys, strict=True)]
-    frames = [
-        _find_frame(
-            passes, place, reduce, [shards[side] for side in sides], [surveys[side] for side in sides], own, dtype
-        )
+    variance = 1.0 if reduce.variance is None else reduce.variance
+    sources = [
+        _view_source(passes, place, [shards[side] for side in sides], [surveys[side] for side in sides], own, dtype)
         for place, (sides, dtype, own) in enumerate(zip(views, dtypes, keys, strict=True))
     ]
-    sums = _sum_products(passes, shards, views, frames)
+
+    def spectra(frames: Sequence[Projection]) -> list[Spectrum]:
+        sums = _sum_products(passes, shards, views, frames)
+        enough = is_enough(variance, reduce.dimension)
+        return [spectrum_from_sums(*own, source.size, enough) for own, source in zip(sums, sources, strict=True)]
+
+    found = find_axes(sources, spectra, reduce.normalise, variance, reduce.dimension)
     reduced = []
-    for view, dtype, own, frame, (scatter, total) in zip(views, dtypes, keys, frames, sums, strict=True):
-        variance = 1.0 if reduce.variance is None else reduce.variance
-        spectrum = spectrum_from_sums(scatter, total, len(own), is_enough(variance, reduce.dimension))
-        one_row = bool((own == own[0]).all())
-        axes = choose_axes(frame, spectrum, len(own), dtype, one_row, variance, reduce.dimension)
+    for view, dtype, own, axes in zip(views, dtypes, keys, found, strict=True):
         points = np.empty((0, len(axes.projection.axes)), dtype)
         reduction = Reduction(points, NO_ROWS, axes.projection, axes.variances, axes.explained)
         reduced.append(View(view, dtype, own, reduction, axes.flat))
@@ -210,28 +212,25 @@ def project_rows(projection: Projection | None, dtype: np.dtype[Any], rows: Arra
     return points
 
 
-def _find_frame(
+def _view_source(
     passes: Passes,
     place: int,
-    reduce: Reduce,
     shards: Sequence[Shards],
     surveys: Sequence[Survey],
     keys: npt.NDArray[np.uint64],
     dtype: np.dtype[Any],
-) -> Projection:
-    """An origin near the mean of all rows, and a power of two above what is left of the largest of them."""
-    size = len(keys)
-    at = np.linspace(0, size - 1, min(size, BLOCK)).astype(np.int64)
-    rows = fetch_rows(passes, shards, _places_in_order(keys, at), dtype)
-    exponent = exponent_for(max(survey.largest for survey in surveys))
+) -> RowSource:
+    """The rows of a view, of which a few are fetched and the others read chunk by chunk."""
+    spread = fetch_rows(passes, shards, _places_in_order(keys, evenly_spaced(len(keys))), dtype)
+    largest = max(survey.largest for survey in surveys)
 
-    def farthest(origin: Doubles) -> float:
+    def farthest(exponent: int, origin: Doubles) -> float:
         tasks = [chunk for own in shards for chunk in own.chunks(chunk_rows(own.width))]
         function = partial(_largest_of_chunk, exponent, origin)
         state = passes.run(f"range-{place}", function, tasks, {"largest": np.zeros(1)}, _keep_largest)
         return float(state["largest"][0])
 
-    return frame_around(rows, reduce.normalise, exponent, farthest)
+    return RowSource(len(keys), dtype, bool((keys == keys[0]).all()), largest, spread, farthest)
 
 
 def _places_in_order(keys: npt.NDArray[np.uint64], at: Integers) -> Integers:

@@ -5,7 +5,6 @@ estimate) and `transport` (optimal transport).
 """
 
 from mallow.theory import bounds, smoothing, transport
-from mallow.theory._arrays import Array
 from mallow.theory._divergence import (
     CHI2,
     CHI2_INTEGRAL,
@@ -33,7 +32,7 @@ from mallow.theory._frontier import (
     midpoint,
     range_caveats,
 )
-from mallow.theory._masses import Masses, Partition
+from mallow.theory._masses import Array, Masses, Partition
 
 __all__ = [
     "CHI2",

@@ -18,8 +18,7 @@ import numpy as np
 
 from mallow._checks import open_unit
 from mallow.errors import InputError
-from mallow.theory._arrays import Array
-from mallow.theory._masses import Masses
+from mallow.theory._masses import Array, Masses
 
 _KL_SERIES = [1.0, 1 / 3, 1 / 3, 1 / 5, 1 / 5]
 _INTEGRAL_SERIES = [1.0 / (4 * j * j - 1) for j in range(1, 14)]

@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 
 from mallow._checks import same_shape
-from mallow.theory._arrays import Array, checked_counts
 from mallow.theory._divergence import KL_INTEGRAL
-from mallow.theory._masses import Masses
+from mallow.theory._masses import Array, Masses, checked_counts
 
 _CONSTANT = 0.5  # Krichevsky–Trofimov, the paper's default (tab:add_const)
 # Chosen by the errors in experiments/debiasing:

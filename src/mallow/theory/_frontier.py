@@ -24,9 +24,8 @@ import numpy as np
 from mallow._checks import open_unit, positive, real_array, whole
 from mallow.engine import settle
 from mallow.errors import Caveat, InputError, warn_about, warns
-from mallow.theory._arrays import Array
 from mallow.theory._divergence import CHI2, CHI2_INTEGRAL, KL, KL_INTEGRAL, Divergence
-from mallow.theory._masses import Masses
+from mallow.theory._masses import Array, Masses
 
 # chosen: with these panels and this degree the area is within 1e-8 of quadrature in 30 digits, however near or far
 # apart P and Q are (tests/paper/test_frontier.py: test_the_area_is_exact). e^-26 = 5e-12.

@@ -12,9 +12,8 @@ import numpy as np
 from mallow._checks import open_unit, positive, whole
 from mallow.engine import bar, single_threaded_blas
 from mallow.errors import Caveat, InputError, warns
-from mallow.theory._arrays import Array
 from mallow.theory._frontier import Frontier
-from mallow.theory._masses import Masses
+from mallow.theory._masses import Array, Masses
 from mallow.theory._transport_plans import checked_atoms, exact_cost, optimal_plan, squared_distances
 
 _DEPTH = 10  # chosen: the linear frontier is halved at most this often; its λ are multiples of 2**-_DEPTH

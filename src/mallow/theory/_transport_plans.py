@@ -11,8 +11,7 @@ from mallow._checks import real_array
 from mallow._optional import optional
 from mallow.engine import bar, single_threaded_blas
 from mallow.errors import Caveat, InputError
-from mallow.theory._arrays import SUM_TOLERANCE, Array, require_finite, require_weights
-from mallow.theory._masses import Masses
+from mallow.theory._masses import SUM_TOLERANCE, Array, Masses, require_finite, require_weights
 
 _LARGEST = 1e150  # of a coordinate: a float64 can hold its square
 _NEGATIVE = 1e-8  # chosen: an eigenvalue may be rounded this far below 0, relative to the largest

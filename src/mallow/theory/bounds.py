@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 
 from mallow._checks import whole
 from mallow.errors import InputError
-from mallow.theory._arrays import Array
 from mallow.theory._divergence import CHI2, JS, KL, KL_INTEGRAL, LE_CAM, Divergence, conjugate, interpolated, skew_js
-from mallow.theory._masses import Masses
+from mallow.theory._masses import Array, Masses
 
 __all__ = [
     "Constants",

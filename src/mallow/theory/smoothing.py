@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from mallow._checks import open_unit, positive
-from mallow.theory._arrays import Array, checked_counts
+from mallow.theory._masses import Array, checked_counts
 
 __all__ = [
     "absolute_discounting",

@@ -32,8 +32,7 @@ from numpy.typing import NDArray
 from mallow._checks import positive, seed_from, whole
 from mallow.engine import single_threaded_blas
 from mallow.errors import InputError, WithCaveats, warns
-from mallow.theory._arrays import Array
-from mallow.theory._masses import Masses, Partition
+from mallow.theory._masses import Array, Masses, Partition
 from mallow.theory._transport_frontiers import (
     barycentric_frontier,
     entropic_barycentric_frontier,
