@@ -13,7 +13,8 @@ from made_results import made_comparison, made_difference
 from mallow import EstimateWarning, InputError, track
 from mallow.evaluate import Track, Trend
 from mallow.evaluate._comparison import Difference
-from mallow.evaluate._track import _find_trend, _order_by_step, find_changes
+from mallow.evaluate._track import _cut_to_one_size, _find_trend, _order_by_step, find_changes
+from mallow.samples import Samples
 
 
 def differences(values, apart):
@@ -104,6 +105,35 @@ def test_changes_are_drawn(tracked):
     lines = {line.get_label(): line.get_xdata() for line in ax.lines}
     assert list(lines["change, 5 % level, corrected for all pairs"]) == [30, 30]
     assert ax.get_xlabel() == "step"
+
+
+def test_checkpoints_are_compared_at_one_size():
+    """More samples show more of the same gap: a model that never changes would move away from the reference."""
+    rng = np.random.default_rng(3)
+    human = rng.normal(size=(300, 10))
+    series = {f"c-{m}": rng.normal(0.35, 1.0, size=(m, 10)) for m in (60, 150, 300, 620)}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EstimateWarning)  # with so few samples there are more
+        result = track(human, series, repeats=1)
+    assert {score.n[1] for score in result.comparison.scores.values()} == {60}
+    assert result.caveats[0].kind == "checkpoint sizes"
+    assert "from 60 (c-60) to 620 samples" in result.caveats[0].message
+    assert result.changes == ()
+
+
+def test_checkpoints_that_share_prompts_keep_the_same_ones():
+    names = [f"p{i}" for i in range(200)]
+    two = Samples(features=np.arange(400.0)[:, None], ids=[*names, *names])
+    one = Samples(features=np.arange(200.0)[:, None], ids=names)
+    few = Samples(features=np.arange(50.0)[:, None], ids=names[:50])
+    cut, (caveat,) = _cut_to_one_size({name: (few, own) for name, own in (("a", one), ("b", two), ("c", few))}, 1)
+    kept = {name: model for name, (_, model) in cut.items()}
+    assert {len(model) for model in kept.values()} == {50}
+    assert set(kept["a"].ids) == set(kept["b"].ids)  # and one sample of each
+    assert sum(int(name[1:]) < 100 for name in kept["a"].ids) in range(13, 38)  # drawn from all
+    assert caveat.values == {"least": 50, "most": 400}
+    alike = {"a": (few, one.take(range(192))), "b": (few, one)}
+    assert _cut_to_one_size(alike, 1) == (alike, [])
 
 
 # --- the parts

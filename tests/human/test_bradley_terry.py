@@ -16,6 +16,7 @@ from pytest import approx
 from mallow import EstimateWarning, InputError
 from mallow.human import bradley_terry, read_votes
 from mallow.human._bradley_terry import _differences
+from mallow.human._paired import Errors
 
 COUNTS = st.integers(2, 7).flatmap(lambda n: hnp.arrays(np.int64, (n, n), elements=st.integers(0, 9)))
 
@@ -268,6 +269,8 @@ def test_probability_is_that_of_the_model():
 
 def test_rounding_below_no_variance_is_no_variance():
     covariance = np.array([[1.0, 1.0], [1.0, 1.0 - 1e-15]])
-    [one] = _differences(["a", "b"], np.array([5.0, -5.0]), covariance, np.inf)
+    [one] = _differences(
+        ["a", "b"], np.array([5.0, -5.0]), np.eye(2), Errors(covariance, covariance, np.full(2, np.inf))
+    )
     assert one.interval == (10.0, 10.0)
     assert one.p_value == 0.0

@@ -54,6 +54,31 @@ def test_intervals_cover_whatever_the_judge(options):
         assert np.mean(gains) == approx(1, abs=0.05)
 
 
+def test_errors_know_that_votes_share_prompts_and_people():
+    """Twenty prompts, each with strengths of its own that people and the judge see alike, and twelve people."""
+    inside = {"people": [], "both": []}
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        by_prompt, by_person = 0.8 * rng.normal(size=(20, 3)), 0.3 * rng.normal(size=(12, 3))
+        votes = []
+        for place in range(1200):
+            i, j = rng.permutation(3)[:2]
+            prompt, who = rng.integers(20), rng.integers(12)
+            gap = by_prompt[prompt, i] - by_prompt[prompt, j]
+            own = gap + by_person[who, i] - by_person[who, j]
+            for judge, strength in ((True, gap), (False, own)):
+                answer = -1 if rng.random() < 1 / (1 + np.exp(-strength)) else 1
+                facts = {"task": str(place), "prompt": str(prompt), "judge": judge}
+                if judge or place < 400:
+                    name = "gpt" if judge else f"w{who}"
+                    votes.append(vote("abc"[i], "abc"[j], answer, annotator=name, **facts))
+        judged = rank_with_judges(Votes(tuple(votes)))
+        assert judged.people.annotators == 12
+        for name, ranking in (("people", judged.people), ("both", judged.ranking)):
+            inside[name] += [low <= 0 <= high for low, high in ranking.interval.values()]
+    assert min(np.mean(held) for held in inside.values()) > 0.9
+
+
 def test_many_judges_that_guess_do_no_harm():
     """A regression on thirty judges learns their noise; it must not be judged on the votes that it was learned from."""
     rng = np.random.default_rng(7)

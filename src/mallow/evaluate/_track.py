@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from mallow._checks import seed_from
 from mallow.embed import AnyEmbedder
-from mallow.errors import InputError, warn_about
-from mallow.evaluate._compare import compare_quietly
+from mallow.errors import Caveat, InputError, warn_about
+from mallow.evaluate._compare import compare_pairs, compare_quietly, embed_pairs
 from mallow.evaluate._comparison import LEVEL, ComparedSystems, Comparison, Difference, render_differences, score_cells
 from mallow.evaluate._run import Settings
-from mallow.evidence import MAUVE_STAR, Measure
+from mallow.evidence import MAUVE_STAR, Measure, Pairs
 from mallow.results import TableData, draw, join_names, p_text
+from mallow.samples import Samples
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
 _FEWEST = 3  # checkpoints of a series
+_ALIKE = 0.95  # of the smallest number of samples to the largest; chosen: a few samples do not matter
 
 
 @dataclass(frozen=True)
@@ -184,7 +187,8 @@ def track(
     reference : list of texts, path to a file or folder, table, `Samples`, or array (n, d)
         The real data.
     checkpoints : mapping name → the same
-        At least three. Give all of them the same number of samples, and the same prompts.
+        At least three. Give all of them the same number of samples, and the same prompts. Where numbers differ, each
+        checkpoint is cut to the smallest one at random, since a gap is seen better with more samples.
     steps : sequence of float or None
         The step of each checkpoint. None: the last number in its name, where all names have different ones (ckpt-100,
         ckpt-2000); otherwise the place in the mapping, from 1.
@@ -208,17 +212,61 @@ def track(
             "mallow.compare."
         )
     ordered = _order_by_step(list(checkpoints), steps)
-    comparison = compare_quietly(
-        reference,
-        {name: checkpoints[name] for name in ordered},
-        Settings(measure, repeats, seed_from(rng)),
-        embedder=embedder,
-    )
+    settings = Settings(measure, repeats, seed_from(rng))
+    pairs = embed_pairs(reference, {name: checkpoints[name] for name in ordered}, embedder, measure, lazy=True)
+    pairs, caveats = _cut_to_one_size(pairs, settings.seed)
+    references = [own for own, _ in pairs.values()]
+    if all(own is references[0] for own in references):
+        systems = {name: model for name, (_, model) in pairs.items()}
+        comparison = compare_quietly(references[0], systems, settings, embedder=None)
+    else:
+        comparison = compare_pairs(pairs, settings)
+    comparison = replace(comparison, caveats=(*caveats, *comparison.caveats))
     result = Track(
         ordered, comparison, _find_trend(ordered, comparison), find_changes(list(ordered), comparison.differences)
     )
     warn_about(result.caveats)
     return result
+
+
+def _cut_to_one_size(pairs: Pairs, seed: int) -> tuple[Pairs, list[Caveat]]:
+    """The checkpoints with as many samples as the smallest, drawn at random, and a caveat where that changes them.
+
+    A witness learns more from more samples: a model that never changes would move away from the reference where the
+    numbers of samples grow. Prompts keep their first samples, and checkpoints that share prompts keep the same ones.
+    """
+    sizes = {name: len(model) for name, (_, model) in pairs.items()}
+    smallest = min(sizes, key=sizes.__getitem__)
+    least, most = sizes[smallest], max(sizes.values())
+    if least >= _ALIKE * most:
+        return pairs, []
+    if any(model.shards is not None for _, model in pairs.values()):
+        raise InputError(
+            f"checkpoints in shards must have the same number of samples; got {least:,} ({smallest}) to {most:,}. A "
+            "trend of checkpoints of different sizes would be that of the sizes."
+        )
+    cut = {name: (reference, _draw_samples(model, least, seed)) for name, (reference, model) in pairs.items()}
+    text = (
+        f"the checkpoints have from {least:,} ({smallest}) to {most:,} samples, and results depend on the number: "
+        f"everything here is about {least:,} samples of each, drawn at random. Give all checkpoints the same number, or "
+        "leave out the smallest."
+    )
+    return cut, [Caveat("checkpoint sizes", text, values={"least": least, "most": most})]
+
+
+def _draw_samples(samples: Samples, count: int, seed: int) -> Samples:
+    if len(samples) == count:
+        return samples
+    names = samples.unit_names
+    rng = np.random.default_rng([seed, 60])
+    if names is None:
+        return samples.take(np.sort(rng.permutation(len(samples))[:count]))
+    before: dict[str, int] = {}
+    order = []
+    for place, name in enumerate(names):
+        before[name] = before.get(name, -1) + 1
+        order.append((before[name], hashlib.sha256(f"{seed} {name}".encode()).digest(), place))
+    return samples.take(sorted(place for _, _, place in sorted(order)[:count]))
 
 
 def _order_by_step(names: list[str], steps: Sequence[float] | None) -> dict[str, float]:

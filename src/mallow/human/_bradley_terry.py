@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
-from scipy.special import ndtr, stdtr, stdtrit
 
 from mallow.errors import Caveat, InputError, warn_about
 from mallow.evidence import holm
 from mallow.human._paired import (
     SCALE,
+    Errors,
     Floats,
     PairedFit,
     Rows,
@@ -69,7 +69,7 @@ def bradley_terry(wins: Any, names: Sequence[str] | None = None, *, method: Meth
     ranking = build_ranking(
         rows,
         fit,
-        fit.invert(),
+        Errors.independent(fit),
         labels,
         votes=float(counts.sum()),
         annotators=0,
@@ -145,68 +145,49 @@ def fit_or_penalise(rows: Rows, *, penalise: bool) -> PairedFit:
 
 
 def build_ranking(
-    rows: Rows,
-    fit: PairedFit,
-    covariance: Floats,
-    systems: Sequence[str],
-    *,
-    effects: Sequence[str] = (),
-    freedom: float = np.inf,
-    **facts: Any,
+    rows: Rows, fit: PairedFit, errors: Errors, systems: Sequence[str], *, effects: Sequence[str] = (), **facts: Any
 ) -> Ranking:
-    """The result, from coefficients and their covariance in log-odds; the systems come first in both.
+    """The result, from coefficients and their errors in log-odds; the systems come first in both.
 
     `effects` are the names of the other coefficients, `facts` what the ranking says beside its scores.
     """
     n = len(systems)
     order = np.argsort(-fit.coefficients[:n], kind="stable")
     names = [systems[i] for i in order]
+    unit = np.eye(len(fit.coefficients))
     centre = np.eye(n) - 1.0 / n
-    centred = SCALE**2 * (centre @ covariance[:n, :n] @ centre)[np.ix_(order, order)]
     scores = SCALE * fit.coefficients[:n][order]
     scores = scores - scores.mean()
-    reach = _quantile(freedom) * np.sqrt(np.maximum(np.diag(centred), 0.0))
-    differences = _differences(names, scores, centred, freedom)
+    interval = {}
+    for i, name, score in zip(order, names, scores.tolist(), strict=True):
+        reach = errors.reach(SCALE * (unit[i] - unit[:n].mean(axis=0)))
+        interval[name] = (score - reach, score + reach)
+    differences = _differences(names, scores, SCALE * unit[order], errors)
     ranks, groups = order_systems(names, differences)
     checks, misfit = check_pairs(rows, fit, systems)
     return Ranking(
         scores=dict(zip(names, scores.tolist(), strict=True)),
-        interval=dict(zip(names, zip((scores - reach).tolist(), (scores + reach).tolist(), strict=True), strict=True)),
+        interval=interval,
         ranks=ranks,
         groups=groups,
         differences=differences,
-        effects=_effects(fit, covariance, n, effects, freedom),
-        covariance=centred,
+        effects=_effects(fit, errors, n, effects),
+        covariance=SCALE**2 * (centre @ errors.joint()[:n, :n] @ centre)[np.ix_(order, order)],
         checks=checks,
         misfit=misfit,
         **facts,
     )
 
 
-def _quantile(freedom: float) -> float:
-    return 1.959963984540054 if np.isinf(freedom) else float(stdtrit(freedom, 0.975))
-
-
-def _two_sided(z: float, freedom: float) -> float:
-    return float(2 * ndtr(-abs(z)) if np.isinf(freedom) else 2 * stdtr(freedom, -abs(z)))
-
-
-def _differences(
-    names: Sequence[str], scores: Floats, covariance: Floats, freedom: float
-) -> tuple[PairDifference, ...]:
+def _differences(names: Sequence[str], scores: Floats, contrasts: Floats, errors: Errors) -> tuple[PairDifference, ...]:
     pairs = [(i, j) for i in range(len(names)) for j in range(i + 1, len(names))]
-    # Annotators who all answer alike have no variance, and rounding may put it below 0.
-    errors = [max(float(covariance[i, i] + covariance[j, j] - 2 * covariance[i, j]), 0.0) ** 0.5 for i, j in pairs]
     gaps = [float(scores[i] - scores[j]) for i, j in pairs]
-    p_values = [
-        _two_sided(gap / error, freedom) if error > 0 else float(gap == 0)
-        for gap, error in zip(gaps, errors, strict=True)
-    ]
+    p_values = [errors.p_value(contrasts[i] - contrasts[j], gap) for (i, j), gap in zip(pairs, gaps, strict=True)]
     adjusted = holm(p_values)
-    reach = _quantile(freedom)
+    reaches = [errors.reach(contrasts[i] - contrasts[j]) for i, j in pairs]
     return tuple(
-        PairDifference(names[i], names[j], gap, (gap - reach * error, gap + reach * error), p, corrected)
-        for (i, j), gap, error, p, corrected in zip(pairs, gaps, errors, p_values, adjusted, strict=True)
+        PairDifference(names[i], names[j], gap, (gap - reach, gap + reach), p, corrected)
+        for (i, j), gap, reach, p, corrected in zip(pairs, gaps, reaches, p_values, adjusted, strict=True)
     )
 
 
@@ -231,13 +212,11 @@ def order_systems(
     return ranks, tuple(groups)
 
 
-def _effects(
-    fit: PairedFit, covariance: Floats, systems: int, names: Sequence[str], freedom: float
-) -> dict[str, Estimate]:
-    effects, reach = {}, _quantile(freedom)
+def _effects(fit: PairedFit, errors: Errors, systems: int, names: Sequence[str]) -> dict[str, Estimate]:
+    effects = {}
     for place, name in enumerate(names, start=systems):
-        value, error = float(fit.coefficients[place]), float(covariance[place, place]) ** 0.5
-        ends = np.array([value, value - reach * error, value + reach * error])
+        value, reach = float(fit.coefficients[place]), errors.reach(np.eye(len(fit.coefficients))[place])
+        ends = np.array([value, value - reach, value + reach])
         if name == "tie":
             ends = np.exp(ends) / (2.0 + np.exp(ends))  # of two equal systems: 1, 1 and e^τ
         else:

@@ -10,13 +10,24 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from scipy.special import expit
 
 from mallow._checks import seed_from
 from mallow.errors import Caveat, InputError, warn_about
 from mallow.human._bradley_terry import build_ranking, connection_caveats
-from mallow.human._paired import Floats, PairedFit, Rows, count_wins, fit_newton, make_design
-from mallow.human._rank import as_votes
+from mallow.human._paired import (
+    Errors,
+    Floats,
+    PairedFit,
+    Rows,
+    cluster_errors,
+    count_wins,
+    fit_newton,
+    make_design,
+    row_scores,
+)
+from mallow.human._rank import as_votes, cluster_votes
 from mallow.human._rankings import JudgedRanking
 from mallow.human._votes import Vote, Votes
 
@@ -90,19 +101,21 @@ def rank_with_judges(
     if n < _FEW:
         text = f"people voted on {n} pairs: with fewer than {_FEW}, intervals are rough."
         caveats.append(Caveat("few votes", text, values={"votes": n}))
-    alone, alone_covariance = _solve(tasks, 0.0)
+    alone = _solve(tasks, 0.0)
     weight = _best_weight(tasks, alone)
-    fit, covariance = _solve(tasks, weight)
+    fit = _solve(tasks, weight)
+    by_people = [vote for votes_on_task in tasks.votes_of_people for vote in votes_on_task]
+    caveats += cluster_votes(by_people)[1]
     facts: dict[str, Any] = {
         "votes": n,
-        "annotators": 0,
+        "annotators": len({vote.annotator for vote in by_people} - {""}),
         "ties": "half",
         "question": chosen.questions[0],
         "caveats": tuple(caveats),
     }
-    rows = _rows(tasks, 0.0)
-    people = build_ranking(rows, alone, alone_covariance, tasks.names, **facts)
-    both = build_ranking(rows, fit, covariance, tasks.names, method="prediction-powered", **facts)
+    rows, _ = _rows(tasks, 0.0)
+    people = build_ranking(rows, alone, _errors(tasks, 0.0, alone), tasks.names, **facts)
+    both = build_ranking(rows, fit, _errors(tasks, weight, fit), tasks.names, method="prediction-powered", **facts)
     both = replace(both, checks=people.checks, misfit=people.misfit)
     effective = n * float(np.trace(people.covariance) / np.trace(both.covariance))
     warn_about(caveats)
@@ -124,6 +137,10 @@ class Tasks:
         What each judge gave to the left side; nan where it did not vote.
     judges : array (m,)
         What the judges say of people's vote: a prediction made without it.
+    votes_of_people : tuple of tuples of Vote
+        Those on each pair.
+    shown : tuple of Vote
+        A judge's vote on each pair.
     """
 
     names: tuple[str, ...]
@@ -132,6 +149,8 @@ class Tasks:
     people: Floats
     votes: Floats
     judges: Floats
+    votes_of_people: tuple[tuple[Vote, ...], ...]
+    shown: tuple[Vote, ...]
 
     @property
     def labelled(self) -> NDArray[np.bool_]:
@@ -151,21 +170,24 @@ class Tasks:
 
 def _gather(votes: Votes, judges: Sequence[str], rng: np.random.Generator) -> Tasks:
     """All pairs that a judge voted on. A pair is known by its task, or its prompt, and the sides of its systems."""
-    people: dict[tuple[str, str, str], list[float]] = defaultdict(list)
-    others: dict[tuple[str, str, str], dict[str, float]] = defaultdict(dict)
+    people: dict[tuple[str, str, str], list[Vote]] = defaultdict(list)
+    others: dict[tuple[str, str, str], dict[str, Vote]] = defaultdict(dict)
     for vote in votes:
         key = (vote.task or vote.prompt, vote.left, vote.right)
         if vote.kind == "task" and vote.judge and vote.annotator in judges:
-            others[key][vote.annotator] = vote.points
+            others[key][vote.annotator] = vote
         elif vote.kind == "task" and not vote.judge:
-            people[key].append(vote.points)
+            people[key].append(vote)
     keys = list(others)
     names = tuple(sorted({name for key in keys for name in key[1:]}))
     places = {name: place for place, name in enumerate(names)}
     left, right = (np.array([places[key[side]] for key in keys], dtype=np.int64) for side in (1, 2))
-    own = np.array([np.mean(people[key]) if key in people else np.nan for key in keys])
-    given = np.array([[others[key].get(judge, np.nan) for judge in judges] for key in keys])
-    tasks = Tasks(names, left, right, own, given, np.zeros(len(keys)))
+    by_people = tuple(tuple(people.get(key, ())) for key in keys)
+    own = np.array([np.mean([vote.points for vote in votes]) if votes else np.nan for votes in by_people])
+    points = [{judge: vote.points for judge, vote in others[key].items()} for key in keys]
+    given = np.array([[judged.get(judge, np.nan) for judge in judges] for judged in points])
+    shown = tuple(next(iter(others[key].values())) for key in keys)
+    tasks = Tasks(names, left, right, own, given, np.zeros(len(keys)), by_people, shown)
     return replace(tasks, judges=_predict(tasks, rng)) if tasks.labelled.sum() > 1 else tasks
 
 
@@ -207,27 +229,50 @@ def _strengths(tasks: Tasks, points: Floats) -> Floats:
     return chance
 
 
-def _rows(tasks: Tasks, weight: float) -> Rows:
-    """The equation above as weighted rows: labelled ones with the points (y − λf) / (1 − λ), unlabelled ones with f."""
+def _rows(tasks: Tasks, weight: float) -> tuple[Rows, NDArray[np.int64]]:
+    """The equation above as weighted rows, and their pairs.
+
+    Each vote of people is a row with the points (y − λf) / (1 − λ), each pair without one has the points f.
+    """
     n, m = tasks.sizes
-    points = np.where(tasks.labelled, (tasks.people - weight * tasks.judges) / (1.0 - weight), tasks.judges)
-    weights = np.where(tasks.labelled, 1.0 - weight, weight * n / m)
+    each = np.array([len(votes) for votes in tasks.votes_of_people])
+    pairs = np.repeat(np.arange(len(each)), np.maximum(each, 1))
+    people = np.full(len(pairs), np.nan)
+    people[each[pairs] > 0] = [vote.points for votes in tasks.votes_of_people for vote in votes]
+    judges, labelled = tasks.judges[pairs], each[pairs] > 0
+    points = np.where(labelled, (people - weight * judges) / (1.0 - weight), judges)
+    weights = np.where(labelled, (1.0 - weight) / np.maximum(each[pairs], 1), weight * n / m)
     keep = weights > 0
-    design = make_design(tasks.left[keep], tasks.right[keep], len(tasks.names))
-    return Rows(design, points[keep], weights[keep], len(tasks.names))
+    pairs = pairs[keep]
+    design = make_design(tasks.left[pairs], tasks.right[pairs], len(tasks.names))
+    return Rows(design, points[keep], weights[keep], len(tasks.names)), pairs
 
 
-def _solve(tasks: Tasks, weight: float) -> tuple[PairedFit, Floats]:
-    """The scores at this weight, and their covariance."""
-    fit = fit_newton(_rows(tasks, weight)) or fit_newton(_rows(tasks, weight), ridge=0.25)
+def _solve(tasks: Tasks, weight: float) -> PairedFit:
+    """The scores at this weight."""
+    rows, _ = _rows(tasks, weight)
+    fit = fit_newton(rows) or fit_newton(rows, ridge=0.25)
     if fit is None:
         raise InputError("`votes` of people are too few for scores of all systems. Collect more, or use fewer systems.")
-    by_people, by_judges = _scores(tasks, fit)
-    labelled, (n, m) = tasks.labelled, tasks.sizes
-    noise = n * np.cov((by_people - weight * by_judges)[labelled].T)
-    noise = noise + weight**2 * n**2 / m * np.cov(by_judges[~labelled].T)
-    inverse = fit.invert()
-    return fit, inverse @ noise @ inverse
+    return fit
+
+
+def _errors(tasks: Tasks, weight: float, fit: PairedFit) -> Errors:
+    """Clustered as for people alone; pairs without a vote of people belong to their items as well.
+
+    The numbers of pairs with and without votes of people are given, so that each kind varies around its own mean.
+    """
+    rows, pairs = _rows(tasks, weight)
+    scores = row_scores(rows, fit).toarray()
+    labelled = tasks.labelled[pairs]
+    for part in (labelled, ~labelled):
+        shares = rows.weight[part, None] / max(float(rows.weight[part].sum()), 1e-300)
+        scores[part] -= shares * scores[part].sum(axis=0)
+    by_people = [vote for votes in tasks.votes_of_people for vote in votes]
+    others = [tasks.shown[pair] for pair in pairs[~labelled]]
+    order = np.argsort(np.concatenate([np.flatnonzero(labelled), np.flatnonzero(~labelled)]))
+    clusterings = [groups[order] for groups in cluster_votes(by_people, others)[0]]
+    return cluster_errors(rows, fit, clusterings, sparse.csr_matrix(scores))
 
 
 def _scores(tasks: Tasks, fit: PairedFit) -> tuple[Floats, Floats]:

@@ -18,6 +18,7 @@ from mallow._files import read_text
 from mallow.baselines import Table
 from mallow.errors import InputError
 from mallow.evaluate import Comparison
+from mallow.evidence import NORMAL
 from mallow.human._rankings import JudgedRanking, Ranking, Rankings
 from mallow.human._read_votes import parse_at
 from mallow.results import Estimate
@@ -59,10 +60,17 @@ def measure_people(people: Any) -> dict[str, Measured]:
     if isinstance(people, JudgedRanking):
         people = people.ranking
     if isinstance(people, Ranking):
-        return {people.question or "people": Measured(people.scores, people.covariance)}
+        return {people.question or "people": _from_ranking(people)}
     if isinstance(people, Rankings):
-        return {name: Measured(one.scores, one.covariance) for name, one in people.rankings.items()}
+        return {name: _from_ranking(one) for name, one in people.rankings.items()}
     return _from_mapping("people", people)
+
+
+def _from_ranking(ranking: Ranking) -> Measured:
+    """Scores with their covariance, stretched to the 95% intervals, which know that few people or prompts were asked."""
+    low, high = np.array(list(ranking.interval.values())).T
+    stretch = (high - low) / (2 * NORMAL) / np.sqrt(np.maximum(np.diag(ranking.covariance), 1e-300))
+    return Measured(ranking.scores, ranking.covariance * np.outer(stretch, stretch))
 
 
 def measure_metrics(metrics: Any, reference: str | None) -> dict[str, Measured]:

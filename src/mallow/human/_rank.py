@@ -1,4 +1,4 @@
-"""From votes to a ranking: ties, effects of side and length, errors that know who voted."""
+"""From votes to a ranking: ties, effects of side and length, errors clustered by item and annotator."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from collections.abc import Collection, Sequence
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from mallow._checks import seed_from
 from mallow.errors import Caveat, InputError, warn_about
 from mallow.human._bradley_terry import build_ranking, connection_caveats, fit_or_penalise
-from mallow.human._paired import Floats, PairedFit, Rows, count_wins, make_design, row_scores
+from mallow.human._paired import Floats, Rows, cluster_errors, count_wins, make_design
 from mallow.human._rankings import Ranking, Rankings
 from mallow.human._read_votes import read_votes
 from mallow.human._votes import Vote, Votes, number_systems
@@ -22,7 +23,8 @@ Ties = Literal["half", "random", "davidson"]
 Effect = Literal["left", "length"]
 TIES: tuple[Ties, ...] = ("half", "random", "davidson")
 EFFECTS: tuple[Effect, ...] = ("left", "length")
-_FEW = 20  # chosen: with fewer annotators the errors between them are hardly known
+_FEWEST = 5  # items or annotators, below which their differences cannot be seen
+_FEW = 20  # chosen: with fewer of them intervals are long
 
 
 def rank(
@@ -37,9 +39,11 @@ def rank(
     """Systems ranked by the votes of people, by Bradley–Terry.
 
     "Definitely" and "slightly" count alike, as published (paper: sec:a:human-eval:bt). Votes of one person depend on
-    each other: errors are clustered by annotator (a sandwich estimate, with Student's quantiles); where annotators are
-    not known, votes count as independent. Gold pairs, repeated pairs and judges that are programs take no part; what
-    was left out is counted in `Ranking.dropped`.
+    each other, and so do votes on one prompt: errors are clustered by both (`Vote.annotator`; `Vote.prompt`, or
+    `Vote.task` where prompts are not known), with Student's quantiles for few of them. The intervals are about what
+    other people would say about other prompts. Votes whose prompt or annotator is not known count as independent in
+    that respect. Gold pairs, repeated pairs and judges that are programs take no part; `Ranking.dropped` counts the
+    votes that were left out.
 
     Parameters
     ----------
@@ -61,7 +65,7 @@ def rank(
 
     Examples
     --------
-    >>> votes = [Vote("large", "small", answer, "human-like", who, str(i), 40.0)
+    >>> votes = [Vote("large", "small", answer, "human-like", who, f"{who}{i}", 40.0)
     ...          for who in "abcdefghijklmnopqrstuvwxyz" for i, answer in enumerate([-2, -1, -1, 2, 1, -2])]
     >>> ranking = rank(Votes(tuple(votes)))
     >>> round(ranking.scores["large"] - ranking.scores["small"], 3)  # 100 log(4 / 2)
@@ -139,16 +143,15 @@ def _rank_question(
     if fit.penalised and not separated:
         text = "the votes set no limit to some effect: a weak penalty keeps the numbers finite, and they depend on it."
         caveats.append(Caveat("separation", text))
-    covariance, annotators, freedom, doubts = _covariance(rows, fit, chosen.votes, independent=all_tied)
+    clusterings, doubts = cluster_votes(chosen.votes)
     return build_ranking(
         rows,
         fit,
-        covariance,
+        cluster_errors(rows, fit, clusterings),
         systems,
         effects=[*names, "tie"] if davidson else names,
-        freedom=freedom,
         votes=len(chosen),
-        annotators=annotators,
+        annotators=len({vote.annotator for vote in chosen.votes} - {""}),
         ties=f"{ties} ({tied.sum()} of {len(chosen)})" if tied.any() else "none",
         question=chosen.votes[0].question,
         dropped=chosen.dropped,
@@ -182,34 +185,46 @@ def _add_effects(design: Any, votes: Sequence[Vote], effects: Collection[Effect]
     return design, list(columns)
 
 
-def _covariance(
-    rows: Rows, fit: PairedFit, votes: Sequence[Vote], *, independent: bool
-) -> tuple[Floats, int, float, list[Caveat]]:
-    """The covariance of the coefficients, the number of annotators, the degrees of freedom, and doubts."""
-    inverse = fit.invert()
-    people = {vote.annotator for vote in votes if vote.annotator}
-    if independent or fit.penalised:
-        return inverse, len(people), np.inf, []
-    # A vote of an unknown person is a cluster of its own.
-    clusters = [(vote.annotator, 0 if vote.annotator else row) for row, vote in enumerate(votes)]
-    numbers = {
-        cluster: number for number, cluster in enumerate(sorted(set(clusters), key=lambda who: (not who[0], who)))
-    }
-    groups, count = np.array([numbers[cluster] for cluster in clusters]), len(numbers)
-    all_known = all(vote.annotator for vote in votes)
-    caveats, freedom = [], np.inf
-    if all_known and len(people) < 5:
+def cluster_votes(votes: Sequence[Vote], others: Sequence[Vote] = ()) -> tuple[list[NDArray[np.int64]], list[Caveat]]:
+    """For each vote the number of its item and of its annotator, and doubts where there are too few of them.
+
+    An item is a prompt, or a task where prompts are not known. A vote on an unknown item, or by an unknown person, is a
+    cluster of its own. With fewer than five of a kind their differences cannot be seen: the intervals then hold for
+    these alone. `others` are votes that were not given by people; they have items only.
+    """
+    prompts, people = [vote.prompt for vote in votes], [vote.annotator for vote in votes]
+    few_prompts = _few(prompts)
+    items = [vote.task if few_prompts else vote.prompt or vote.task for vote in (*votes, *others)]
+    caveats = [
+        *_count_caveats("items", "prompt", prompts if few_prompts else items[: len(votes)]),
+        *_count_caveats("annotators", "annotator", people),
+    ]
+    kinds = [] if _few(items[: len(votes)]) else [items]
+    kinds += [] if _few(people) else [[*people, *("" for _ in others)]]
+    clusterings = []
+    for names in kinds:
+        numbers: dict[object, int] = {}
+        labels = [name or place for place, name in enumerate(names)]  # an unknown one is like no other
+        clusterings.append(np.array([numbers.setdefault(label, len(numbers)) for label in labels]))
+    return clusterings, caveats
+
+
+def _count_caveats(kind: str, noun: str, names: Sequence[str]) -> list[Caveat]:
+    """A caveat where all items or annotators are known, and few."""
+    count = len(set(names))
+    if not all(names) or count >= _FEW:
+        return []
+    if count >= _FEWEST:
+        text = f"only {count} {noun}s: with fewer than {_FEW}, intervals are long. Use more {noun}s."
+    else:
         text = (
-            f"only {len(people)} annotator{'' if len(people) == 1 else 's'}: the differences between people cannot be "
-            "seen. The intervals treat votes as independent and tell how these people would vote again, not how "
-            "others would."
+            f"only {count} {noun}{'' if count == 1 else 's'}: differences between {noun}s cannot be seen. The intervals, "
+            f"the ranks and the winner hold for {'this one' if count == 1 else 'these'}, not for others. Use at least "
+            f"{_FEWEST} {noun}s."
         )
-        return inverse, len(people), np.inf, [Caveat("few annotators", text, values={"annotators": len(people)})]
-    if all_known:
-        freedom = float(len(people) - 1)
-        if len(people) < _FEW:
-            text = f"only {len(people)} annotators: with fewer than {_FEW}, intervals are rough. Ask more people."
-            caveats.append(Caveat("few annotators", text, values={"annotators": len(people)}))
-    scores = row_scores(rows, fit, groups, count)
-    covariance = inverse @ (scores.T @ scores) @ inverse * count / max(count - 1, 1)
-    return covariance, len(people), freedom, caveats
+    return [Caveat(f"few {kind}", text, values={kind: count})]
+
+
+def _few(names: Sequence[str]) -> bool:
+    """Whether all are known, and too few to see how they differ."""
+    return all(names) and len(set(names)) < _FEWEST

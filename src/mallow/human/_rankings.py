@@ -82,8 +82,8 @@ class Ranking(Result):
         System → score, best first. P(i beats j) = 1 / (1 + exp(−(wᵢ − wⱼ) / 100)); the mean is 0 (paper:
         sec:a:human-eval:bt).
     interval : dict
-        System → (low, high): contains the score relative to the mean of these systems with 95% confidence. For a
-        comparison of two systems look at `differences`, which are more precise than two intervals suggest.
+        System → (low, high): contains the score relative to the mean of these systems, by other people and on other
+        prompts, with 95% confidence. For a comparison of two systems look at `differences`, which are more precise than two intervals suggest.
     ranks : dict
         System → (best, worst): the ranks that are compatible with the significant differences.
     groups : tuple of tuples
@@ -94,7 +94,7 @@ class Ranking(Result):
         What else moves votes, in points: "left" (of standing on the left), "length" (of being twice as long), each with
         its 95% interval; "tie" (the share of ties between equals, under Davidson's model).
     covariance : array (n, n)
-        Of the scores, in their order.
+        Of the scores, in their order; with few prompts or annotators intervals are longer than it suggests.
     checks : tuple of PairCheck
         How well the model predicts each pair; empty where there are no more pairs than scores.
     misfit : float or None
@@ -158,7 +158,9 @@ class Ranking(Result):
         significant = sum(one.significant for one in self.differences)
         told = f"{significant} of {len(self.differences)} pairs of systems can be told apart."
         if self.winner is not None:
-            return f"People prefer {self.winner} to every other system; {told}"
+            few = f"{self.annotators} annotator{'' if self.annotators == 1 else 's'} preferred"
+            people = few if 0 < self.annotators < 5 else "People prefer"
+            return f"{people} {self.winner} to every other system; {told}"
         if len(self.best) == len(self.scores):
             return f"No system is significantly better than all others; {told}"
         if len(self.best) > 4:
