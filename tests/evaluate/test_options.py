@@ -20,7 +20,15 @@ from mallow.evaluate import (
 )
 from mallow.evidence import run_permutations
 
-SHARED = {"measure": MAUVE_STAR, "embedder": None, "repeats": 5, "rng": 0, "engine": None, "baseline": None}
+SHARED = {
+    "measure": MAUVE_STAR,
+    "embedder": None,
+    "repeats": 5,
+    "rng": 0,
+    "engine": None,
+    "baseline": None,
+    "paired": False,
+}
 OWN = {
     mallow.score: {},
     mallow.compare: {},

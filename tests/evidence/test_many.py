@@ -151,7 +151,7 @@ def test_views_can_be_left_out(options):
 )
 def test_many_samples_take_this_way(rows, units, kind, monkeypatch):
     x, y = shifted(60, 3, 0.5, 10)
-    pairs = find_units(samples(x), samples(y))
+    pairs = find_units(samples(x, range(60)), samples(y, range(60)))
     assert isinstance(make_learner(Witness(), [x, y], pairs, 0), Learner)
     monkeypatch.setattr(witness_module, "_MANY_ROWS", rows)
     monkeypatch.setattr(witness_module, "_MANY_UNITS", units)

@@ -48,6 +48,7 @@ def compare(
     *,
     measure: Measure = MAUVE_STAR,
     embedder: AnyEmbedder | str | None = None,
+    paired: bool = False,
     repeats: int = 5,
     rng: int | np.random.Generator | None = 0,
     baseline: str | None = None,
@@ -60,13 +61,13 @@ def compare(
     reference : list of texts, path to a file or folder, table, `Samples`, or array (n, d)
         The real data.
     systems : mapping name → the same, or array (prompts, generations, d)
-        Samples with the same id belong together; without ids, row i of sets that are as large as the reference. With
+        Samples with the same id (or prompt, without ids) belong together; without either, they are independent. With
         several generations per prompt (three axes, or ids that repeat), published scores are means over the
         generations, whose variance is reported separately; evidence uses all of them at once.
     measure : Measure
         With ``Quantize(codebook="shared")`` one partition serves the reference and all systems; otherwise each system
         has its own. ``bins="auto"`` is one number for all systems, that of the smallest.
-    embedder, repeats, rng :
+    embedder, paired, repeats, rng :
         As in `score`.
     baseline : str or None
         Compare all systems with this one only. None: compare all pairs.
@@ -83,7 +84,9 @@ def compare(
     ('near', {'near': (1, 1), 'far': (2, 2)})
     """
     settings = Settings(measure, repeats, seed_from(rng))
-    comparison = compare_quietly(reference, systems, settings, embedder=embedder, baseline=baseline, engine=engine)
+    comparison = compare_quietly(
+        reference, systems, settings, embedder=embedder, paired=paired, baseline=baseline, engine=engine
+    )
     warn_about(comparison.caveats)
     return comparison
 
@@ -94,6 +97,7 @@ def compare_quietly(
     settings: Settings,
     *,
     embedder: AnyEmbedder | str | None,
+    paired: bool = False,
     baseline: str | None = None,
     engine: AnyEngine = None,
 ) -> Comparison:
@@ -102,7 +106,7 @@ def compare_quietly(
         raise InputError(f"`baseline` must be one of the systems ({', '.join(systems)}); got {baseline!r}.")
     whole("repeats", settings.repeats, least=1)
     measure = settings.measure
-    pairs = embed_pairs(reference, systems, embedder, measure, lazy=True)
+    pairs = embed_pairs(reference, systems, embedder, measure, lazy=True, paired=paired)
     references = [own for own, _ in pairs.values()]
     one_reference = all(own is references[0] for own in references)
     sets = [references[0], *(samples for _, samples in pairs.values())]
@@ -132,6 +136,7 @@ def embed_pairs(
     measure: Measure,
     *,
     lazy: bool = False,
+    paired: bool = False,
 ) -> Pairs:
     """Each system with the reference, embedded.
 
@@ -141,7 +146,7 @@ def embed_pairs(
     """
     _check_names(systems)
     # The reference comes first, under a name that no system has.
-    sets = read_all(generations_as_samples({"": reference, **systems}), embedder, lazy=lazy)
+    sets = read_all(generations_as_samples({"": reference, **systems}), embedder, lazy=lazy, paired=paired)
     chosen = resolve_embedder(sets, embedder)
     if isinstance(chosen, JointEmbedder) and not _shares_bins(measure):
         each = {name: embed_all({"": sets[""], name: sets[name]}, chosen) for name in systems}

@@ -97,6 +97,7 @@ def score_groups(
     *,
     measure: Measure = MAUVE_STAR,
     embedder: AnyEmbedder | str | None = None,
+    paired: bool = False,
     repeats: int = 5,
     rng: int | np.random.Generator | None = 0,
 ) -> GroupScores:
@@ -109,7 +110,7 @@ def score_groups(
     groups : pair of sequences
         The group of each sample of the reference, and of each of the model; numbers become names. A group with fewer
         than 30 samples on a side is listed and not scored.
-    measure, embedder, repeats, rng :
+    measure, embedder, paired, repeats, rng :
         As in `score`.
 
     Examples
@@ -122,7 +123,7 @@ def score_groups(
     ('sport',)
     """
     settings = Settings.checked(measure, repeats, rng)
-    sides = embed_all({"reference": reference, "model": model}, embedder)
+    sides = embed_all({"reference": reference, "model": model}, embedder, paired=paired)
     x, y = (samples.load() for samples in sides.values())
     labels = _labels(groups, x, y)
     counts = [Counter(own.tolist()) for own in labels]

@@ -120,6 +120,7 @@ def score_matched(
     match: str | tuple[Sequence[Any], Sequence[Any]] = "length",
     measure: Measure = MAUVE_STAR,
     embedder: AnyEmbedder | str | None = None,
+    paired: bool = False,
     repeats: int = 5,
     rng: int | np.random.Generator | None = 0,
     covariate: str | None = None,
@@ -138,7 +139,7 @@ def score_matched(
     match : "length" or pair of sequences
         What to match: the number of characters of the texts, or one value for each sample of the reference and one for
         each of the model: numbers, or names of categories.
-    measure, embedder, repeats, rng :
+    measure, embedder, paired, repeats, rng :
         As in `score`.
     covariate : str or None
         What to call the covariate in print; None: "length", or "covariate".
@@ -153,7 +154,7 @@ def score_matched(
     True
     """
     settings = Settings.checked(measure, repeats, rng)
-    sides = embed_all({"reference": reference, "model": model}, embedder)
+    sides = embed_all({"reference": reference, "model": model}, embedder, paired=paired)
     x, y = (samples.load() for samples in sides.values())
     name = covariate or ("length" if isinstance(match, str) else "covariate")
     values = _covariate(match, x, y)

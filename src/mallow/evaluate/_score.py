@@ -43,6 +43,7 @@ from mallow.evidence import (
     Signature,
     Units,
     debiased_estimate,
+    describe_units,
     hold_out,
     make_signature,
     measure_for,
@@ -145,7 +146,8 @@ class Score(Result):
         return f"Score(mauve={self.mauve:.4f}, {certified}{p_text(self.p_value)}, n={self.n})"
 
     def __str__(self) -> str:
-        lines = [self.verdict, "", self.mauve_table(), ""]
+        units = [f"Units: {self.signature.units}.", ""] if self.signature.units else []
+        lines = [self.verdict, "", self.mauve_table(), "", *units]
         return "\n".join([*lines, *(f"caveat: {line}" for line in self.caveat_lines())]).rstrip()
 
     def __format__(self, spec: str) -> str:
@@ -267,6 +269,7 @@ def score(
     *,
     measure: Measure = MAUVE_STAR,
     embedder: AnyEmbedder | str | None = None,
+    paired: bool = False,
     repeats: int = 5,
     rng: int | np.random.Generator | None = 0,
     engine: AnyEngine = None,
@@ -277,13 +280,16 @@ def score(
     ----------
     reference, model : list of texts, path to a file or folder, table, `Samples`, or array (n, d)
         The real data and the model's samples, of one kind: texts, images, or features with one row per sample. Samples
-        with the same id, or row i of equally long arrays, belong together.
+        with the same id (or prompt, without ids) belong together; without either, they are independent.
     measure : Measure
         MAUVE* of the paper by default; for features of a string kernel, nearest neighbours (`MAUVE_KERNEL`), as in the
         paper.
     embedder : Embedder, callable, name or None
         Turns samples into features; `mallow.embed` has them, and a function from a list of samples to an array is one.
         A name is looked up as on the command line. None: the default for texts or images; features need none.
+    paired : bool
+        Whether row i of the model belongs to row i of the reference, such as an answer to the same prompt. For samples
+        without ids and prompts, as many on both sides.
     repeats : int
         Clusterings with different seeds, whose mean is the published score. They share embedding and reduction.
     rng : int, numpy Generator or None
@@ -305,7 +311,7 @@ def score(
     """
     settings = Settings.checked(measure, repeats, rng)
     seed = settings.seed
-    sides = embed_all({"reference": reference, "model": model}, embedder, lazy=True)
+    sides = embed_all({"reference": reference, "model": model}, embedder, lazy=True, paired=paired)
     x, y = sides["reference"], sides["model"]
     if must_stream(measure, [x, y], engine):
         made = evaluate_shards(x, y, measure=measure, repeats=repeats, seed=seed, engine=engine)
@@ -379,6 +385,7 @@ def build_score(
         *_doubts(measure, run, float(np.mean(values["mauve"])), itself, evidence, certificate),
     ]
     tolerance = 0.0 if evidence is None else evidence.tolerance
+    units = "" if evidence is None else describe_units(evidence.units, run.reference, run.model)
     interval, debiased = settle(published_errors(measure, run, values), least=_LEAST)
     return Score(
         **{name: settle(float(np.mean(each))) for name, each in values.items()},
@@ -391,7 +398,9 @@ def build_score(
         frontier=mean.settle(),
         certified_frontier=None if certificate is None else certificate.frontier,
         masses=first,
-        signature=make_signature(measure, run.reference, len(run.model), run.masses, seed, tolerance=tolerance),
+        signature=make_signature(
+            measure, run.reference, len(run.model), run.masses, seed, tolerance=tolerance, units=units
+        ),
         caveats=settle(unique_caveats(every)),
         n=(len(run.reference), len(run.model)),
         scale=measure.area_scale,

@@ -170,6 +170,7 @@ def track(
     steps: Sequence[float] | None = None,
     measure: Measure = MAUVE_STAR,
     embedder: AnyEmbedder | str | None = None,
+    paired: bool = False,
     repeats: int = 5,
     rng: int | np.random.Generator | None = 0,
 ) -> Track:
@@ -188,7 +189,7 @@ def track(
     steps : sequence of float or None
         The step of each checkpoint. None: the last number in its name, where all names have different ones (ckpt-100,
         ckpt-2000); otherwise the place in the mapping, from 1.
-    measure, embedder, repeats, rng :
+    measure, embedder, paired, repeats, rng :
         As in `mallow.compare`.
 
     Examples
@@ -213,6 +214,7 @@ def track(
         {name: checkpoints[name] for name in ordered},
         Settings(measure, repeats, seed_from(rng)),
         embedder=embedder,
+        paired=paired,
     )
     result = Track(
         ordered, comparison, _find_trend(ordered, comparison), find_changes(list(ordered), comparison.differences)

@@ -23,6 +23,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mallow._checks import positive, seed_from, whole
+from mallow.embed import embed_all
 from mallow.engine import cores, ordered_map, single_threaded_blas, start
 from mallow.errors import InputError
 from mallow.estimate import Features, checked_pair
@@ -99,18 +100,26 @@ class Witness:
         if self.assignments is not None:
             whole("assignments", self.assignments, least=1)
 
-    def __call__(self, x: Any, y: Any, *, rng: int | np.random.Generator | None = 0) -> Masses:
-        """The masses of both samples by the likelihood ratio that was learned without each of them."""
-        return self.masses(self.prepare(*checked_pair(x, y)), rng)
+    def __call__(self, x: Any, y: Any, *, paired: bool = False, rng: int | np.random.Generator | None = 0) -> Masses:
+        """The masses of both samples by the likelihood ratio that was learned without each of them.
+
+        With `paired`, it was learned without row i of the other side, too.
+        """
+        return self._learn(*checked_pair(x, y), rng, paired=paired)
 
     def prepare(self, x: Features, y: Features) -> tuple[Features, Features]:
         """Nothing needs to be prepared for repeats."""
         return x, y
 
     def masses(self, prepared: tuple[Features, Features], rng: int | np.random.Generator | None) -> Masses:
-        """Learn once, with row i of equally long samples as one unit."""
-        x, y = prepared
-        units = find_units(Samples.trusted(features=x), Samples.trusted(features=y))
+        """Learn once; all samples are independent."""
+        return self._learn(*prepared, rng)
+
+    def _learn(
+        self, x: Features, y: Features, rng: int | np.random.Generator | None, *, paired: bool = False
+    ) -> Masses:
+        sides = embed_all({"x": Samples.trusted(features=x), "y": Samples.trusted(features=y)}, paired=paired)
+        units = find_units(*sides.values())
         at_x, at_y = make_learner(self, [x, y], units, seed_from(rng)).scores(1)
         return pooled_masses(at_x, at_y)
 
