@@ -16,8 +16,7 @@ import numpy as np
 
 import mallow
 from mallow.embed import Cache
-from mallow.embed._cache import sample_key
-from mallow.embed._cache_file import CacheFile
+from mallow.embed._cache import CacheFile, sample_key
 
 SIZES = ((1000, 384), (5000, 384), (5000, 2048))
 RUNS = 7

@@ -23,8 +23,6 @@ LEFT_OUT = {
     "_visible",
     "errors",
     "smoothing",
-    "bounds",
-    "transport",
 }
 
 

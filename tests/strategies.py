@@ -4,7 +4,8 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from mallow import CHI2, HELLINGER2, JS, KL, KL_INTEGRAL, LE_CAM, TV, Masses, interpolated, skew_js
+from mallow import CHI2, HELLINGER2, JS, KL, LE_CAM, TV, Masses, interpolated, skew_js
+from mallow.theory import KL_INTEGRAL
 
 BUILT = [skew_js(0.3), interpolated(KL, 0.2), interpolated(CHI2, 0.7)]
 SMOOTH = [KL, CHI2, HELLINGER2, JS, LE_CAM, KL_INTEGRAL, *BUILT]

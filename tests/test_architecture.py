@@ -31,7 +31,7 @@ LAYERS = [
     ["results"],
     ["estimate", "embed"],
     ["generate"],
-    ["models", "smoothing", "bounds", "transport"],
+    ["models", "smoothing"],
     ["samples", "theory"],
     ["engine"],
     ["_files", "_checks", "_optional", "_plugins"],
@@ -195,6 +195,13 @@ def test_import_mallow_loads_nothing_heavy():
     assert loaded_after("from mallow import *") == []  # every public name
 
 
+def test_a_score_loads_only_what_it_needs():
+    score = "import mallow, numpy, warnings\nwarnings.simplefilter('ignore')\n"
+    score += "mallow.score(*numpy.random.default_rng(0).normal(size=(2, 60, 3)), repeats=1)"
+    others = ("generate", "human", "annotate", "cli", "report", "baselines", "compat", "demo", "integrations")
+    assert loaded_after(score, tuple(f"mallow.{name}" for name in others)) == []
+
+
 def test_the_command_line_opens_without_numpy():
     assert loaded_after("import mallow.cli", ("numpy", "scipy", "rich")) == []
 
@@ -204,6 +211,13 @@ def test_public_names_are_functions_whatever_was_imported_first(first):
     code = f"{first}\nimport mallow\nprint(mallow.score.__name__, mallow.compare.__name__, mallow.frontier.__name__)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.split() == ["score", "compare", "frontier"]
+
+
+def test_rarer_names_are_loaded_at_their_first_use_too():
+    code = "import mallow\nprint(*[getattr(mallow, name).__all__[0] for name in mallow._RARER], mallow.theory.bounds.alpha)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.split()[:2] == ["Classifier", "Audit"]
+    assert set(load("")._RARER).isdisjoint(load("").__all__)
 
 
 def test_no_package_has_the_name_of_a_public_function():

@@ -98,12 +98,12 @@ def matching(trials: int) -> dict[str, Any]:
             )
             for at, own in ((0, cut[0]), (only, cut[1]))
         ]
-        one = mallow.score_matched(*sides, repeats=1, rng=trial)
+        one = mallow.score(*sides, match="length", repeats=1, rng=trial)
         rejected.append([one.before.p_value < LEVEL, one.same_size.p_value < LEVEL, one.matched.p_value < LEVEL])
         explained.append(one.explained)
     shares = np.mean(rejected, axis=0).tolist()
     human, model = (webtext(name) for name in ("human", "topk"))
-    real = mallow.score_matched(human, model, repeats=2)
+    real = mallow.score(human, model, match="length", repeats=2)
     known = [one for one in explained if one is not None]
     return {
         "length alone: gap claimed before, at the same size, matched": shares,
@@ -129,8 +129,8 @@ def groups(trials: int) -> dict[str, Any]:
         rng = np.random.default_rng([23, trial])
         order = rng.permutation(len(pool))
         labels = np.arange(500) % 5
-        one = mallow.score_groups(
-            pool.take(order[:500]).bare(), pool.take(order[500:1000]).bare(), (labels, labels), repeats=1, rng=trial
+        one = mallow.score(
+            pool.take(order[:500]).bare(), pool.take(order[500:1000]).bare(), by=(labels, labels), repeats=1, rng=trial
         )
         found.append(bool(one.with_gap))
     human, nucleus, topk = (webtext(name) for name in ("human", "nucleus", "topk"))
@@ -148,7 +148,7 @@ def groups(trials: int) -> dict[str, Any]:
     )
     mixed = mallow.Samples(features=features, ids=shared)
     known = human.take([rows["h"][each] for each in shared])
-    real = mallow.score_groups(known, mixed, (labels, labels), repeats=1)
+    real = mallow.score(known, mixed, by=(labels, labels), repeats=1)
     return {
         "no gap, five groups: any claimed": float(np.mean(found)),
         "trials": len(found),
@@ -299,12 +299,12 @@ def passports(trials: int) -> dict[str, Any]:
         rng = np.random.default_rng([28, trial])
         sides = rng.normal(size=(200, 4)), rng.normal(rng.uniform(0, 1), 1, size=(200, 4))
         text = mallow.make_passport(mallow.score(*sides, repeats=1, rng=trial), *sides).to_json()
-        valid.append(mallow.verify_passport(mallow.Passport.from_json(text)).valid)
+        valid.append(mallow.verify_passport(mallow.evaluate.Passport.from_json(text)).valid)
         places = [place for place, letter in enumerate(text) if letter in "12345678"]
         place = int(rng.choice(places))
         other = text[:place] + str(int(text[place]) + 1) + text[place + 1 :]
         try:
-            changed.append(mallow.verify_passport(mallow.Passport.from_json(other)).valid)
+            changed.append(mallow.verify_passport(mallow.evaluate.Passport.from_json(other)).valid)
         except mallow.InputError:  # it is no passport any more
             changed.append(False)
     return {

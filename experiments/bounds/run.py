@@ -22,7 +22,8 @@ import matplotlib.pyplot as plt
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from synthetic import Progress, write, zipf
 
-from mallow import KL_INTEGRAL, Masses, bounds, integral, smoothing
+from mallow import Masses, integral, smoothing
+from mallow.theory import KL_INTEGRAL, bounds
 
 TRIALS = 100
 SCALED = 30

@@ -18,7 +18,8 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from synthetic import Progress, write, zipf
 
-from mallow import Masses, area, extrapolated, integral, smoothing
+from mallow import Masses, area, integral, smoothing
+from mallow.theory import extrapolated
 from mallow.theory._extrapolate import _extrapolate
 
 TRIALS, SCALE, BINS, SPARSITY = 100, 5.0, (100, 500), (0.01, 0.03, 0.1, 0.3, 1.0)

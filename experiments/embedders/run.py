@@ -29,7 +29,7 @@ from webtext import DECODERS, PUBLISHED, WORDS, by_prompt, cut
 
 from mallow import Samples, compare, score
 from mallow.embed._embed import embedder_name
-from mallow.explain import audit_embedder
+from mallow.evaluate import audit_embedder
 
 HERE = Path(__file__).resolve().parent
 

@@ -22,8 +22,9 @@ from pictures import Panel, draw
 from settings import Domain, available
 from systems import MIDDLE, System, generations, human, human_tokens, model, prompts, tokens_of
 
-from mallow import Comparison, Gaussian, Quantize, area, frontier, smoothing, transport
+from mallow import Comparison, Gaussian, Quantize, area, frontier, smoothing
 from mallow.baselines import frechet_distance, language_modelling, precision_recall
+from mallow.theory import transport
 
 HERE = Path(__file__).resolve().parent
 LENGTHS = (32, 64, 128, 256)

@@ -40,14 +40,14 @@ def embedded(name: str, edited: str, embedder: str) -> np.ndarray:
     return np.asarray(rows, np.float64)
 
 
-def judge(fresh: np.ndarray, model: np.ndarray, train: np.ndarray, seed: int) -> mallow.Memorisation:
+def judge(fresh: np.ndarray, model: np.ndarray, train: np.ndarray, seed: int) -> mallow.explain.Memorisation:
     """The result, without warnings."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", mallow.EstimateWarning)
         return mallow.memorisation(fresh, model, train, permutations=399, rng=seed)
 
 
-def summary(results: list[mallow.Memorisation]) -> dict[str, float]:
+def summary(results: list[mallow.explain.Memorisation]) -> dict[str, float]:
     """How often copying was found, by the test that decides and by the second one, and the mean of the estimated shares."""
     return {
         "trials": len(results),
@@ -65,7 +65,7 @@ def study(name: str, embedder: str, null: int, trials: int) -> dict[str, dict[st
     """All shares and edits of one source of texts."""
     pool = embedded(name, "exact", embedder)
     copies = {edited: embedded(name, edited, embedder)[: data.COPIED] for edited in data.EDITS}
-    results: dict[str, list[mallow.Memorisation]] = {}
+    results: dict[str, list[mallow.explain.Memorisation]] = {}
     for trial in range(max(null, trials)):
         rng = np.random.default_rng([1914, trial])
         if trial < null:  # all texts are split at random, so that training and fresh data can be exchanged

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
+from mallow._optional import did_you_mean
 from mallow.errors import InputError
 
 if TYPE_CHECKING:  # the command line shows its help without numpy
@@ -37,6 +38,15 @@ def whole(name: str, value: int, *, least: int) -> int:
     if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
         raise InputError(f"`{name}` must be an integer of at least {least}; got {value!r}.")
     return int(value)
+
+
+def one_of(name: str, value: object, allowed: Sequence[str | None]) -> None:
+    """Refuse a value that is not allowed; the message suggests the nearest allowed one."""
+    if value in allowed:
+        return
+    choices = [choice for choice in allowed if choice is not None]
+    listed = ", ".join(map(repr, choices)) + (" or None" if None in allowed else "")
+    raise InputError(f"`{name}` must be one of {listed}; got {value!r}.{did_you_mean(str(value).lower(), choices)}")
 
 
 def seed_from(rng: int | np.random.Generator | None) -> int:

@@ -20,6 +20,16 @@ from mallow.errors import InputError
 _LARGEST_TEXT = 1_000_000_000  # bytes; chosen: a result with the evidence of a million samples has a tenth of it
 
 
+def is_url(source: str) -> bool:
+    """Whether a source is in an object store: s3://…, gs://…, memory://…"""
+    return "://" in source
+
+
+def is_glob(source: str) -> bool:
+    """Whether a source is a pattern of names."""
+    return any(sign in source for sign in ("*", "?", "["))
+
+
 def files_below(folder: Path) -> Iterator[Path]:
     """All files that are not hidden; links are followed, but each folder is visited once."""
 

@@ -11,7 +11,7 @@ from typing import Any, Generic, NamedTuple, ParamSpec, Protocol, TypeVar, overl
 
 from mallow._visible import one_line
 
-__all__ = ["Caveat", "EstimateWarning", "InputError", "WithCaveats", "warn_about", "warns"]
+__all__ = ["Caveat", "EstimateWarning", "InputError"]
 
 Parameters = ParamSpec("Parameters")
 Value = TypeVar("Value")
@@ -22,7 +22,8 @@ Quiet = TypeVar("Quiet", covariant=True)
 class InputError(ValueError):
     """An argument breaks a rule; the message names the argument, the rule, the value and the way out.
 
-    The message is one line without control characters, whatever the values in it.
+    Arguments stand in backticks, `bins` or `bins=5`, and commands write their options instead; names from the user's
+    data stand in quotation marks. The message is one line without control characters, whatever the values in it.
     """
 
     def __str__(self) -> str:

@@ -63,6 +63,6 @@ def test_blank_texts_and_entries_that_were_left_out():
     caveat = only_caveat(one, read([*other, {"x": 1}], skip_bad=True), "skipped")
     assert caveat.values == {"left_out": 1, "n": 501, "share": 1 / 501}
     assert caveat.message.startswith(
-        "1 of 501 entries were left out as unusable (the first: list[500]: no field `text`"
+        "1 of 501 entries were left out as unusable (the first: list[500]: no field 'text'"
     )
     assert caveat.message.endswith("The score describes the remaining ones only.")

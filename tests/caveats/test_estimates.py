@@ -48,7 +48,7 @@ def test_features_of_width_one():
     caveat = next(one for one in caveats if one.kind == "length normalisation")
     assert caveat.message == (
         "the features have width 1, and the measure scales every row to length 1, so that only signs are left: pass "
-        "measure=Measure(Quantize(reduce=Reduce(normalise=False)))."
+        "`measure=Measure(Quantize(reduce=Reduce(normalise=False)))`."
     )
     assert check(x, y, AS_THEY_ARE)[1] < 0.05  # the remedy
     assert "length normalisation" not in kinds(x, y, AS_THEY_ARE)
@@ -68,7 +68,7 @@ def test_lengths_that_differ(width):
     assert caveat.message == (
         f"the measure scales every row to length 1, and that hides a gap: by the lengths of the rows alone (median "
         f"{lengths[0]:.4g}, reference: {lengths[1]:.4g}) the score would be {alone:.3f}, not {mauve:.3f}. If the lengths mean "
-        "something, pass measure=Measure(Quantize(reduce=Reduce(normalise=False))); certificate and p-value use the rows as "
+        "something, pass `measure=Measure(Quantize(reduce=Reduce(normalise=False)))`; certificate and p-value use the rows as "
         "they are."
     )
     assert check(x, y, AS_THEY_ARE)[1] < 0.5  # the remedy

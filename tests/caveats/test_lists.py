@@ -74,7 +74,7 @@ def test_bins_of_one_side_only():
 
 def test_too_many_bins():
     (caveat,) = bin_caveats(partition([4] * 100, [9] * 100))
-    assert caveat.message == "100 bins are many for 400 samples: pass bins='auto' or fewer."
+    assert caveat.message == "100 bins are many for 400 samples: use fewer, or the default number."
     assert bin_caveats(partition([5] * 100, [9] * 100)) == []
     assert bin_caveats(None) == []
 
@@ -163,7 +163,7 @@ def check_against_itself():
 
 def score_by_group():
     labels = ["a"] * 30 + ["b"] * 30
-    return mallow.score_groups(*small_sides(), (labels, labels), repeats=1)
+    return mallow.score(*small_sides(), by=(labels, labels), repeats=1)
 
 
 def compare_two_embedders():

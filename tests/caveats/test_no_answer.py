@@ -47,7 +47,7 @@ def test_there_is_no_score(name):
 @pytest.mark.parametrize("name", ["width 1", "equal directions", "two constants"])
 def test_the_way_out_gives_one(name):
     x, y, _ = CASES[name]
-    with pytest.raises(InputError, match=r"Pass measure=Measure\(Quantize\(reduce=Reduce\(normalise=False\)\)\)"):
+    with pytest.raises(InputError, match=r"Pass `measure=Measure\(Quantize\(reduce=Reduce\(normalise=False\)\)\)`"):
         mallow.score(x, y)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -223,9 +223,21 @@ def test_a_score_is_matched_by_a_column_and_split_by_another(mallow, home):
 def test_a_column_that_is_not_there_is_named(mallow):
     code, _, err = mallow(f"score human.jsonl far.jsonl {EMBED} --by topic")
     assert code == 1
-    assert "human.jsonl: no column `topic`. Name a column that all entries have." in err
+    assert "human.jsonl: no column 'topic'. Name a column that all entries have." in err
     with pytest.raises(click.UsageError, match="The column topic cannot be read from standard input"):
         SampleReader(None, False, None).column("-:body", "topic")
+
+
+def test_a_column_that_hardly_overlaps_is_named_with_its_option(mallow, home):
+    for name in ("human", "far"):
+        rows = [json.loads(line) | {"topic": name} for line in (home / f"{name}.jsonl").read_text().splitlines()]
+        (home / f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    code, _, err = mallow(f"score human.jsonl far.jsonl {EMBED} --match-column topic")
+    assert code == 1
+    assert "--match-column leaves 0 samples of the reference and 0 of the model: topic hardly overlaps." in err
+    code, _, err = mallow(f"score human.jsonl far.jsonl {EMBED} --by topic")
+    assert code == 1
+    assert "--by must have a group with at least 30 samples on each side; the largest of 2 has 0." in err
 
 
 def test_a_winner_needs_all_embedders(mallow):

@@ -9,7 +9,7 @@ import pytest
 
 from mallow import cli
 from mallow.cli._printing import result_text
-from mallow.evaluate import Score
+from mallow.evaluate import Comparison, Score
 
 SCORE = "score human.jsonl far.jsonl -e letters:letters --repeats 2"
 
@@ -114,3 +114,12 @@ def test_everything_is_printed_by_two_functions():
         and ast.unparse(node.func) in ("print", "click.echo", "click.secho", "sys.stdout.write")
     }
     assert printing == {"_terminal.py"}
+
+
+@pytest.mark.parametrize("form", ["text", "json", "markdown", "latex"])
+def test_every_result_formats_itself_as_a_command_prints_it(mallow, form):
+    command = "compare human.jsonl a=near.jsonl far.jsonl -e letters:letters --repeats 1 -q --format"
+    comparison = Comparison.from_json(mallow(f"{command} json")[1])
+    assert comparison.format(form) + "\n" == mallow(f"{command} {form}")[1]
+    assert comparison.caveats
+    assert form == "json" or not any(caveat.message in comparison.format(form) for caveat in comparison.caveats)

@@ -87,7 +87,7 @@ def test_batches_grow_to_the_limit():
 
 
 def test_memory_for_no_image_is_an_error():
-    message = r"^Memory ran out on a single image\. Use a smaller model or image size, or device='cpu'\.$"
+    message = r"^Memory ran out on a single image\. Use a smaller model or image size, or `device='cpu'`\.$"
     with pytest.raises(InputError, match=message):
         list(grown_batches(np.zeros((9, 1, 1, 1), np.float32), Bounded(0, MemoryError()), limit=8))
 
@@ -107,7 +107,7 @@ def test_other_errors_of_the_network_stay():
         (lambda batch: batch[:1, 0, 0], r"shape \(8, d\); got \(1, 2\)"),
         (
             lambda batch: batch[:, 0, 0] * np.nan,
-            r"returns NaN or infinite features\. If it runs in float16, pass dtype='float32'",
+            r"returns NaN or infinite features\. If it runs in float16, pass `dtype='float32'`",
         ),
     ],
     ids=["maps", "rows", "nan"],

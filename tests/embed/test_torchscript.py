@@ -202,7 +202,7 @@ def test_a_program_that_nobody_agreed_to_run_is_refused(harmful, pictures):
     embedder = TorchScript(harmful, Preprocess(size=8), device="cpu")
     message = (
         r"harmful\.pt: is not a file that mallow knows by its SHA-256, and a TorchScript file is a program, which could read "
-        r"and write your files\. Export the network to ONNX instead; or, .* pass run_code=True \(-E run_code=True\)\.$"
+        r"and write your files\. Export the network to ONNX instead; or, .* pass `run_code=True`\.$"
     )
     with pytest.raises(InputError, match=message):
         embedder(pictures)

@@ -182,7 +182,8 @@ def test_weights_that_would_be_random_are_refused(transformers, pictures, tmp_pa
     safetensors.save_file(kept, file, {"format": "pt"})
     VisionModel(folder, pooling="cls")(pictures[:2])
     with pytest.raises(
-        InputError, match=r"lacks 2, such as pooler\..*, which would be random\. Use pooling='cls' or 'mean'\."
+        InputError,
+        match=r"lacks 2, such as pooler\..*, which would be random\. Use `pooling='cls'` or `pooling='mean'`\.",
     ):
         VisionModel(folder, pooling="pooler")(pictures[:2])
     safetensors.save_file(dict(list(kept.items())[:-4]), file, {"format": "pt"})

@@ -9,7 +9,7 @@ from pytest import approx
 from estimate_truths import SHIFTED_WIDER
 from mallow import InputError, Measure, integral, score
 from mallow.estimate import Codebook, Lattice, LevelSets, Product, Quantize, RandomCentres, Residual
-from mallow.estimate._quantisers import lattice_vectors, occupied_cells
+from mallow.estimate._quantisers import lattice_vectors, occupied_bins
 from mallow.theory.smoothing import empirical
 
 METHODS = [RandomCentres(), Product(), Product(groups=3), Residual(), Residual(levels=2), Lattice(steps=20)]
@@ -50,24 +50,20 @@ def test_a_few_points_repeated_and_constant_columns():
 
 def test_products_and_residuals_are_those_of_the_definition():
     points, times = np.random.default_rng(3).normal(size=(60, 4)), np.ones(60, np.int64)
-    cells = Product(2).fit(points, times, 9, np.random.default_rng(0))
-    assert (cells.assign(points) == cells.labels).all()
+    codes = Product(2).fit(points, times, 9, np.random.default_rng(0))
     for half in (points[:, ::2], points[:, 1::2]):  # within a bin, each half of the axes lies in one of three clusters
-        spread = [np.ptp(half[cells.labels == label], axis=0).max() for label in np.unique(cells.labels)]
+        spread = [np.ptp(half[codes == code], axis=0).max() for code in np.unique(codes)]
         assert max(spread) < np.ptp(half, axis=0).max()
-    residual = Residual(2).fit(points, times, 9, np.random.default_rng(0))
-    assert (residual.assign(points) == residual.labels).all()
-    assert residual.centres == approx(
-        np.stack([points[residual.labels == b].mean(axis=0) for b in range(len(residual.centres))])
-    )
+    codes = Residual(2).fit(points, times, 9, np.random.default_rng(0))
+    labels, centres = occupied_bins(points, times, codes)
+    assert (np.unique(codes)[labels] == codes).all()
+    assert centres == approx(np.stack([points[labels == b].mean(axis=0) for b in range(len(centres))]))
 
 
-def test_a_code_that_no_point_has_goes_to_the_nearest_centre():
-    points = np.array([[0.0], [1.0], [8.0]])
-    cells = occupied_cells(points, np.array([1, 3, 1]), lambda rows: np.floor(rows[:, 0] / 2).astype(np.int64))
-    assert cells.labels.tolist() == [0, 0, 1]
-    assert cells.centres == approx(np.array([[0.75], [8.0]]))
-    assert cells.assign(np.array([[1.5], [3.0], [7.0], [90.0]])).tolist() == [0, 0, 1, 1]
+def test_only_codes_that_occur_are_bins():
+    labels, centres = occupied_bins(np.array([[0.0], [1.0], [8.0]]), np.array([1, 3, 1]), np.array([7, 7, -2]))
+    assert labels.tolist() == [1, 1, 0]
+    assert centres == approx(np.array([[8.0], [0.75]]))
 
 
 def test_level_sets_of_the_true_ratio_lose_least():  # paper: thm:quant_error_fdiv
@@ -116,7 +112,7 @@ def test_spreading_fills_more_bins_than_a_random_network():
         ),
         (
             lambda: Quantize(method=Product(), codebook=Codebook(np.zeros((2, 2)))),
-            r"`codebook` needs the centres of k-means: pass method=None, or no codebook\.",
+            r"`codebook` needs the centres of k-means: leave out `method`, or pass no codebook\.",
         ),
         (
             lambda: Quantize(bins=4, method=Product()).fit(X),

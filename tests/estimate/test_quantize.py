@@ -5,8 +5,9 @@ import pytest
 from pytest import approx
 
 from estimate_truths import eight_clusters
-from mallow import EstimateWarning, InputError, Masses, area, extrapolated, integral, smoothing
+from mallow import EstimateWarning, InputError, Masses, area, integral, smoothing
 from mallow.estimate import Codebook, Quantize, Reduce, split_size
+from mallow.theory import extrapolated
 
 X, Y = eight_clusters(600), eight_clusters(600, shift=0.3, seed=1)
 
@@ -166,7 +167,7 @@ def test_each_row_of_the_reference_is_counted_on_the_side_of_its_split():
     ("make", "message"),
     [
         (lambda: Quantize(bins=0), r"`bins` must be an integer of at least 1; got 0"),
-        (lambda: Quantize(bins=2000)(X, Y), r"`bins` must be at most n \+ m = 1200 points; got 2000. Pass bins='auto'"),
+        (lambda: Quantize(bins=2000)(X, Y), r"`bins` must be at most n \+ m = 1200 points; got 2000. Leave out `bins`"),
         (lambda: Quantize(restarts=0), r"`restarts` must be an integer of at least 1; got 0"),
         (lambda: Quantize(max_iter=0), r"`max_iter` must be an integer of at least 1; got 0"),
         (lambda: Quantize(smoothing="kt"), r"`smoothing` must be a function, as in mallow.theory.smoothing; got 'kt'"),
@@ -202,20 +203,3 @@ def test_fit_checks_its_samples_and_warns():
     with pytest.warns(EstimateWarning, match=r"only 5 distinct points for 8 bins") as caught:
         assert len(Quantize(bins=8).fit(X[:5]).centres) == 5
     assert caught[0].filename == __file__
-
-
-def test_held_out_rows_go_to_the_nearest_of_bins_that_others_placed():
-    estimator = Quantize(bins=60, reduce=None)
-    prepared = estimator.prepare(X, Y)
-    inside = np.random.default_rng(0).random(1200) < 0.5
-    first, second = estimator.hold_out(prepared, inside, 0)
-    assert first.bins == second.bins == round(60 * inside.mean())
-    assert (len(first.p_labels), len(first.q_labels)) == (inside[:600].sum(), inside[600:].sum())
-    assert (len(second.p_labels), len(second.q_labels)) == ((~inside[:600]).sum(), (~inside[600:]).sum())
-    for points, labels in ((X[~inside[:600]], second.p_labels), (Y[~inside[600:]], second.q_labels)):
-        distances = ((points[:, None] - second.centres) ** 2).sum(axis=-1)
-        assert (distances.argmin(axis=1) == labels).all()
-    alone = Quantize(bins=first.bins, reduce=None)
-    again = alone.masses(alone.prepare(X[inside[:600]], Y[inside[600:]]), 0)  # the others have no say in the bins
-    assert np.sort(again.partition.centres, axis=0) == approx(np.sort(first.centres, axis=0), rel=1e-5, abs=1e-6)
-    assert sorted(again.partition.p_counts) == sorted(first.p_counts)

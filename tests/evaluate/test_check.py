@@ -245,7 +245,7 @@ def test_what_is_not_a_score_file_is_refused(baseline, tmp_path):
     with pytest.raises(
         InputError,
         match=r"must be the JSON file of a score; .*file\.json: `data` must be what Score\.to_dict wrote; it is damaged, .*"
-        rf"the field `values` is missing\.{way_out}",
+        rf"the field 'values' is missing\.{way_out}",
     ):
         read_baseline(file)
 

@@ -15,8 +15,9 @@ from pytest import approx
 from made_results import made_difference, made_score
 from mallow import Comparison, EstimateWarning, InputError, Measure, compare, score
 from mallow.estimate import Neighbors, Quantize
-from mallow.evaluate._compare import _all_variances, _check_names, _mean_score, _with_one_number_of_bins
+from mallow.evaluate._compare import _all_variances, _check_names, _mean_score
 from mallow.evaluate._comparison import Difference, rank_systems
+from mallow.evaluate._evaluation import _with_one_number_of_bins
 from mallow.samples import Samples
 from mallow.theory import KL
 
@@ -501,7 +502,7 @@ def test_where_the_variance_comes_from():
 def test_the_mean_over_generations_is_that_of_every_number():
     first, second = made_score(0.9), made_score(0.8)
     second = replace(second, values=dict.fromkeys(second.values, (0.3, 0.05)))
-    mean = _mean_score([first, second])
+    mean = _mean_score("a", [first, second])
     assert mean.values == {name: approx((0.4, 0.15)) for name in first.values}
     assert (mean.mauve, mean.frontier_integral, mean.midpoint) == approx((0.275, 0.275, 0.275))
     assert mean.std == approx(dict.fromkeys(first.std, 0.25 / np.sqrt(2)))
@@ -512,8 +513,8 @@ def test_the_mean_over_generations_is_that_of_every_number():
     assert np.array_equal(mean.frontier.p_to_mix, first.frontier.p_to_mix)
     assert len(mean.band) == 2
     once = [replace(one, values={name: own[:1] for name, own in one.values.items()}) for one in (first, second)]
-    assert _mean_score(once).std == dict.fromkeys(first.std, 0.0)
-    assert _mean_score(once).mauve == approx(0.4)
+    assert _mean_score("a", once).std == dict.fromkeys(first.std, 0.0)
+    assert _mean_score("a", once).mauve == approx(0.4)
 
 
 @pytest.mark.parametrize("entry", ["difference", "interval", "p_value", "adjusted"])

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mallow import Samples
-from mallow.evaluate._compare import generations_as_samples, match_prompts, split_generations
+from mallow.evaluate._compare import generations_as_samples
+from mallow.evaluate._evaluation import match_prompts, split_generations
 
 
 def features(n, width=2):

@@ -1,5 +1,6 @@
 """The score by group: gaps where they are, corrected for the number of groups."""
 
+import json
 import warnings
 
 import numpy as np
@@ -22,7 +23,7 @@ def test_a_gap_is_found_in_the_group_that_has_it():
     labels = ["b"] * 120 + ["a"] * 120 + ["c"] * 5
     x, y = rng.normal(size=(2, 245, 3))
     y[:120] += 0.9
-    result = mallow.score_groups(x, y, (labels, labels), repeats=1)
+    result = mallow.score(x, y, by=(labels, labels), repeats=1)
     assert result.with_gap == ("b",)
     assert list(result.scores) == ["b", "a"]  # the largest gap first
     assert result.skipped == {"c": (5, 5)}
@@ -39,31 +40,29 @@ def test_all_and_none():
     rng = np.random.default_rng(1)
     labels = [1] * 60 + [2] * 60
     x, y = rng.normal(size=(2, 120, 3))
-    assert mallow.score_groups(x, y, (labels, labels), repeats=1).verdict.startswith("In none of the 2 groups a gap")
-    assert mallow.score_groups(x, y + 2, (labels, labels), repeats=1).verdict.startswith(
-        "A gap is proven in all 2 groups"
-    )
+    assert mallow.score(x, y, by=(labels, labels), repeats=1).verdict.startswith("In none of the 2 groups a gap")
+    assert mallow.score(x, y + 2, by=(labels, labels), repeats=1).verdict.startswith("A gap is proven in all 2 groups")
 
 
 def test_wrong_groups_are_refused():
     x = np.random.default_rng(2).normal(size=(40, 2))
     for groups, message in (
-        ("topic", "`groups` must be a pair of sequences"),
-        ((["a"] * 40, ["a"] * 39), "`groups` must have an entry for each of the 40 model samples; got 39"),
+        ("topic", "`by`: ndarray: no column `topic`. Name a column that all entries have. Or pass the values"),
+        ((["a"] * 40, ["a"] * 39), "`by` must have an entry for each of the 40 model samples; got 39"),
         (
             (["a"] * 40, ["b"] * 40),
-            "`groups` must have a group with at least 30 samples on each side; the largest of 2 has 0",
+            "`by` must have a group with at least 30 samples on each side; the largest of 2 has 0",
         ),
     ):
         with pytest.raises(InputError, match=message):
-            mallow.score_groups(x, x, groups)
+            mallow.score(x, x, by=groups)
 
 
 def test_thirty_samples_of_each_side_are_enough_and_smaller_groups_are_listed_by_name():
     rng = np.random.default_rng(3)
     x, y = rng.normal(size=(100, 2)), rng.normal(size=(130, 2))
     groups = ["z"] * 30 + ["y"] * 29 + ["x"] * 41, ["y"] * 95 + ["z"] * 30 + ["w"] * 5
-    result = mallow.score_groups(x, y, groups, repeats=1, rng=2)
+    result = mallow.score(x, y, by=groups, repeats=1, rng=2)
     assert list(result.scores) == ["z"]
     assert result.scores["z"].n == (30, 30)
     assert result.scores["z"].mauve == mallow.score(x[:30], y[95:125], repeats=1, rng=2).mauve
@@ -75,15 +74,55 @@ def test_thirty_samples_of_each_side_are_enough_and_smaller_groups_are_listed_by
 def test_each_side_must_have_its_groups():
     x, y = np.random.default_rng(2).normal(size=(2, 40, 2))
     for groups, message in (
-        ((["a"] * 39, ["a"] * 40), "`groups` must have an entry for each of the 40 reference samples; got 39"),
-        ((["a"] * 40,), "`groups` must be a pair of sequences: the groups of the reference and those of the model"),
+        ((["a"] * 39, ["a"] * 40), "`by` must have an entry for each of the 40 reference samples; got 39"),
+        (
+            (["a"] * 40,),
+            "`by` must be a column or a pair of sequences: the groups of the reference and those of the model",
+        ),
         (
             (["a"] * 29 + ["b"] * 11, ["a"] * 35 + ["b"] * 5),
             "at least 30 samples on each side; the largest of 2 has 29. Join small groups, or use more samples",
         ),
     ):
         with pytest.raises(InputError, match=message):
-            mallow.score_groups(x, y, groups, repeats=1)
+            mallow.score(x, y, by=groups, repeats=1)
     with pytest.raises(InputError, match="`repeats` must be"):
-        mallow.score_groups(x, y, (["a"] * 40, ["a"] * 40), repeats=0)
-    assert list(mallow.score_groups(x, y, [[7] * 40, ["7"] * 40], repeats=1).scores) == ["7"]  # numbers become names
+        mallow.score(x, y, by=(["a"] * 40, ["a"] * 40), repeats=0)
+    assert list(mallow.score(x, y, by=[[7] * 40, ["7"] * 40], repeats=1).scores) == ["7"]  # numbers become names
+
+
+def test_groups_may_be_a_column_of_both_sources(tmp_path):
+    rng = np.random.default_rng(4)
+    x, y = ([" ".join(row) for row in rng.choice(words, (80, 5))] for words in (["a", "bb"], ["a", "ccc"]))
+    topics = ["law", "sport"] * 40, ["sport"] * 40 + ["law"] * 40
+    rows = [
+        [{"text": text, "topic": topic} for text, topic in zip(*side, strict=True)]
+        for side in zip((x, y), topics, strict=True)
+    ]
+    path = tmp_path / "model.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows[1]))
+
+    def count(texts):
+        return np.array([[text.count(letter) for letter in "abc"] for text in texts], float)
+
+    expected = mallow.score(x, y, by=topics, embedder=count, repeats=1)
+    assert set(expected.scores) == {"law", "sport"}
+    assert mallow.score(rows[0], path, by="topic", embedder=count, repeats=1).to_json() == expected.to_json()
+
+
+def test_one_question_at_a_time():
+    x = np.zeros((2, 2))
+    with pytest.raises(InputError, match="`by` and `match` are two questions; got both"):
+        mallow.score(x, x, by=(["a"] * 2,) * 2, match=(["a"] * 2,) * 2)
+    for question in ("by", "match"):
+        with pytest.raises(InputError, match="`engine` is for the score of all samples"):
+            mallow.score(x, x, engine="ray", **{question: (["a"] * 2,) * 2})
+
+
+def test_warnings_name_the_line_of_the_caller():
+    x, y = np.random.default_rng(5).normal(size=(2, 40, 2))
+    labels = (["a"] * 40,) * 2
+    for question in ({}, {"by": labels}, {"match": labels}):
+        with pytest.warns(mallow.EstimateWarning) as caught:
+            mallow.score(x, y, repeats=1, **question)
+        assert {warning.filename for warning in caught} == {__file__}

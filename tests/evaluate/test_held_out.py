@@ -131,8 +131,8 @@ def test_systems_with_one_certificate_come_in_the_order_of_their_scores():
         warnings.simplefilter("ignore", EstimateWarning)
         found = mallow.compare(x, systems, repeats=1)
         labels = sorted("abcd" * 40)
-        groups = mallow.score_groups(
-            np.tile(x, (4, 1)), np.concatenate(list(systems.values())), (labels, labels), repeats=1
+        groups = mallow.score(
+            np.tile(x, (4, 1)), np.concatenate(list(systems.values())), by=(labels, labels), repeats=1
         )
     order = [(one.certified["mauve"].value, one.mauve) for one in found.scores.values()]
     assert order == sorted(order, reverse=True)

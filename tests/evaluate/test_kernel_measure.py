@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from mallow import (
-    MAUVE_KERNEL,
     MAUVE_STAR,
     InputError,
     Measure,
@@ -15,11 +14,10 @@ from mallow import (
     compare_gaps,
     make_passport,
     score,
-    score_groups,
-    score_matched,
 )
 from mallow.cli._options import find_measure
 from mallow.embed import NGramKernel
+from mallow.evidence import MAUVE_KERNEL
 from mallow.evidence._measure import measure_for
 from mallow.samples import Samples, read
 
@@ -71,10 +69,10 @@ HUMAN, NEAR, FAR = sentences(0, WORDS), sentences(1, WORDS), sentences(2, WORDS[
 
 
 def test_every_evaluation_of_a_kernel_uses_its_measure():
-    groups = score_groups(HUMAN, FAR, (["a"] * 40, ["a"] * 40), embedder="ngram", repeats=1)
+    groups = score(HUMAN, FAR, by=(["a"] * 40, ["a"] * 40), embedder="ngram", repeats=1)
     gaps = compare_gaps({"near": (HUMAN, NEAR), "far": (HUMAN, FAR)}, embedder="ngram", repeats=1)
     labels = ["a"] * 20 + ["b"] * 20
-    matched = score_matched(HUMAN, FAR, match=(labels, labels), embedder="ngram", repeats=1)
+    matched = score(HUMAN, FAR, match=(labels, labels), embedder="ngram", repeats=1)
     for one in (groups.scores["a"], *gaps.scores.values(), matched.before, matched.same_size, matched.matched):
         assert one.signature.measure == repr(MAUVE_KERNEL)
         assert one.scale == 10
@@ -92,7 +90,7 @@ def test_every_evaluation_of_a_kernel_uses_its_measure():
 
 
 def test_where_all_is_kept_as_many_at_random_are_all_in_their_order():
-    matched = score_matched(
+    matched = score(
         HUMAN,
         NEAR,
         match=(["a"] * 40, ["a"] * 40),
@@ -102,7 +100,7 @@ def test_where_all_is_kept_as_many_at_random_are_all_in_their_order():
     assert matched.kept == 1.0
     assert matched.same_size.to_json() == matched.before.to_json() == matched.matched.to_json()
     with pytest.raises(InputError, match="`repeats` must be an integer of at least 1; got 0"):
-        score_matched(HUMAN, NEAR, repeats=0)
+        score(HUMAN, NEAR, match="length", repeats=0)
 
 
 def test_the_reference_says_whether_features_are_those_of_a_kernel():

@@ -29,7 +29,7 @@ def sides(other=0.0, n=400, seed=0):
 
 def test_a_gap_that_was_length_goes():
     x, y, sizes = sides()
-    result = mallow.score_matched(x, y, match=sizes, repeats=1)
+    result = mallow.score(x, y, match=sizes, repeats=1)
     assert result.same_size.p_value < 0.001
     assert result.matched.p_value > 0.01
     assert result.explained > 0.8
@@ -42,7 +42,7 @@ def test_a_gap_that_was_length_goes():
 def test_every_score_is_in_the_records_and_every_caveat_is_a_warning():
     x, y, sizes = sides(n=120)
     with pytest.warns(EstimateWarning) as told:
-        result = mallow.score_matched(x, y, match=sizes, repeats=1)
+        result = mallow.score(x, y, match=sizes, repeats=1)
     messages = [str(one.message) for one in told]
     assert result.caveats
     for caveat in result.caveats:
@@ -58,7 +58,7 @@ def test_every_score_is_in_the_records_and_every_caveat_is_a_warning():
 
 def test_a_gap_that_was_something_else_stays():
     x, y, sizes = sides(other=1.2)
-    result = mallow.score_matched(x, y, match=sizes, repeats=1, covariate="height")
+    result = mallow.score(x, y, match={"height": sizes}, repeats=1)
     assert result.matched.p_value < 0.001
     assert result.explained < 0.8
     assert "A gap is left at equal height (p < 1e-6)." in result.verdict
@@ -71,11 +71,17 @@ def test_texts_are_matched_by_length_and_columns_by_name():
     def embed(samples):
         return np.array([[len(text), len(text) ** 0.5] for text in samples], float)
 
-    result = mallow.score_matched(*texts, embedder=embed, repeats=1)
+    result = mallow.score(*texts, match="length", embedder=embed, repeats=1)
     assert result.covariate == "length"
     assert result.before.mauve < result.matched.mauve
     named = [["a", "b"] * 150, ["a"] * 150 + ["b"] * 150]
-    assert mallow.score_matched(*texts, match=tuple(named), embedder=embed, repeats=1).kept == 1.0
+    expected = mallow.score(*texts, match={"kind": tuple(named)}, embedder=embed, repeats=1)
+    assert (expected.kept, expected.covariate) == (1.0, "kind")
+    rows = [
+        [{"text": text, "kind": kind} for text, kind in zip(*side, strict=True)]
+        for side in zip(texts, named, strict=True)
+    ]
+    assert mallow.score(*rows, match="kind", embedder=embed, repeats=1).to_json() == expected.to_json()
 
 
 @given(
@@ -97,8 +103,13 @@ def test_categories_agree_after_matching(first, second, seed):
 def test_wrong_covariates_are_refused():
     x, y, _ = sides(n=50)
     for match, message in (
-        ("size", "`match` must be 'length' or a pair of sequences of values; got 'size'"),
-        (([1, 2],), "`match` must be 'length' or a pair of sequences of values, of the reference and of the model"),
+        ("size", "`match`: ndarray: no column `size`. Name a column that all entries have. Or pass the values of both"),
+        ({"size": "length"}, "`match` must be 'length', a column, or a pair of sequences of values, of the reference"),
+        ({"a": ([1],) * 2, "b": ([1],) * 2}, "`match` must be 'length', a column, or a pair of sequences of values"),
+        (
+            ([1, 2],),
+            "`match` must be 'length', a column, or a pair of sequences of values, of the reference and of the model",
+        ),
         (([1.0] * 50, [1.0] * 49), "`match` must have a value for each of the 50 model samples; got 49"),
         (([1.0] * 50, [float("nan")] * 50), "`match` must have finite numbers, or names"),
         (
@@ -107,12 +118,12 @@ def test_wrong_covariates_are_refused():
         ),
     ):
         with pytest.raises(InputError, match=message):
-            mallow.score_matched(x, y, match=match)
+            mallow.score(x, y, match=match)
 
 
 def test_few_that_are_left_are_a_caveat():
     x, y, sizes = sides(n=120)
-    result = mallow.score_matched(x, y, match=sizes, repeats=1)
+    result = mallow.score(x, y, match=sizes, repeats=1)
     assert any(caveat.kind == "few matched" for caveat in result.caveats)
     assert "samples of a side are left at equal covariate" in str(result)
 
@@ -207,19 +218,19 @@ def test_two_samples_of_each_side_must_be_left():
     message = r"`match` leaves 1 samples of the reference and 1 of the model: size hardly overlaps"
     names = ["a"] + ["b"] * 39, ["a"] + ["c"] * 39
     with pytest.raises(InputError, match=message):
-        mallow.score_matched(x, x + 1, match=names, covariate="size")
+        mallow.score(x, x + 1, match={"size": names})
     three = ["a"] * 12 + ["c"] * 108  # of which a fortieth are three
     with pytest.raises(InputError, match="`match` leaves 1 samples of the reference and 3 of the model"):
-        mallow.score_matched(x, np.tile(x, (3, 1)), match=(names[0], three))
+        mallow.score(x, np.tile(x, (3, 1)), match=(names[0], three))
     with pytest.raises(InputError, match="`match` leaves 3 samples of the reference and 1 of the model"):
-        mallow.score_matched(np.tile(x, (3, 1)), x, match=(three, names[0]))
+        mallow.score(np.tile(x, (3, 1)), x, match=(three, names[0]))
 
 
 def test_the_same_size_is_drawn_at_random_and_all_scores_have_one_seed():
     x, y, sizes = sides(n=150)
-    result = mallow.score_matched(x, y, match=sizes, repeats=1, rng=3)
-    again = mallow.score_matched(x, y, match=sizes, repeats=1, rng=3)
-    other = mallow.score_matched(x, y, match=sizes, repeats=1, rng=4)
+    result = mallow.score(x, y, match=sizes, repeats=1, rng=3)
+    again = mallow.score(x, y, match=sizes, repeats=1, rng=3)
+    other = mallow.score(x, y, match=sizes, repeats=1, rng=4)
     assert result.to_json() == again.to_json()
     assert result.same_size.mauve != other.same_size.mauve
     assert {one.signature.rng for one in (result.before, result.same_size, result.matched)} == {3}

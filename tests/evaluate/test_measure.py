@@ -6,20 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mallow
-from mallow import (
-    CHI2,
-    HELLINGER2,
-    KL,
-    MAUVE_2021,
-    MAUVE_KERNEL,
-    MAUVE_STAR,
-    InputError,
-    Masses,
-    Measure,
-    Neighbors,
-    Samples,
-)
-from mallow.evidence import Witness
+from mallow import CHI2, HELLINGER2, KL, MAUVE_2021, MAUVE_STAR, InputError, Masses, Measure, Neighbors, Samples
+from mallow.evidence import MAUVE_KERNEL, Witness
 from mallow.evidence._measure import measure_for
 
 

@@ -14,8 +14,6 @@ from mallow.evaluate import (
     embed_pairs,
     make_passport,
     plan_samples,
-    score_groups,
-    score_matched,
     verify_passport,
 )
 from mallow.evidence import run_permutations
@@ -30,15 +28,13 @@ SHARED = {
     "paired": False,
 }
 OWN = {
-    mallow.score: {},
+    mallow.score: {"by": None, "match": None},
     mallow.compare: {},
     mallow.track: {"steps": None},
     mallow.permutation_test: {"permutations": 999},
     run_permutations: {"permutations": 999},
     mallow.sweep: {"plan": None, "tokens": 35, "skip_short": False, "batch": 64},
     mallow.Monitor: {},
-    score_groups: {},
-    score_matched: {"match": "length", "covariate": None},
     compare_gaps: {},
     compare_embedders: {},
     plan_samples: {"detect": 0.01, "power": 0.8, "level": 0.05},
@@ -76,8 +72,8 @@ CALLS = {
     "score": lambda: mallow.score(X, Y),
     "compare": lambda: next(iter(mallow.compare(X, {"y": Y}).scores.values())),
     "track": lambda: mallow.track(X, {"1": Y, "2": Z, "3": Y + 1}).comparison.scores["1"],
-    "groups": lambda: score_groups(X, Y, (LABELS, LABELS)).scores["a"],
-    "matched": lambda: score_matched(X, Y, match=(LABELS, LABELS)).matched,
+    "groups": lambda: mallow.score(X, Y, by=(LABELS, LABELS)).scores["a"],
+    "matched": lambda: mallow.score(X, Y, match=(LABELS, LABELS)).matched,
     "gaps": lambda: compare_gaps({"y": (X, Y), "z": (X, Z)}).scores["z"],
     "embedders": lambda: next(
         iter(
@@ -105,8 +101,8 @@ PAIRED = {
     "permutation test": lambda: mallow.permutation_test(X, SHORT, paired=True),
     "check": lambda: check_regression(X, SHORT, mallow.score(X, Y, repeats=1), paired=True),
     "plan": lambda: plan_samples(X, Y, SHORT, paired=True),
-    "groups": lambda: score_groups(X, SHORT, (LABELS, LABELS[:29]), paired=True),
-    "matched": lambda: score_matched(X, SHORT, match=(LABELS, LABELS[:29]), paired=True),
+    "groups": lambda: mallow.score(X, SHORT, by=(LABELS, LABELS[:29]), paired=True),
+    "matched": lambda: mallow.score(X, SHORT, match=(LABELS, LABELS[:29]), paired=True),
     "embedders": lambda: compare_embedders(TEXTS, {"y": TEXTS, "z": TEXTS[1:]}, [letters, squares], paired=True),
     "diagnose": lambda: mallow.diagnose(X, SHORT, paired=True),
     "report": lambda: mallow.report.compare_and_diagnose(X, {"y": SHORT}, paired=True),

@@ -115,7 +115,7 @@ def test_a_key_tells_who_made_it(made):
 def test_it_comes_back_from_a_file(made, tmp_path):
     path = tmp_path / "passport.json"
     path.write_text(made[1].to_json())
-    again = mallow.Passport.from_json(path.read_text())
+    again = mallow.evaluate.Passport.from_json(path.read_text())
     assert again.to_json() == made[1].to_json()
     path.write_text(
         json.dumps(json.loads(path.read_text()), indent=4, sort_keys=True)
@@ -162,7 +162,7 @@ def test_evidence_that_does_not_fit_is_named(part, values, message, made):
         data = copy.deepcopy(whole.to_dict())
         kind = np.float64 if "scores" in part else np.int64
         data["evidence"][part] = to_plain(np.array(values, kind))
-        with pytest.raises(InputError, match=f"the field `evidence` is not a valid Evidence: .*{message}"):
+        with pytest.raises(InputError, match=f"the field 'evidence' is not a valid Evidence: .*{message}"):
             read(data)
 
 

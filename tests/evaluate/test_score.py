@@ -22,7 +22,6 @@ from mallow import (
     Score,
     area,
     compare,
-    extrapolated,
     frontier,
     integral,
     midpoint,
@@ -38,7 +37,7 @@ from mallow.evidence import Units, hold_out, run_permutations
 from mallow.explain import Reason
 from mallow.results import Estimate, at_most
 from mallow.samples import Samples
-from mallow.theory import KL, Partition
+from mallow.theory import KL, Partition, extrapolated
 
 NAMES = ("mauve", "frontier_integral", "midpoint")
 
@@ -500,7 +499,7 @@ def test_an_embedder_is_called_on_the_samples():
         (X[:300], NEAR[:300], {}, r"only 300 samples: with fewer than 1000 per side"),
         (X, sample(1200, seed=3), {}, r"the sample sizes differ \(1000 and 1200\)"),
         (np.repeat(X[:950], 2, axis=0)[:1000], NEAR, {}, r"reference: 500 of 1000 rows \(50\.0 %\) are duplicates"),
-        (X, NEAR, {"measure": Measure(Quantize(bins=400))}, r"400 bins are many for 1000 samples: pass bins='auto'"),
+        (X, NEAR, {"measure": Measure(Quantize(bins=400))}, r"400 bins are many for 1000 samples: use fewer"),
     ],
 )
 def test_doubts_are_warnings_and_are_kept(x, y, options, message):

@@ -8,7 +8,9 @@ import pytest
 import mallow
 import mallow.evidence._witness as witness_module
 from mallow.engine import Threads
-from mallow.evaluate._score_shards import stream_systems
+from mallow.evaluate import Settings
+from mallow.evaluate._run import Parts
+from mallow.evaluate._shards import stream_systems
 
 
 @pytest.fixture
@@ -119,16 +121,13 @@ def test_systems_in_memory_are_the_samples_themselves(streamed):
 
 def test_runs_of_systems_know_their_self_scores(streamed):
     made, pairs = streamed
-    known = {}
-    runs = made.runs(mallow.MAUVE_STAR, {name: [pair] for name, pair in pairs.items()}, 2, 7, known)
+    settings = Settings(mallow.MAUVE_STAR, repeats=2, seed=7)
+    runs = made.runs(settings, {name: [pair] for name, pair in pairs.items()}, Parts())
     assert {name: [len(one.masses) for one in own] for name, own in runs.items()} == {"near": [2], "far": [2]}
     reference = pairs["near"][0]
-    assert set(known) == {(id(reference), 50), (id(reference), 40)}
     for name, m in (("near", 50), ("far", 40)):
-        assert known[(id(reference), m)] == mallow.evaluate.self_score(
-            mallow.MAUVE_STAR, reference, m, repeats=2, seed=7
-        )
         (run,) = runs[name]
+        assert run.itself == mallow.evaluate.self_score(mallow.MAUVE_STAR, reference, m, repeats=2, seed=7)
         assert (run.reference, run.model, run.seen) == (*pairs[name], None)
         assert [len(own) for own in run.units.sets] == [60, m]
 
@@ -136,7 +135,7 @@ def test_runs_of_systems_know_their_self_scores(streamed):
 def test_some_samples_are_seen_where_memory_is_short(streamed, monkeypatch):
     _, pairs = streamed
     monkeypatch.setenv("MALLOW_MEMORY", "1MB")
-    monkeypatch.setattr(mallow.evaluate._held_out_shards, "_PER_ROW", 1_000_000)
+    monkeypatch.setattr(mallow.evaluate._shards, "_PER_ROW", 1_000_000)
     large = {
         name: (
             pair[0],
@@ -152,7 +151,7 @@ def test_some_samples_are_seen_where_memory_is_short(streamed, monkeypatch):
     }
     assert sum(len(own) for own in made.seen.samples.values()) == 200
     assert made.caveats()["far"][0].kind == "subset of rows"
-    known = {}
-    runs = made.runs(mallow.MAUVE_STAR, {name: [pair] for name, pair in made.whole.items()}, 1, 0, known)
+    settings = Settings(mallow.MAUVE_STAR, repeats=1, seed=0)
+    runs = made.runs(settings, {name: [pair] for name, pair in made.whole.items()}, Parts())
     assert runs["far"][0].seen == made.pairs["far"]
     assert len(runs["far"][0].model) == 240

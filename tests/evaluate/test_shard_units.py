@@ -9,10 +9,18 @@ from mallow import MAUVE_STAR, InputError, Measure, Neighbors, Quantize, Samples
 from mallow.embed import read_all
 from mallow.engine import Passes, Threads
 from mallow.estimate import Product
-from mallow.evaluate import _held_out_shards
-from mallow.evaluate import _held_out_shards as _shard_evidence
-from mallow.evaluate._held_out_shards import ShardRows, fits_memory, look_at, streams_evidence
-from mallow.evaluate._score_shards import _describe, check_seen, must_stream, run_sharded, see_samples, survey_sets
+from mallow.evaluate import Settings, _shards
+from mallow.evaluate._evaluation import must_stream
+from mallow.evaluate._shards import (
+    ShardRows,
+    _describe,
+    check_seen,
+    fits_memory,
+    look_at,
+    run_sharded,
+    streams_evidence,
+    survey_sets,
+)
 from mallow.evidence import Units, choose_units, find_units, units_of_surveys
 from mallow.samples import Shards
 
@@ -106,8 +114,7 @@ def test_a_subset_takes_half_of_the_memory_and_at_least_two_hundred_rows(fit, mo
     x, y = rng.normal(size=(500, 2)), rng.normal(size=(400, 2)).astype(np.float32)
     sets, passes = surveyed(_=x, model=y)
     units = units_of_surveys([one.survey for one in sets.values()])
-    pairs = {name: (one.samples, one.shards) for name, one in sets.items()}
-    seen = look_at(passes, pairs, units)
+    seen = look_at(passes, sets, units)
     assert sum(map(len, seen.samples.values())) == most
     assert seen.complete == (most == 900)
     if seen.complete:
@@ -122,18 +129,18 @@ def test_a_subset_takes_half_of_the_memory_and_at_least_two_hundred_rows(fit, mo
     assert (caveat.kind, caveat.values) == ("subset of rows", {"rows": most, "n": 900})
     assert f"rest on {most} of 900 rows, chosen by a hash" in caveat.message
     assert "The published score uses all rows." in caveat.message
-    (other,) = look_at(passes, pairs, units, evidence=False).caveats
+    (other,) = look_at(passes, sets, units, evidence=False).caveats
     assert "The scores, the certificate and the p-value use all rows." in other.message
 
 
 def test_a_subset_is_not_larger_than_can_be_waited_for(monkeypatch):
-    monkeypatch.setattr(_held_out_shards, "_MOST_ROWS", 300)
+    monkeypatch.setattr(_shards, "_MOST_ROWS", 300)
     monkeypatch.setenv("MALLOW_MEMORY", str(899 * (8_000 + 40 * 2)))
     sets, passes = surveyed(
         _=np.random.default_rng(0).normal(size=(500, 2)), model=np.random.default_rng(1).normal(size=(400, 2))
     )
     units = units_of_surveys([one.survey for one in sets.values()])
-    seen = look_at(passes, {name: (one.samples, one.shards) for name, one in sets.items()}, units)
+    seen = look_at(passes, sets, units)
     assert sum(map(len, seen.samples.values())) == 300
 
 
@@ -142,17 +149,16 @@ def test_sizes_that_are_told_are_those_of_all_rows(monkeypatch):
         _=np.random.default_rng(0).normal(size=(1400, 2)), model=np.random.default_rng(1).normal(size=(1100, 2))
     )
     units = units_of_surveys([one.survey for one in sets.values()])
-    every = see_samples(passes, sets, units)
+    every = look_at(passes, sets, units)
     assert [one.kind for one in check_seen(every, sets)["model"]] == ["unequal sizes"]
     monkeypatch.setenv("MALLOW_MEMORY", "3MB")
-    some = see_samples(passes, sets, units)
+    some = look_at(passes, sets, units)
     assert not some.complete
     (caveat,) = check_seen(some, sets)["model"]
     assert (caveat.kind, caveat.values) == ("unequal sizes", {"n": 1400, "m": 1100})
-    assert "the certificate" in see_samples(passes, sets, units, evidence=True).caveats[0].message.split(" rest on ")[0]
+    assert "the certificate" in look_at(passes, sets, units, evidence=True).caveats[0].message.split(" rest on ")[0]
     assert (
-        "the certificate"
-        not in see_samples(passes, sets, units, evidence=False).caveats[0].message.split(" rest on ")[0]
+        "the certificate" not in look_at(passes, sets, units, evidence=False).caveats[0].message.split(" rest on ")[0]
     )
 
 
@@ -172,7 +178,7 @@ def test_evidence_is_streamed_where_rows_are_many_and_their_numbers_fit(monkeypa
 @pytest.mark.parametrize(("width", "sizes"), [(1, [2500]), (2, [2048, 452]), (8, [1024, 1024, 452])])
 def test_rows_of_shards_are_scanned_in_order_with_what_belongs_to_them(width, sizes, monkeypatch):
     """At least 1,024 rows at a time, and as many as have so many numbers."""
-    monkeypatch.setattr(_shard_evidence, "_NUMBERS", 4096)
+    monkeypatch.setattr(_shards, "_NUMBERS", 4096)
     rows = np.broadcast_to(np.arange(2500.0)[:, None], (2500, width))
     shards = Shards.from_array(rows)
     own = ShardRows(Passes(Threads(1), ""), shards)
@@ -256,4 +262,4 @@ def test_shards_need_bins():
     with pytest.raises(
         InputError, match="Shards beyond the memory need an estimator with bins, Quantize; this one is Neigh"
     ):
-        run_sharded(passes, Measure(Neighbors()), sets[""], sets["model"], 1, 0, None)
+        run_sharded(passes, Settings(Measure(Neighbors()), 1, 0), sets[""], sets["model"], None)

@@ -205,7 +205,7 @@ def test_a_process_that_is_killed_in_kmeans(tmp_path):
 
 def test_clusters_stay_until_all_is_done(tmp_path, monkeypatch, caplog):
     """A shard that is missed by the evidence, the last step, costs no clustering."""
-    import mallow.evaluate._score_shards as sharded
+    import mallow.evaluate._shards as sharded
 
     x, y = write_shards(tmp_path / "x", X, [50]), write_shards(tmp_path / "y", Y, [100])
     monkeypatch.setenv("MALLOW_MEMORY", "2MB")
@@ -266,6 +266,22 @@ def test_more_bins_than_anyone_can_wait_for(monkeypatch):
         InputError, match=r"`bins` must be fewer for so many samples: 40 bins for 900 rows of \d+ columns take"
     ):
         score(X, Y, engine=Threads())
+
+
+def test_more_rows_to_cluster_than_fit_the_memory(monkeypatch):
+    """900 rows of 12 columns, three times in memory: 129,600 bytes; the message names a sample that fits."""
+    unreduced = Quantize(reduce=None, bins=10)
+    monkeypatch.setenv("MALLOW_MEMORY", str(900 * 12 * 3 * 4 - 1))
+    with pytest.raises(
+        InputError,
+        match=r"`sample` must be smaller: to cluster 900 rows of 12 columns takes about 0\.00013 GB, more than the "
+        r"memory allows \(0\.00013 GB\)\. Pass Quantize\(sample=899\)",
+    ):
+        score(X, Y, measure=Measure(unreduced), engine=Threads())
+    for fine in (Quantize(bins=10), replace(unreduced, sample=899)):  # reduced to fewer columns; fewer rows
+        score(X, Y, measure=Measure(fine), repeats=1, engine=Threads())
+    monkeypatch.setenv("MALLOW_MEMORY", str(900 * 12 * 3 * 4))
+    score(X, Y, measure=Measure(unreduced), repeats=1, engine=Threads())
 
 
 def test_estimators_that_need_all_rows(tmp_path, monkeypatch):

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from made_results import made_comparison, made_difference
-from mallow import EstimateWarning, InputError, Track, track
-from mallow.evaluate import Trend
+from mallow import EstimateWarning, InputError, track
+from mallow.evaluate import Track, Trend
 from mallow.evaluate._comparison import Difference
 from mallow.evaluate._track import _find_trend, _order_by_step, find_changes
 

@@ -5,11 +5,12 @@ import pytest
 from pytest import approx
 from scipy.stats import norm
 
-from mallow import KL, Samples, Witness
+from mallow import KL, Samples
 from mallow.errors import InputError
 from mallow.evidence import (
     Evidence,
     IdentityTest,
+    Witness,
     certify,
     difference_between,
     find_units,

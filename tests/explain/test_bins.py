@@ -12,10 +12,11 @@ from pytest import approx
 
 from explain.made import evidence_of
 from explain.planted import TWELVE_BINS, X, Y
-from mallow import KL, MAUVE_STAR, Divergence, InputError, Masses, Partition, Samples, midpoint
+from mallow import KL, MAUVE_STAR, Divergence, InputError, Masses, Samples, midpoint
 from mallow.evidence import Evidence
 from mallow.explain import bin_costs, bin_p_values, diagnose, diagnose_embedded
 from mallow.explain._bins import small_bin_caveats, tabulate_bins, unit_p_values
+from mallow.theory import Partition
 from strategies import divergences, masses
 
 # --- shares of the gap

@@ -10,13 +10,14 @@ from pytest import approx
 
 from explain.made import evidence_of
 from explain.planted import TEXTS, TWELVE_BINS, TWO_BINS, X, Y, lengths_as_features, with_loops
-from mallow import MAUVE_STAR, EstimateWarning, InputError, Measure, Neighbors, Quantize, Samples, extrapolated, score
+from mallow import MAUVE_STAR, EstimateWarning, InputError, Measure, Neighbors, Quantize, Samples, score
 from mallow.embed import NGramKernel
 from mallow.errors import Caveat
 from mallow.evaluate import Settings, score_embedded
 from mallow.evidence import hold_out
 from mallow.explain import Diagnosis, Example, Region, bin_p_values, diagnose, diagnose_embedded
 from mallow.explain import _diagnosis as _diagnose
+from mallow.theory import extrapolated
 
 # --- shares of the gap
 

@@ -138,7 +138,7 @@ def test_texts_that_are_in_both_sets_count_for_both():
 
 
 def test_the_result_comes_back_and_is_drawn(copying):
-    again = mallow.Memorisation.from_json(copying.to_json())
+    again = mallow.explain.Memorisation.from_json(copying.to_json())
     assert str(again) == str(copying)
     assert again.copies == copying.copies
     assert copying.brief()["listed"] == len(copying.copies)

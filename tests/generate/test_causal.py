@@ -167,7 +167,7 @@ def test_a_model_that_sees_padding_refuses_prefixes_of_different_lengths(folder)
     assert_allclose(rows[1], expected([8, 9, 10])[0], atol=1e-4)
     message = (
         r"^`prefixes` must have the same length in a batch of CausalModel\(.*, whose results depend on padding; got 1 to 2 "
-        r"tokens\. Use prompts of one length, or batch=1\.$"
+        r"tokens\. Use prompts of one length, or `batch=1`\.$"
     )
     with pytest.raises(InputError, match=message):
         model.start([[5], [6, 7]])
@@ -221,7 +221,7 @@ def test_bad_options_and_files(folder, tmp_path, monkeypatch):
         CausalModel("no-such/model-anywhere", device="cpu").load()
     with pytest.raises(
         InputError,
-        match=r"^`device` must be one that torch can use here, with room for .*; got 'cuda:77': .* Pass device='cpu'\.$",
+        match=r"^`device` must be one that torch can use here, with room for .*; got 'cuda:77': .* Pass `device='cpu'`\.$",
     ):
         CausalModel(folder("gpt2"), device="cuda:77").load()
     for file in Path(folder("gpt2")).iterdir():

@@ -251,7 +251,7 @@ def test_a_file_that_was_made_differently_is_refused_unless_overwritten(
         arguments["prompts"] = prompts[:39]
     if "model" in change:
         arguments["model"] = NGram.fit(texts, order=2)
-    with pytest.raises(InputError, match=message + r".* Write to another file, or start again with overwrite=True"):
+    with pytest.raises(InputError, match=message + r".* Write to another file, or start again with `overwrite=True`"):
         generate_file(**arguments)
     assert path.read_bytes() == whole_file
     generate_file(**arguments, overwrite=True)
@@ -329,7 +329,7 @@ def test_prompts_longer_than_the_context(model, tmp_path):
     prompts = [Prompt("a", "x", (1,) * 5), Prompt("b", "x", (1,) * 15)]
     message = (
         r"^`prompts` must leave room for 12 new tokens in the model's context of 20; that of 'b' has 15 tokens\. "
-        r"Use max_new=5, or shorter prompts\.$"
+        r"Use `max_new=5`, or shorter prompts\.$"
     )
     with pytest.raises(InputError, match=message):
         generate_file(Short(model, 0), prompts, "greedy", tmp_path / "out.jsonl", GenerationPlan(max_new=12))

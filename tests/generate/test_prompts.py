@@ -23,7 +23,7 @@ def test_short_texts_are_refused_or_left_out_with_a_warning(texts, model):
     samples = Samples(texts=(texts[0], "if", texts[1]), ids=("a", "b", "c"), source="human.jsonl")
     message = (
         r"^`samples` must have at least 6 tokens each; 1 of 3 in human\.jsonl are shorter, such as 'b' with 1\. "
-        r"Ask for fewer tokens, or leave them out with skip_short=True \(--skip-short\)\.$"
+        r"Ask for fewer tokens, or leave them out with `skip_short=True`\.$"
     )
     with pytest.raises(InputError, match=message):
         prompts_of(samples, model, tokens=6)

@@ -97,7 +97,7 @@ def test_generate_takes_a_name():
         ({"prefixes": [[1], [2, 4]]}, "`prefixes` must hold tokens from 0 to 3; prefix 1 has 2 to 4"),
         ({"prefixes": [[-1]]}, "`prefixes` must hold tokens from 0 to 3; prefix 0 has -1 to -1"),
         ({"prefixes": [[1] * 8]}, "shorter than the model's context of 8 tokens; prefix 0 has 8. Cut it"),
-        ({"prefixes": [[1] * 5]}, r"context of 8 tokens; got 5 \+ 5 for prefix 0. Use max_new=3 or cut"),
+        ({"prefixes": [[1] * 5]}, r"context of 8 tokens; got 5 \+ 5 for prefix 0. Use `max_new=3` or cut"),
         ({"max_new": 0}, "`max_new` must be an integer of at least 1; got 0"),
         ({"min_new": -1}, "`min_new` must be an integer of at least 0; got -1"),
         ({"min_new": 6}, "`min_new` must be at most max_new = 5; got 6"),

@@ -146,7 +146,7 @@ def test_forms_of_ones_own(tmp_path):
     for change, message in (
         ({"questions": []}, "`questions` must contain at least one Question"),
         ({"questions": "q"}, 'must be an object with "title", "task" and "questions"'),
-        ({"questions": [{"name": "q"}]}, r"the field `questions\[0\].text` is missing"),
+        ({"questions": [{"name": "q"}]}, r"the field 'questions\[0\].text' is missing"),
         (
             {"questions": [{"name": "q", "text": "a"}, {"name": "q", "text": "b"}]},
             "`questions` must have different names; 'q' occurs more than once",

@@ -47,7 +47,7 @@ def test_the_numbers_of_a_result(score):
     with pytest.raises(
         mallow.InputError, match=r"^`result` must be a Score, Comparison, Sweep or Track; got SamplePlan"
     ):
-        metrics_of(mallow.SamplePlan.__new__(mallow.SamplePlan))
+        metrics_of(mallow.evaluate.SamplePlan.__new__(mallow.evaluate.SamplePlan))
 
 
 class Writer:

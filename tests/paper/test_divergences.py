@@ -6,20 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pytest import approx
 
-from mallow import (
-    CHI2,
-    CHI2_INTEGRAL,
-    HELLINGER2,
-    JS,
-    KL,
-    KL_INTEGRAL,
-    LE_CAM,
-    TV,
-    Masses,
-    conjugate,
-    interpolated,
-    skew_js,
-)
+from mallow import CHI2, HELLINGER2, JS, KL, LE_CAM, TV, Masses, conjugate, interpolated, skew_js
+from mallow.theory import CHI2_INTEGRAL, KL_INTEGRAL
 from strategies import NAMED, divergences, masses, mixing, simplex_pairs
 
 T = np.logspace(-6, 6, 400)

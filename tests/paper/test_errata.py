@@ -5,23 +5,11 @@ import pytest
 from pytest import approx
 from scipy.optimize import brentq
 
-from mallow import (
-    CHI2,
-    CHI2_INTEGRAL,
-    JS,
-    KL,
-    KL_INTEGRAL,
-    Masses,
-    area,
-    conjugate,
-    frontier,
-    integral,
-    interpolated,
-    midpoint,
-)
+from mallow import CHI2, JS, KL, Masses, area, conjugate, frontier, integral, interpolated, midpoint
 from mallow.estimate import direct_frontier
 from mallow.human import worst_case_spearman
-from mallow.transport import free_barycentric_frontier, linear_frontier, point_masses
+from mallow.theory import CHI2_INTEGRAL, KL_INTEGRAL
+from mallow.theory.transport import free_barycentric_frontier, linear_frontier, point_masses
 
 P, Q = np.array([0.3, 0.2, 0.5]), np.array([0.1, 0.6, 0.3])
 PAIR = Masses.from_histograms(P, Q)

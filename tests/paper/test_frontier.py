@@ -10,23 +10,8 @@ from hypothesis import strategies as st
 from pytest import approx
 from scipy.special import beta
 
-from mallow import (
-    CHI2,
-    CHI2_INTEGRAL,
-    JS,
-    KL,
-    KL_INTEGRAL,
-    LE_CAM,
-    TV,
-    Masses,
-    area,
-    conjugate,
-    frontier,
-    integral,
-    interpolated,
-    linear_cost,
-    midpoint,
-)
+from mallow import CHI2, JS, KL, LE_CAM, TV, Masses, area, conjugate, frontier, integral, interpolated, midpoint
+from mallow.theory import CHI2_INTEGRAL, KL_INTEGRAL, linear_cost
 from strategies import NAMED, divergences, masses, mixing, scales, simplex, simplex_pairs, strictly_convex
 
 

@@ -8,8 +8,8 @@ from pytest import approx
 
 from estimate_truths import SHIFTED_WIDER, Mixture, Pair
 from mallow import InputError, Masses, Neighbors, frontier, integral
-from mallow.bounds import paper_constants, statistical_bound, suggested_neighbors, uniform_bound
 from mallow.theory import KL, interpolated
+from mallow.theory.bounds import paper_constants, statistical_bound, suggested_neighbors, uniform_bound
 
 
 def test_the_uniform_bound_holds_for_all_lambda_at_once():  # paper: prop:consis_df

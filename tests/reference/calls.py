@@ -279,7 +279,7 @@ def estimators() -> Any:
     options = {
         "quantize": mallow.Quantize(bins=12, restarts=2),
         "plain": mallow.Quantize(reduce=None, smoothing=mallow.theory.smoothing.laplace),
-        "extrapolated": mallow.Quantize(smoothing=mallow.extrapolated),
+        "extrapolated": mallow.Quantize(smoothing=mallow.theory.extrapolated),
         "codebook": mallow.Quantize(codebook=mallow.Quantize(bins=9).fit(x, rng=1)),
         "neighbors": mallow.Neighbors(neighbors=4),
         "kernel density": mallow.KernelDensity(),

@@ -6,8 +6,9 @@ import warnings
 import numpy as np
 import pytest
 
-from mallow import EstimateWarning, Gaussian, Measure, Quantize, compare, diagnose, extrapolated
+from mallow import EstimateWarning, Gaussian, Measure, Quantize, compare, diagnose
 from mallow.report import compare_and_diagnose
+from mallow.theory import extrapolated
 
 MEASURE = Measure(Quantize(bins=20))
 pytestmark = pytest.mark.filterwarnings("error")

@@ -94,7 +94,7 @@ def test_clusters_are_named_by_their_words(diagnosed):
 
 
 def test_the_words_of_reasons_are_marked(diagnosed):
-    words = mallow.Reason("words", "“of the” and “wave” more often", 0.01, 0.01)
-    length = mallow.Reason("length", "shorter texts: “no”", 0.01, 0.01)
+    words = mallow.explain.Reason("words", "“of the” and “wave” more often", 0.01, 0.01, terms=("of the", "wave"))
+    length = mallow.explain.Reason("length", "shorter texts: “no”", 0.01, 0.01)
     one = replace(diagnosed["near"], reasons=(words, length, words))
     assert sentences.telling_words(one) == ("of the", "wave")

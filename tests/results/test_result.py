@@ -87,9 +87,9 @@ def make(kind, folder):
     if kind == "memorisation":
         return mallow.memorisation(x, np.r_[a[:140], b[:10]], b, permutations=9)
     if kind == "matched score":
-        return mallow.score_matched(x, a, match=(x[:, 0], a[:, 0]), repeats=1)
+        return mallow.score(x, a, match=(x[:, 0], a[:, 0]), repeats=1)
     if kind == "group scores":
-        return mallow.score_groups(x, a, (["<i>"] * 80 + ["b"] * 70,) * 2, repeats=1)
+        return mallow.score(x, a, by=(["<i>"] * 80 + ["b"] * 70,) * 2, repeats=1)
     if kind == "gap difference":
         return mallow.compare_gaps({"a <i>": (x, a), "b": (x, b)}, repeats=1)
     if kind == "robust comparison":
@@ -195,7 +195,7 @@ def test_aliases_of_types_are_seen_through():
     alias = types.GenericAlias(types.SimpleNamespace(__value__=np.ndarray[tuple[int, ...], np.dtype[Any]]), np.float64)
     array = np.arange(3.0)
     assert from_plain(alias, to_plain(array)).tolist() == array.tolist()
-    with pytest.raises(InputError, match="the field `x` must be an object with named fields; got 5"):
+    with pytest.raises(InputError, match="the field 'x' must be an object with named fields; got 5"):
         from_plain(alias, 5, "x")
 
 

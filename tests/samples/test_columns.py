@@ -43,9 +43,9 @@ def test_csv_and_lists_have_columns(tmp_path):
 
 def test_a_column_that_is_missing_is_named(tmp_path):
     path = write(tmp_path / "x.jsonl", [{"text": "a", "g": 1}, {"text": "b"}])
-    with pytest.raises(InputError, match="no column `h`"):
+    with pytest.raises(InputError, match="no column 'h'"):
         read_column(path, "h")
     with pytest.raises(InputError, match="`g` is missing here but present in the entries before it"):
         read_column(path, "g")
-    with pytest.raises(InputError, match="no column `g`"):
+    with pytest.raises(InputError, match="no column 'g'"):
         read_column(read(path).first(1), "g")

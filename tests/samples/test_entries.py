@@ -48,9 +48,9 @@ def test_where_texts_ids_and_prompts_are_found(row, field, found):
 @pytest.mark.parametrize(
     ("row", "field", "message"),
     [
-        ({"a": {"b": 1}}, "a.c", "no field `a.c`; available fields: `a`; choose one with field=… (--field)"),
-        ({"a": "b"}, "a.b", "no field `a.b`; available fields: `a`"),
-        ({}, None, "no field `text`; available fields: none"),
+        ({"a": {"b": 1}}, "a.c", "no field 'a.c'; available fields: 'a'; choose one with `field`"),
+        ({"a": "b"}, "a.b", "no field 'a.b'; available fields: 'a'"),
+        ({}, None, "no field 'text'; available fields: none"),
         ({"text": np.array([])}, None, "the list of texts is empty"),
         ({"text": ()}, None, "the list of texts is empty"),
         ({"text": bytearray(b"a")}, None, "got bytearray(b'a') (bytearray); decode it first: text.decode()"),
@@ -126,7 +126,7 @@ def test_a_limit_counts_valid_prompts_and_stops_at_the_next(refused):
     refused([*good, empty], "list[2]: empty text", limit=1)
     samples = read([{"id": "0", "text": ""}, good[0], empty, broken, good[1], {"id": "2"}], limit=1, skip_bad=True)
     assert (samples.texts, len(samples.skipped)) == (("a", "b"), 3)  # the last entry is beyond the limit
-    refused([good[0], broken, good[1]], "list[1]: no field `text`", limit=1)
+    refused([good[0], broken, good[1]], "list[1]: no field 'text'", limit=1)
     assert read([*good, {"id": "2"}, {"id": "2", "text": ""}], limit=1).texts == ("a", "b")
 
 

@@ -10,7 +10,8 @@ import zlib
 
 import pytest
 
-from mallow import InputError, Limits, read
+from mallow import InputError, read
+from mallow.samples import Limits
 from mallow.samples._eval_logs import plain_harness_rows
 
 
@@ -109,7 +110,7 @@ def test_answers_of_inspect(tmp_path, form):
 
 def test_what_is_no_sample_is_refused(tmp_path):
     (tmp_path / "log.json").write_text(json.dumps({"eval": {}, "samples": [{"id": 1}]}))
-    with pytest.raises(InputError, match=r"log\.json\[0\]: must be a sample of Inspect, with the fields `input` and"):
+    with pytest.raises(InputError, match=r"log\.json\[0\]: must be a sample of Inspect, with the fields 'input' and"):
         read(tmp_path / "log.json")
 
 
@@ -231,12 +232,12 @@ def test_json_is_not_nested_without_end(tmp_path):
 @pytest.mark.parametrize(
     ("value", "fields"),
     [
-        ({"a": 1}, "`a`"),
-        (dict.fromkeys("abcdefgh", 1), "`a`, `b`, `c`, `d`, `e`, `f`, `g`, `h`"),
-        (dict.fromkeys("abcdefghij", 1), "`a`, `b`, `c`, `d`, `e`, `f`, `g`, `h` and 2 more"),
-        ({"samples": []}, "`samples`"),
-        ({"eval": {}, "samples": {}}, "`eval`, `samples`"),
-        ({"text": 5}, "`text`"),
+        ({"a": 1}, "'a'"),
+        (dict.fromkeys("abcdefgh", 1), "'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'"),
+        (dict.fromkeys("abcdefghij", 1), "'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h' and 2 more"),
+        ({"samples": []}, "'samples'"),
+        ({"eval": {}, "samples": {}}, "'eval', 'samples'"),
+        ({"text": 5}, "'text'"),
         ({}, "none"),
     ],
 )

@@ -25,9 +25,9 @@ def test_arrays_of_an_npz_file_are_chosen_by_name(tmp_path, refused):
     assert len(read(tmp_path / "two.npz", field="y")) == len(read(tmp_path / "both.npz")) == 3
     refused(
         tmp_path / "two.npz",
-        "two.npz: no array `features`; available arrays: `x`, `y`. Choose one with field=… (--field).",
+        "two.npz: no array 'features'; available arrays: 'x', 'y'. Choose one with `field`.",
     )
-    refused(tmp_path / "both.npz", "no array `z`", field="z")
+    refused(tmp_path / "both.npz", "no array 'z'", field="z")
     refused(tmp_path / "ids.npz", "`ids` must have one entry for each of the 2 rows; got shape (1,)")
     refused(tmp_path / "made.npz", "`provenance` must be a JSON object as text; got '[1]'")
     refused(tmp_path / "torn.npz", "`provenance` must be a JSON object as text; got '{': Expecting property name")

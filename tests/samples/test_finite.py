@@ -73,7 +73,7 @@ def test_the_scan_ends_with_the_chunk_that_reaches_the_limit(monkeypatch):
         (
             [[0, 1], [2, np.inf], [np.nan, 3]],
             "`features` must be finite; 2 of 3 rows contain NaN or infinite entries, the first inf in row 1, column 1. "
-            "Remove these rows, or let mallow.read skip them with skip_bad=True.",
+            "Remove these rows, or let mallow.read skip them with `skip_bad=True`.",
         ),
     ],
 )

@@ -60,7 +60,7 @@ def test_a_bad_image_is_refused_by_name_or_skipped_and_listed(tmp_path, refused)
     (tmp_path / "c.heic").write_bytes(b"a picture")
     refused(
         tmp_path,
-        f"{tmp_path / 'b.png'}: cannot be opened as an image. Fix it, or skip bad entries with skip_bad=True (--skip-bad).",
+        f"{tmp_path / 'b.png'}: cannot be opened as an image. Fix it, or skip bad entries with `skip_bad=True`.",
     )
     samples = read(tmp_path, skip_bad=True)
     assert samples.ids == ("a.png",)
@@ -99,7 +99,7 @@ def test_large_images_are_accepted_and_absurd_ones_are_not(tmp_path, refused):
             assert len(read(tmp_path)) == 1
         else:
             refused(tmp_path, f"a.png: {message}")
-            refused(tmp_path, "if you trust the file, raise PIL.Image.MAX_IMAGE_PIXELS (--max pixels=…)")
+            refused(tmp_path, "if you trust the file, raise `PIL.Image.MAX_IMAGE_PIXELS`")
 
 
 def test_without_pillow_names_and_sizes_are_checked(tmp_path, monkeypatch, refused):

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mallow.samples._text_files as arrays
-from mallow import InputError, Limits, read, write
+from mallow import InputError, read, write
+from mallow.samples import Limits
 from mallow.samples._entries import Options
 from mallow.samples._read import split_field
 
@@ -45,7 +46,7 @@ def test_a_json_file_is_an_array_or_objects_in_lines(tmp_path):
     assert read(tmp_path / "one.json").texts == ("alone",)
     (tmp_path / "strings.json").write_text('\ufeff ["a", "b", ["c", "d"]]', encoding="utf-8")
     assert read(tmp_path / "strings.json").texts == ("a", "b", "c", "d")
-    with pytest.raises(InputError, match=r"a\.json\[0\]: no field `text`; available fields: `id`, `body`, `deep`"):
+    with pytest.raises(InputError, match=r"a\.json\[0\]: no field 'text'; available fields: 'id', 'body', 'deep'"):
         read(tmp_path / "a.json")
 
 

@@ -31,7 +31,7 @@ def test_a_long_line_is_refused_or_skipped(tmp_path, refused, suffix):
     lines = "\n".join([entry("a"), entry("b" * 5000), entry("c"), entry("d" * 1001)])
     path = tmp_path / f"a{suffix}"
     path.write_bytes(gzip.compress(lines.encode()) if suffix.endswith(".gz") else lines.encode())
-    message = "the line is longer than 0.001 MB; allow longer ones with limits=Limits(line_mb=…) (--max line-mb=…)"
+    message = "the line is longer than 0.001 MB; allow longer ones with `limits=Limits(line_mb=…)`"
     refused(path, f"{path}:2: {message}", limits=SMALL)
     samples = read(path, limits=SMALL, skip_bad=True)
     assert samples.texts == ("a", "c")
@@ -50,7 +50,7 @@ def test_lines_of_every_length_keep_their_numbers(tmp_path_factory, sizes, longe
     long = [line for line in samples.skipped if "longer than" in line]
     assert long == [
         f"{path}:{number}: the line is longer than {longest / 1e6:g} MB; allow longer ones with "
-        "limits=Limits(line_mb=…) (--max line-mb=…)"
+        "`limits=Limits(line_mb=…)`"
         for number, size in enumerate([1, *sizes], start=1)
         if size > longest
     ]
@@ -85,7 +85,9 @@ def test_deep_json_is_refused_or_skipped(tmp_path, refused):
     path = tmp_path / "a.jsonl"
     path.write_text('{"text": "a", "x": [[1]]}\n{"text": "b", "x": [[[1]]]}\n{"text": "[[[[[[", "x": "\\"[[["}\n')
     refused(
-        path, "a.jsonl:2: lists and objects must be nested at most 3 deep; allow more with limits=Limits(", limits=SMALL
+        path,
+        "a.jsonl:2: lists and objects must be nested at most 3 deep; allow more with `limits=Limits(",
+        limits=SMALL,
     )
     assert read(path, limits=SMALL, skip_bad=True).texts == ("a", "[[[[[[")
     assert len(read(path)) == 3
@@ -126,7 +128,7 @@ def test_a_compressed_array_that_becomes_a_thousand_times_larger(tmp_path, refus
 def test_compressed_texts_that_become_a_thousand_times_larger(tmp_path, refused):
     (tmp_path / "a.txt.gz").write_bytes(gzip.compress((b"a" * 999 + b"\n") * 80_000))
     refused(tmp_path / "a.txt.gz", "a.txt.gz: expands to more than 100 times its size, 64 MB or more from 0.")
-    refused(tmp_path / "a.txt.gz", "(--max expansion=…)", skip_bad=True)
+    refused(tmp_path / "a.txt.gz", "`limits=Limits(expansion=…)`", skip_bad=True)
     assert len(read(tmp_path / "a.txt.gz", limits=Limits(expansion=2000))) == 80_000
     assert len(read(tmp_path / "a.txt.gz", limit=5)) == 5  # nothing after the limit is read
 

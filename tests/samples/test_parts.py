@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mallow import InputError, Limits
-from mallow.samples import read_parts
+from mallow import InputError
+from mallow.samples import Limits, read_parts
 
 Image = pytest.importorskip("PIL.Image", reason="needs Pillow: pip install 'mallow[images]'")
 

@@ -88,7 +88,7 @@ def test_lists_arrays_and_iterators():
         (["a", ""], "list[1]: empty text"),
         ([["a"], []], "list[1]: the list of texts is empty"),
         (["a\udc00"], "list[0]: not valid Unicode"),
-        ([{"text": "a"}, {"body": "b"}], "list[1]: no field `text`; available fields: `body`"),
+        ([{"text": "a"}, {"body": "b"}], "list[1]: no field 'text'; available fields: 'body'"),
         (3, "`source` must be a path, a list, an array or a table; got int."),
         (b"a.txt", "got bytes."),
         ({"train": ["a"]}, "got dict. If it contains several sets, or several splits of a dataset, pass one of them."),
@@ -108,7 +108,7 @@ def test_bad_lists(source, message, refused):
         (
             "a.csv",
             b"id,body\n1,a\n",
-            "a.csv: no column `text`; available columns: `id`, `body`. Choose one with field=… (--field).",
+            "a.csv: no column 'text'; available columns: 'id', 'body'. Choose one with `field`.",
         ),
         ("a.csv", b"id;text\n1;a\n", "Columns must be separated by commas."),
         ("a.csv", b"text,text\na,b\n", "two columns are named `text`. Rename one of them."),
@@ -131,7 +131,7 @@ def test_bad_lists(source, message, refused):
         (
             "a.json",
             b'{"data": ["a"]}',
-            "it is an object with the fields `data`. Write the list of samples to a file of its",
+            "it is an object with the fields 'data'. Write the list of samples to a file of its",
         ),
         ("a.json", b'{"data": ', "a.json: invalid JSON: Expecting value"),
         ("a.eval", b"nonsense", "a.eval: not a readable .eval file: File is not a zip file. Is it complete?"),
@@ -179,7 +179,7 @@ def test_a_missing_file_suggests_a_similar_name(tmp_path, refused):
 
 def test_real_generations(shared, refused):
     folder = shared / "data" / "webtext-gpt2-large"
-    refused(folder / "human.jsonl.gz", "human.jsonl.gz:1: no field `text`; available fields: `prefix`, `gen`")
+    refused(folder / "human.jsonl.gz", "human.jsonl.gz:1: no field 'text'; available fields: 'prefix', 'gen'")
     human = read(folder / "human.jsonl.gz", field="gen")
     assert (len(human), human.generations, human.skipped) == (1000, 1, ())
     # Beam search ended at once for four prompts, nucleus sampling for one of its three thousand.

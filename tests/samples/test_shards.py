@@ -109,7 +109,7 @@ def test_tensors_of_every_precision(tmp_path, kind, stored):
     several = safetensors(path, ("other", kind, values[:2]), ("features", kind, values))
     assert np.array_equal(read(several).load().features, values)
     assert np.array_equal(read(several, field="other").load().features, values[:2])
-    refused(several, "no tensor `x`; it has other, features. Choose one with field=….", field="x")
+    refused(several, "no tensor 'x'; it has other, features. Choose one with `field`.", field="x")
 
 
 def test_tensors_that_are_no_features(tmp_path):
@@ -142,7 +142,7 @@ def test_arrays_and_columns_are_found_by_name(tmp_path):
         assert (shards.has_ids, shards.ids()) == ((True, ("a", "b", "c")) if "ids" in arrays else (False, None))
         assert shards.embedder == ("E" if "provenance" in arrays else None)
     np.savez(path, x=ROWS, y=ROWS)
-    refused(f"{tmp_path}/*.npz", "a.npz: no array `features`; it has x, y. Choose one with field=….")
+    refused(f"{tmp_path}/*.npz", "a.npz: no array 'features'; it has x, y. Choose one with `field`.")
 
 
 def test_lists_in_columns(tmp_path):
@@ -163,9 +163,9 @@ def test_lists_in_columns(tmp_path):
     assert find_shards(str(path), "x").read().tolist() == [[1.0]] * 3
     assert find_shards(str(path)).ids() == ("a", "b", "c")
     for field, message in [
-        ("words", "the column `words` must hold lists of numbers; it holds list<"),
-        ("id", "the column `id` must hold lists of numbers; it holds string."),
-        ("y", "no column `y`; it has id, x, features, words. Choose one with field=…."),
+        ("words", "the column 'words' must hold lists of numbers; it holds list<"),
+        ("id", "the column 'id' must hold lists of numbers; it holds string."),
+        ("y", "no column 'y'; it has id, x, features, words. Choose one with `field`."),
     ]:
         with pytest.raises(InputError, match=re.escape(f"a.parquet: {message}")):
             find_shards(str(path), field)
@@ -516,7 +516,7 @@ def test_columns_that_do_not_follow_one_another(tmp_path):
 @pytest.mark.parametrize("form", ["npz", "parquet", "safetensors"])
 def test_a_field_that_is_not_there(tmp_path, form):
     folder = write_shards(tmp_path / "rows", ROWS, [100], form)
-    refused(folder, "`other`; it has features", field="other")
+    refused(folder, "'other'; it has features", field="other")
 
 
 def test_shards_beyond_the_memory(tmp_path, monkeypatch):

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mallow import InputError, Limits, read
+from mallow import InputError, read
+from mallow.samples import Limits
 from mallow.samples._entries import BadEntryError
 from mallow.samples._streams import decode_lines, decompress, file_format, is_gzip, is_pipe, seekable
 

@@ -26,7 +26,7 @@ class Dataset(Frame):
 def test_tables_by_their_columns(table, refused):
     samples = read(table(id=[1, 2], n=[0, 0], text=["a", "b"], prompt=["p", "q"]))
     assert (samples.texts, samples.ids, samples.prompts) == (("a", "b"), ("1", "2"), ("p", "q"))
-    refused(table(body=["a"], n=[1]), f"{table.__name__}: no column `text`; available columns: `body`, `n`")
+    refused(table(body=["a"], n=[1]), f"{table.__name__}: no column 'text'; available columns: 'body', 'n'")
     refused(table(text=["a", float("nan")]), f"{table.__name__}[1]: the text is missing (null)")
 
 
@@ -39,7 +39,7 @@ def test_a_frame_of_numbers_is_told_how_to_pass_features(refused):
     frame = type("DataFrame", (Frame,), {})(a=[1.0])
     refused(
         frame,
-        "DataFrame: no column `text`; available columns: `a`. Choose one with field=… (--field). "
+        "DataFrame: no column 'text'; available columns: 'a'. Choose one with `field`. "
         "For features, pass the array that .to_numpy() returns.",
     )
 
@@ -53,7 +53,7 @@ def test_frames_and_series(package, refused):
     assert read(frame["text"]).texts == ("a", "b")
     refused(frame, "DataFrame[1]: the text is missing (null)", field="gap")
     refused(frame["gap"], "Series[1]: the text is missing (null)")
-    refused(frame, "no column `x`", field="x")
+    refused(frame, "no column 'x'", field="x")
     refused(library.DataFrame({"a": [1.0]}), "For features, pass the array that .to_numpy() returns.")
     if package == "polars":
         refused(frame.lazy(), "must be a table in memory; got a LazyFrame. Call .collect() on it first.")

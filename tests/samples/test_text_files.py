@@ -9,7 +9,8 @@ import tracemalloc
 
 import pytest
 
-from mallow import InputError, Limits, read, write
+from mallow import InputError, read, write
+from mallow.samples import Limits
 
 BAD_ENTRIES = {
     ".jsonl": [
@@ -20,7 +21,7 @@ BAD_ENTRIES = {
             "invalid JSON: Expecting value at column 2 (is the file a single JSON array instead of one object per line?)",
         ),
         (b'"b"', 'must be a JSON object such as {"text": "…"}; got "b"'),
-        (b"[" * 100_000, "lists and objects must be nested at most 100 deep; allow more with limits="),
+        (b"[" * 100_000, "lists and objects must be nested at most 100 deep; allow more with `limits="),
         (b'{"text": ' + b"9" * 5000 + b"}", "invalid JSON: Exceeds the limit"),
         (b'{"text": null}', "the text is missing (null)"),
         (b'{"text": 3.5}', "the text must be a string; got 3.5 (float)"),
@@ -28,7 +29,7 @@ BAD_ENTRIES = {
         (b'{"text": []}', "the list of texts is empty"),
         (b'{"text": ["b", ""]}', "empty text (generation 2 of 2)"),
         (b'{"text": "b\\ud800"}', "not valid Unicode: '\\ud800' at character 1"),
-        (b'{"txt": "b", "n": 1}', "no field `text`; available fields: `txt`, `n`; choose one with field=… (--field)"),
+        (b'{"txt": "b", "n": 1}', "no field 'text'; available fields: 'txt', 'n'; choose one with `field`"),
         (
             b'{"text": "b", "id": 1}',
             "`id` is present here but missing in the entries before it; all entries must have it, or none",
@@ -67,7 +68,7 @@ def test_a_bad_entry_is_refused_with_its_place_or_skipped_and_listed(suffix, lin
     place = f"{path}:{GOOD[suffix].count(10) + 1}: "
     with pytest.raises(InputError, match=re.escape(place + message)) as error:
         read(path)
-    assert "skip_bad=True (--skip-bad)" in str(error.value)
+    assert "`skip_bad=True`" in str(error.value)
     samples = read(path, skip_bad=True)
     assert (samples.texts[0], samples.texts[-1]) == ("a", "a")
     assert len(samples.skipped) == 1
@@ -150,6 +151,6 @@ def test_bad_parquet(tmp_path, refused):
     (tmp_path / "a.parquet").write_bytes(b"PAR1 nonsense")
     refused(tmp_path / "a.parquet", "a.parquet: not a readable parquet file")
     parquet.write_table(arrow.table({"my.text": [["a", "b"], ["c", None]], "id": [5, 6]}), tmp_path / "b.parquet")
-    refused(tmp_path / "b.parquet", "no column `text`; available columns: `my.text`, `id`")
+    refused(tmp_path / "b.parquet", "no column 'text'; available columns: 'my.text', 'id'")
     refused(tmp_path / "b.parquet", "b.parquet[1]: the text is missing (null) (generation 2 of 2)", field="my.text")
     assert read(tmp_path / "b.parquet", field="my.text", skip_bad=True).ids == ("5", "5", "6")

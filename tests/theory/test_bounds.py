@@ -6,22 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pytest import approx
 
-from mallow import (
-    CHI2,
-    CHI2_INTEGRAL,
-    HELLINGER2,
-    JS,
-    KL,
-    KL_INTEGRAL,
-    LE_CAM,
-    TV,
-    InputError,
-    Masses,
-    bounds,
-    interpolated,
-    skew_js,
-    smoothing,
-)
+from mallow import CHI2, HELLINGER2, JS, KL, LE_CAM, TV, InputError, Masses, interpolated, skew_js, smoothing
+from mallow.theory import CHI2_INTEGRAL, KL_INTEGRAL, bounds
 from strategies import masses, simplex
 
 BOUNDED = [JS, KL_INTEGRAL, LE_CAM, CHI2_INTEGRAL] + [

@@ -19,10 +19,10 @@ from mallow import (
     conjugate,
     integral,
     interpolated,
-    linear_cost,
     midpoint,
     skew_js,
 )
+from mallow.theory import linear_cost
 from strategies import NAMED
 
 PAIR = Masses.from_histograms([0.2, 0.3, 0.5], [0.5, 0.25, 0.25])

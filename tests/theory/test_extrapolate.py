@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from pytest import approx
 
-from mallow import InputError, Masses, area, extrapolated, frontier, integral, smoothing
+from mallow import InputError, Masses, area, frontier, integral, smoothing
+from mallow.theory import extrapolated
 from mallow.theory._extrapolate import _halves, _step
 from mallow.theory.smoothing import krichevsky_trofimov
 from strategies import divergences

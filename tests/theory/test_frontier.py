@@ -83,6 +83,19 @@ def test_a_summary_that_builds_the_frontier_warns_once(summary):
     assert raised[0].filename == __file__
 
 
+@pytest.mark.parametrize("grid", [None, 5, [0.1, 0.3]])
+@pytest.mark.parametrize("divergence", [KL, CHI2, Divergence("kinked", kinked)])
+def test_the_curve_of_exchanged_masses_is_the_exchanged_curve(divergence, grid):
+    other = None if grid is None else 5 if grid == 5 else [0.7, 0.9]
+    found, expected = (
+        frontier.quiet(PAIR, divergence, grid=grid).swap(),
+        frontier.quiet(PAIR.swap(), divergence, grid=other),
+    )
+    for name in ("lam", "p_to_mix", "q_to_mix"):
+        assert getattr(found, name) == approx(getattr(expected, name), rel=1e-12, abs=1e-15)
+    assert found.exact == expected.exact
+
+
 def test_the_area_of_a_rough_frontier_is_nearly_right():
     assert area(frontier.quiet(PAIR, POLYGON), scale=5) == approx(area(PAIR, scale=5, divergence=CHI2), abs=5e-3)
 

@@ -5,7 +5,8 @@ import inspect
 import pytest
 
 import mallow
-from mallow import KL, KL_INTEGRAL, bounds, smoothing, transport
+from mallow import KL, smoothing
+from mallow.theory import KL_INTEGRAL, bounds, transport
 
 DEFAULTS = {
     bounds.gamma: {"constant": 0.5},

@@ -6,7 +6,7 @@ from pytest import approx
 
 from mallow import EstimateWarning, InputError
 from mallow.theory import _transport_plans as _sinkhorn
-from mallow.transport import entropic_cost, transport_cost
+from mallow.theory.transport import entropic_cost, transport_cost
 from point_clouds import gaussian_points
 
 pytest.importorskip("ot", reason="needs the extra 'transport'")

@@ -5,22 +5,8 @@ import warnings
 import numpy as np
 import pytest
 
-from mallow import (
-    CHI2,
-    CHI2_INTEGRAL,
-    JS,
-    KL,
-    KL_INTEGRAL,
-    InputError,
-    Masses,
-    area,
-    conjugate,
-    frontier,
-    integral,
-    linear_cost,
-    midpoint,
-)
-from mallow.theory import closed_integral
+from mallow import CHI2, JS, KL, InputError, Masses, area, conjugate, frontier, integral, midpoint
+from mallow.theory import CHI2_INTEGRAL, KL_INTEGRAL, closed_integral, linear_cost
 from strategies import NAMED
 
 PAIR = Masses.from_histograms([0.2, 0.3, 0.5], [0.5, 0.25, 0.25])

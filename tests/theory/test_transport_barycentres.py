@@ -13,7 +13,7 @@ from mallow import EstimateWarning, InputError, Masses, area
 from mallow.theory import _transport_frontiers as _transport_barycentres
 from mallow.theory import _transport_frontiers as _transport_entropic
 from mallow.theory._masses import Partition
-from mallow.transport import (
+from mallow.theory.transport import (
     barycentric_frontier,
     entropic_barycentric_frontier,
     entropic_cost,

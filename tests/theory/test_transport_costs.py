@@ -10,7 +10,7 @@ from pytest import approx
 
 from mallow import InputError
 from mallow.errors import WithCaveats
-from mallow.transport import (
+from mallow.theory.transport import (
     entropic_cost,
     gaussian_cost,
     point_masses,

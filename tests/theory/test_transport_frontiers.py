@@ -9,7 +9,7 @@ from pytest import approx
 
 from mallow import Frontier, InputError, area
 from mallow.theory import _transport_frontiers, _transport_plans
-from mallow.transport import (
+from mallow.theory.transport import (
     barycentric_frontier,
     free_barycentric_frontier,
     linear_frontier,

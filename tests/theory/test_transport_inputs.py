@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from mallow import InputError, Masses, Quantize, extrapolated
+from mallow import InputError, Masses, Quantize
+from mallow.theory import extrapolated
 from mallow.theory._transport_plans import drop_empty
-from mallow.transport import (
+from mallow.theory.transport import (
     barycentric_frontier,
     entropic_cost,
     gaussian_cost,

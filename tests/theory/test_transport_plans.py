@@ -10,7 +10,7 @@ from pytest import approx
 
 from mallow import EstimateWarning, InputError, area
 from mallow.theory import _transport_plans
-from mallow.transport import (
+from mallow.theory.transport import (
     barycentric_frontier,
     entropic_cost,
     linear_frontier,

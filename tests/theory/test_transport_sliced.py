@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from pytest import approx
 
 from mallow.errors import InputError
-from mallow.theory.transport import _merged_quantiles
-from mallow.transport import sliced_cost
+from mallow.theory.transport import _merged_quantiles, sliced_cost
 
 
 @given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 9), m=st.integers(1, 9))

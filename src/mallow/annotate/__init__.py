@@ -21,5 +21,4 @@ __all__ = [
     "make_links",
     "open_study",
     "serve",
-    "votes_text",
 ]

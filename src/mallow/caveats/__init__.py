@@ -11,18 +11,4 @@ from mallow.caveats._estimates import (
 from mallow.caveats._samples import check_samples, rename_system, size_caveats, system_size_caveats, unique_caveats
 from mallow.caveats._texts import TRAITS, Trait
 
-__all__ = [
-    "TRAITS",
-    "Trait",
-    "bin_caveats",
-    "blindness_caveats",
-    "check_estimate",
-    "check_samples",
-    "evidence_caveats",
-    "find_confounds",
-    "refuse_without_answer",
-    "rename_system",
-    "size_caveats",
-    "system_size_caveats",
-    "unique_caveats",
-]
+__all__ = ["find_confounds"]

@@ -23,7 +23,7 @@ from mallow.theory.smoothing import krichevsky_trofimov
 
 _SAME_DIRECTION = 1e-6  # by which entries of rows of length 1 may differ and still be equal; chosen: float32 rounds
 _ROWS_AT_ONCE = 256  # chosen: rows at once; the first few nearly always show that there is an answer
-_REMEDY = "Pass measure=Measure(Quantize(reduce=Reduce(normalise=False))), which leaves the rows as they are."
+_REMEDY = "Pass `measure=Measure(Quantize(reduce=Reduce(normalise=False)))`, which leaves the rows as they are."
 _DIRECTIONS = 2  # how many directions may not hold nearly everything
 _DIRECTION_SHARE = 0.8  # of the variance; measured: at most 0.53 in real text (GloVe) and 0.31 in digits
 _LEAST_WIDTH = 16  # chosen: features as narrow as this may well lie along one or two directions
@@ -181,7 +181,7 @@ def _normalisation_caveats(measure: Measure, reference: Samples, model: Samples,
     if not ignores_lengths(measure):
         return
     x, y = reference.require_features(), model.require_features()
-    remedy = "pass measure=Measure(Quantize(reduce=Reduce(normalise=False)))"
+    remedy = "pass `measure=Measure(Quantize(reduce=Reduce(normalise=False)))`"
     if x.shape[1] == 1:
         yield Caveat(
             "length normalisation",
@@ -262,7 +262,7 @@ def bin_caveats(partition: Partition | None) -> list[Caveat]:
         )
         caveats.append(Caveat("empty bins", text, values={"share": empty}))
     if partition.bins > _BINS_PER_SAMPLE * smaller:
-        text = f"{partition.bins} bins are many for {smaller} samples: pass bins='auto' or fewer."
+        text = f"{partition.bins} bins are many for {smaller} samples: use fewer, or the default number."
         caveats.append(Caveat("many bins", text, values={"bins": partition.bins, "samples": smaller}))
     return [*caveats, *_largest_bin_caveats(partition)]
 

@@ -10,6 +10,7 @@ import click
 from mallow.cli._commands import check_output_file, do_at_end, out_option, result_command, save_text
 from mallow.cli._options import EmbedderChoice, Run, bundle, option, run_options, systems_argument
 from mallow.cli._samples import embed_once, expand_glob, name_systems, read_arguments, read_systems
+from mallow.errors import InputError
 
 if TYPE_CHECKING:
     from mallow.cli._results import PermutationTest, ScoreParts
@@ -48,7 +49,7 @@ class Questions:
     def answer(self, run: Run, paths: tuple[str, str], sides: tuple[Samples, Samples]) -> ScoreParts:
         """The score and the answers; samples are embedded once, unless the embedder has to see each pair alone."""
         from mallow.cli._results import ScoreParts
-        from mallow.evaluate import make_passport, score, score_groups, score_matched
+        from mallow.evaluate import make_passport, score
         from mallow.explain import memorisation
 
         target = None if self.passport is None else check_output_file(self.passport, ".json")
@@ -64,10 +65,13 @@ class Questions:
         x, y, *more, options["embedder"] = embed_once(options.pop("embedder", None), *sides, *more)
         parts: dict[str, Any] = {}
         if self.match_column is not None:
-            wanted = "length" if self.match_column == "length" else columns[self.match_column]
-            parts["matched"] = score_matched(x, y, match=wanted, covariate=self.match_column, **options)
+            name = self.match_column
+            try:
+                parts["matched"] = score(x, y, match=name if name == "length" else {name: columns[name]}, **options)
+            except InputError as error:  # --match is an option of an embedder
+                raise InputError(str(error).replace("`match`", "--match-column")) from error
         if self.by is not None:
-            parts["groups"] = score_groups(x, y, columns[self.by], **options)
+            parts["groups"] = score(x, y, by=columns[self.by], **options)
         if more:
             parts["memorisation"] = memorisation(x, y, more[0], embedder=options["embedder"], rng=options["rng"])
         whole = parts["matched"].before if "matched" in parts else score(x, y, **options)
@@ -125,7 +129,8 @@ def score_command(reference: str, model: str, run: Run, questions: Questions) ->
 
     x, y = read_arguments(run.read, REFERENCE=reference, MODEL=model)
     if not questions.asked:
-        return score(x, y, **run.settings(x.kind))
+        whole: Score = score(x, y, **run.settings(x.kind))
+        return whole
     parts = questions.answer(run, (reference, model), (x, y))
     return parts if len(parts.parts) > 1 else parts.score
 

@@ -13,7 +13,6 @@ import traceback
 import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -43,15 +42,25 @@ _WAYS_OUT = {
     errno.EIO: "The disk may be damaged: copy the file elsewhere and try again.",
 }
 _DEFECT = "Run the command again with --debug to see where, and report it if mallow is to blame."
-# A way out in both languages, `limits=Limits(depth=…) (--max depth=…)`: the command line says only its own.
-_BOTH = re.compile(r"(?:[\w.]+(?:=(?:True|False|…|\w+\([^()]*\)|\{[^{}]*\}|\w+))?) \((--[a-z][^()]*)\)")
-# Names of the user's own data, which may be those of arguments: `reference` is a good name for a field.
-_OWN_NAMES = re.compile(r"((?:\b(?:field|column|array|tensor)s?\b:? `[^`]*`(?:, `[^`]*`)*))")
-_ADVICE = "Pass|pass|with|or|Use|use|Set|set"
-_PYTHON_ONLY = (" To pass texts themselves, put them into a list.",)
-_COMMANDS = {
-    "mallow.embed.embed_samples": "`mallow embed`",
-    "measure=Measure(Quantize(reduce=Reduce(normalise=False)))": "--no-normalise",
+_CODE = re.compile(r"`(\w+)(?:=([^`]*))?`")  # an argument in a message, and the value that is proposed for it
+# What the command line writes otherwise than as an option of the same name, and what only Python needs.
+_WRITTEN = {
+    " To pass texts themselves, put them into a list.": "",
+    "`limits=Limits(expansion=…)`": "--max expansion=…",
+    "`limits=Limits(depth=…)`": "--max depth=…",
+    "`limits=Limits(line_mb=…)`": "--max line-mb=…",
+    "`limits=Limits(wait=…)`": "--max wait=…",
+    "`PIL.Image.MAX_IMAGE_PIXELS`": "--max pixels=…",
+    "`mallow.embed.embed_samples`": "`mallow embed`",
+    "`measure=Measure(Quantize(reduce=Reduce(normalise=False)))`": "--no-normalise",
+    "`run_code=True`": "-E run_code=True",
+    "pairs=AllPairs(…) (--per-pair N)": "--per-pair N",
+    "window=TextWindow(…) (--length LEAST-MOST)": "--length LEAST-MOST",
+    "prompts=None (--all-prompts)": "--all-prompts",
+    "reference_name (--reference-name)": "--reference-name",
+    "columns={'model_a': …, 'model_b': …, 'winner': …} (--column model_a=NAME)": "--column model_a=NAME",
+    "min_seconds=0 (--min-seconds 0)": "--min-seconds 0",
+    "accept_edits=True (--accept-edits)": "--accept-edits",
 }
 FORMATS = ("text", "json", "markdown", "latex")
 _QUIET = "mallow.quiet"  # the key in click's context
@@ -82,39 +91,32 @@ def explain_failure(error: BaseException) -> str:
 
 
 def say_as_options(message: str, options: Mapping[str, str]) -> str:
-    """A message about arguments of Python in the words of the command line.
+    """A message about arguments of Python, which stand in backticks, in the words of the command line.
 
     `options` maps the name of an argument in Python to how it is written on the command line.
 
     Examples
     --------
     >>> options = {"skip_bad": "--skip-bad", "bins": "--bins", "reference": "REFERENCE"}
-    >>> say_as_options("Fix it, or skip bad entries with skip_bad=True (--skip-bad).", options)
+    >>> say_as_options("Fix it, or skip bad entries with `skip_bad=True`.", options)
     'Fix it, or skip bad entries with --skip-bad.'
-    >>> say_as_options("`bins` must be at most 5; got 7. Pass bins=5 or more samples.", options)
+    >>> say_as_options("`bins` must be at most 5; got 7. Pass `bins=5` or more samples.", options)
     '--bins must be at most 5; got 7. Pass --bins 5 or more samples.'
-    >>> say_as_options("Pass bins='auto' or a larger reference.", options)
-    'Leave out --bins, or pass a larger reference.'
-    >>> say_as_options("no field `bins`; available fields: `prompt`, `reference`. `bins` must be 5.", options)
-    'no field `bins`; available fields: `prompt`, `reference`. --bins must be 5.'
+    >>> say_as_options("no field 'bins'; available fields: 'prompt', 'reference'. `bins` must be 5.", options)
+    "no field 'bins'; available fields: 'prompt', 'reference'. --bins must be 5."
+    >>> say_as_options("Use the same sizes, such as 50 samples on all sides (--limit 50).", options)
+    'Use the same sizes, such as 50 samples on all sides (--limit 50).'
     """
-    for sentence in _PYTHON_ONLY:
-        message = message.replace(sentence, "")
-    for name, way in _COMMANDS.items():
-        message = message.replace(name, way)
-    message = _BOTH.sub(lambda match: match[1], message)
-    parts = _OWN_NAMES.split(message)  # every other one is a list of names
-    for name, option in options.items():
-        parts[::2] = [part.replace(f"`{name}`", option) for part in parts[::2]]
-    message = "".join(parts)
-    for name, option in options.items():
-        if not option.startswith("--"):
-            continue
-        message = re.sub(rf"\bPass {name}=(['\"])auto\1 or ", f"Leave out {option}, or pass ", message)
-        # Only in a way out: elsewhere it is part of a value, such as Quantize(bins=20).
-        message = re.sub(rf"\b({_ADVICE}) {name}=True\b", rf"\1 {option}", message)
-        message = re.sub(rf"\b({_ADVICE}) {name}=(['\"]?)([\w.…:-]*\w|…)\2", rf"\1 {option} \3", message)
-    return message
+    for code, written in _WRITTEN.items():
+        message = message.replace(code, written)
+
+    def write(match: re.Match[str]) -> str:
+        name, value = match.groups()
+        if name not in options:
+            return match[0]
+        return options[name] if value in (None, "True") else f"{options[name]} {value.strip(chr(39))}"
+
+    return _CODE.sub(write, message)
 
 
 def _details(error: BaseException) -> str:
@@ -140,28 +142,14 @@ def _place_in_code_of_the_user(error: BaseException) -> str | None:
 
 
 def result_text(result: Result, form: str) -> str:
-    """A result in one of `FORMATS`, without its caveats."""
-    if form == "json":
-        return result.to_json()
-    if form != "text":
-        return result.table(form)
-    from mallow.cli._results import ScoreParts
-    from mallow.evaluate import Comparison, Score, Sweep, Track
+    """A result in one of `FORMATS`, without its caveats, for the terminal that it goes to."""
+    from mallow.evaluate import Score
 
-    if isinstance(result, ScoreParts):
-        return "\n\n".join(result_text(part, form) for part in result.parts)
-    if not isinstance(result, Score | Comparison | Sweep | Track):
-        return str(replace(result, caveats=()) if hasattr(result, "caveats") else result)  # type: ignore[type-var]
     width = _terminal_width()
+    if form != "text" or not isinstance(result, Score):
+        return result.format(form, width=width)
     verdict = result.verdict if width is None else textwrap.fill(result.verdict, width)
-    if isinstance(result, Score):
-        return "\n\n".join([verdict, result.mauve_table(width=width), str(result.signature)])
-    comparison = result if isinstance(result, Comparison) else result.comparison
-    differences = (
-        result.change_table(width=width) if isinstance(result, Track) else comparison.difference_table(width=width)
-    )
-    parts = [verdict, result.table(width=width), *([differences] if differences else []), str(comparison.signature)]
-    return "\n\n".join(parts)
+    return "\n\n".join([verdict, result.mauve_table(width=width), str(result.signature)])
 
 
 def _terminal_width() -> int | None:

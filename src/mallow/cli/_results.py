@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 
 from mallow._files import refuse_special
 from mallow._visible import one_line, visible
+from mallow.cli._printing import result_text
 from mallow.errors import Caveat, InputError
 from mallow.evaluate import GroupScores, MatchedScore, Score
 from mallow.evidence import IdentityTest
@@ -125,6 +126,10 @@ class ScoreParts(Result):
         """Those of all parts."""
         every = (caveat for part in self.parts for caveat in getattr(part, "caveats", ()))
         return tuple({str(caveat): caveat for caveat in every}.values())
+
+    def format(self, form: str = "text", *, width: int | None = None) -> str:
+        """All parts as they are printed alone; in JSON, one object."""
+        return super().format(form) if form != "text" else "\n\n".join(result_text(part, form) for part in self.parts)
 
     def table(self, form: str = "text", *, width: int | None = None) -> str:
         """The tables of all parts."""

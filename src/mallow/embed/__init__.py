@@ -11,22 +11,16 @@ instead: `points` returns their features.
 
 from mallow.embed._cache import Cache, default_cache
 from mallow.embed._efficientnet import EfficientNet, efficientnet
-from mallow.embed._embed import embed_all, embed_samples
-from mallow.embed._embed import embedder_name as embedder_name
-from mallow.embed._embed import read_all as read_all
-from mallow.embed._embed import resolve_embedder as resolve_embedder
+from mallow.embed._embed import embed_all, embed_samples, embedder_name, read_all, resolve_embedder
 from mallow.embed._image_networks import OnnxImages, TorchScript, VisionModel, inception
 from mallow.embed._language_model import LanguageModel
 from mallow.embed._mel import MelStatistics
-from mallow.embed._names import find_embedder
-from mallow.embed._names import import_object as import_object
-from mallow.embed._names import is_import as is_import
+from mallow.embed._names import find_embedder, import_object, is_import
 from mallow.embed._onnx_text import OnnxText, minilm
 from mallow.embed._preprocess import FidPreprocess, Preprocess
 from mallow.embed._protocol import AnyEmbedder, Embedder, JointEmbedder, Points
 from mallow.embed._sentence_model import SentenceModel
-from mallow.embed._shards import embed_shards
-from mallow.embed._shards import shard_kind as shard_kind
+from mallow.embed._shards import embed_shards, shard_kind
 from mallow.embed._string_kernels import NGramKernel, SubsequenceKernel
 from mallow.embed._word_vectors import WordVectors, glove
 

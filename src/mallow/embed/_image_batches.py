@@ -154,7 +154,7 @@ def grown_batches(images: Iterable[Image], network: Network, *, limit: int) -> I
             partial(_features, network, place),
             batch,
             item="image",
-            advice="Use a smaller model or image size, or device='cpu'.",
+            advice="Use a smaller model or image size, or `device='cpu'`.",
         )
         if count < len(batch):
             limit = count
@@ -181,5 +181,5 @@ def _features(network: Network, place: int, images: list[Image]) -> Points:
             "Choose another `output`, or wrap the network so that it pools."
         )
     if not np.isfinite(rows).all():
-        raise InputError("The network returns NaN or infinite features. If it runs in float16, pass dtype='float32'.")
+        raise InputError("The network returns NaN or infinite features. If it runs in float16, pass `dtype='float32'`.")
     return rows

@@ -16,6 +16,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from mallow._checks import one_of
 from mallow._files import digest
 from mallow._optional import optional
 from mallow.embed._image_batches import LoadedNetwork, StreamedImages, batch_limit, checked_file, exact_providers
@@ -29,7 +30,7 @@ from mallow.embed._preprocess import (
 )
 from mallow.embed._protocol import Points, read_bytes
 from mallow.errors import InputError
-from mallow.models import Precision, Source, choose_device, first_line, move_network, one_of
+from mallow.models import Precision, Source, choose_device, first_line, move_network
 
 Pooling = Literal["cls", "mean", "pooler", "projected"]
 
@@ -133,7 +134,7 @@ class VisionModel(StreamedImages):
         wants_pooler = self.pooling == "pooler"
         missing = [key for key in missing if not key.endswith("mask_token") and (wants_pooler or "pooler" not in key)]
         only_pooler = all("pooler" in key for key in missing)
-        way_out = "Use pooling='cls' or 'mean'." if only_pooler else "Use another checkpoint."
+        way_out = "Use `pooling='cls'` or `pooling='mean'`." if only_pooler else "Use another checkpoint."
         self._source.refuse_missing_weights(missing, way_out)
         # Masked autoencoders hide most patches at random, even in evaluation.
         if hasattr(model.config, "mask_ratio"):
@@ -246,7 +247,7 @@ class TorchScript(StreamedImages):
             raise InputError(
                 f"{self.path}: is not a file that mallow knows by its SHA-256, and a TorchScript file is a program, "
                 "which could read and write your files. Export the network to ONNX instead; or, if you trust whoever "
-                "wrote the file, pass run_code=True (-E run_code=True)."
+                "wrote the file, pass `run_code=True`."
             )
         return content
 

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from mallow._checks import whole
+from mallow._checks import one_of, whole
 from mallow._optional import optional
 from mallow.embed._protocol import Points, Rows, checked_texts, collected
 from mallow.errors import InputError
@@ -28,7 +28,6 @@ from mallow.models import (
     context_length,
     kept_model,
     move_network,
-    one_of,
     tokenise,
     within_memory,
 )

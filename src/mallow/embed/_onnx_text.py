@@ -17,13 +17,13 @@ from typing import Any, ClassVar, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from mallow._checks import whole
+from mallow._checks import one_of, whole
 from mallow._files import digest
 from mallow._optional import optional
 from mallow.embed._protocol import Rows, StreamsFeatures, checked_texts, read_bytes
 from mallow.engine import cores
 from mallow.errors import InputError
-from mallow.models import kept_model, one_of
+from mallow.models import kept_model
 
 Pooling = Literal["mean", "cls", "last"]
 

@@ -10,11 +10,11 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from mallow._checks import whole
+from mallow._checks import one_of, whole
 from mallow._files import read_text
 from mallow._optional import optional
 from mallow.errors import InputError
-from mallow.models import Source, one_of
+from mallow.models import Source
 from mallow.samples import decode_image
 
 Image = NDArray[np.float32]

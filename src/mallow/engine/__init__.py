@@ -10,28 +10,4 @@ from mallow.engine._passes import Passes, bar, quiet
 from mallow.engine._ray import Ray
 from mallow.engine._threads import cores, one_core, ordered_map, run_now, single_threaded_blas, start, worker_pool
 
-__all__ = [
-    "DOUBLE",
-    "SINGLE",
-    "AnyEngine",
-    "Engine",
-    "Passes",
-    "Ray",
-    "Threads",
-    "bar",
-    "bits_for_squares",
-    "cores",
-    "memory_budget",
-    "one_core",
-    "open_engine",
-    "ordered_map",
-    "quiet",
-    "resolve_engine",
-    "round_to",
-    "run_now",
-    "settle",
-    "single_threaded_blas",
-    "start",
-    "unit_rows",
-    "worker_pool",
-]
+__all__ = ["Engine", "Ray", "Threads"]

@@ -271,7 +271,7 @@ def _probe(address: str) -> None:
     if reason:
         raise InputError(
             f"`engine`: no Ray cluster answers at {address}: {reason}. Check the address and that the cluster runs "
-            "(`ray status` there), or use engine='ray' for this machine."
+            "(`ray status` there), or use `engine='ray'` for this machine."
         )
 
 

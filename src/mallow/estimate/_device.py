@@ -122,15 +122,15 @@ def open_device(name: str | None) -> Device | None:
     except Exception as error:  # each package has errors of its own
         reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
         raise InputError(
-            f"`device` must be one that {package} can use here; got {name!r}: {reason}. Pass device=None for this "
-            "processor."
+            f"`device` must be one that {package} can use here; got {name!r}: {reason}. Leave it out to use "
+            "this processor."
         ) from error
     exact = frozenset(dtype for dtype in ("float32", "float64") if _is_exact(device, dtype))
     if not exact:
         raise InputError(
             f"`device`: {name!r} multiplies integers exactly neither in float32 nor in float64, so that labels would "
-            "differ. With torch, call torch.set_float32_matmul_precision('highest') first; or pass device=None for "
-            "this processor."
+            "differ. With torch, call torch.set_float32_matmul_precision('highest') first; or leave out "
+            "`device` to use this processor."
         )
     return Device(device.name, namespace, device.place, exact)
 

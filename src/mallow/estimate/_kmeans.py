@@ -25,7 +25,7 @@ from mallow.estimate._nearest import (
     assign_points,
     find_grid,
 )
-from mallow.estimate._row_order import canonical_order
+from mallow.estimate._row_order import CanonicalOrder, canonical_order
 
 BATCH = 32  # chosen: bins summed by one product
 SMALL = 2**25  # chosen: up to this many multiplications per round a fine grid costs no noticeable time
@@ -68,6 +68,7 @@ def lloyd(
     threads: int | None = None,
     max_iter: int = 1000,
     device: Device | None = None,
+    order: CanonicalOrder | None = None,
 ) -> Clustering:
     """k-means clustering of the points, run until no label changes.
 
@@ -96,6 +97,8 @@ def lloyd(
         points.
     device : Device, optional
         Where products are computed; by default on this processor.
+    order : CanonicalOrder, optional
+        That of the points, `canonical_order(points, points[:0])`, where the caller clusters them several times.
 
     Examples
     --------
@@ -104,7 +107,7 @@ def lloyd(
     >>> round(lloyd(points, 2, rng=np.random.default_rng(0)).objective, 6)
     0.01
     """
-    pooled = canonical_order(points, points[:0], threads=threads)
+    pooled = order or canonical_order(points, points[:0], threads=threads)
     distinct = pooled.distinct
     dtype = np.result_type(np.float32, points.dtype)
     small = len(distinct) * bins * points.shape[1] <= SMALL

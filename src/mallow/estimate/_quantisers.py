@@ -27,54 +27,26 @@ _LARGEST_SQUARE = {2: 200, 3: 100, 4: 50, 5: 16, 6: 9, 7: 4, 8: 4}  # chosen: sq
 _NEAR_ZERO = 1e-6  # chosen: below any distance that matters on the unit sphere
 
 
-@dataclass(frozen=True, eq=False)
-class Cells:
-    """A partition fitted to points.
-
-    Attributes
-    ----------
-    labels : int64 array (points,)
-        The bin of each point, from 0 to bins − 1; every bin has a point.
-    centres : array (bins, d)
-        The mean of the points of each bin.
-    assign : callable
-        From other points (n, d) to their bins.
-    """
-
-    labels: Labels
-    centres: Features
-    assign: Callable[[Features], Labels]
-
-
 class Quantiser(Protocol):
     """How points are divided into bins: k-means where `Quantize(method=None)`, or one of these."""
 
-    def fit(self, points: Features, times: Labels, bins: int, rng: np.random.Generator) -> Cells:
-        """At most `bins` cells of distinct points (g, d), which occur so many `times` (g,)."""
+    def fit(self, points: Features, times: Labels, bins: int, rng: np.random.Generator) -> Labels:
+        """A number for each of the distinct points (g, d), equal in a bin, with at most `bins` different ones.
+
+        `times` (g,) says how often each point occurs.
+        """
 
 
-def occupied_cells(points: Features, times: Labels, code: Callable[[Features], Labels]) -> Cells:
-    """The cells that a code, a number for each point, divides the points into.
+def occupied_bins(points: Features, times: Labels, codes: Labels) -> tuple[Labels, Array]:
+    """The bins of points whose codes may be any numbers: a label for each point, from 0, and the mean of each bin.
 
-    A code may have many more values than any point takes. Only those that occur are bins, since smoothing would give
-    mass to the others, alike on both sides; a point whose code is none of them belongs to the bin with the nearest
-    centre.
+    Only codes that occur are bins, since smoothing would give mass to the others, alike on both sides.
     """
-    codes, labels = np.unique(code(points), return_inverse=True)
+    _, labels = np.unique(codes, return_inverse=True)
     labels = labels.astype(np.int64)
     weight = np.bincount(labels, times)
     rows = points.astype(np.float64)
-    centres = np.stack([np.bincount(labels, times * column) / weight for column in rows.T], axis=1)
-
-    def assign(others: Features) -> Labels:
-        other_codes = code(others)
-        place = np.minimum(np.searchsorted(codes, other_codes), len(codes) - 1).astype(np.int64)
-        unknown = codes[place] != other_codes
-        if unknown.any():
-            place[unknown] = nearest_of(others[unknown], centres)
-        return place
-
-    return Cells(labels, centres, assign)
+    return labels, np.stack([np.bincount(labels, times * column) / weight for column in rows.T], axis=1)
 
 
 def nearest_of(points: Features, centres: Array) -> Labels:
@@ -98,11 +70,11 @@ class RandomCentres:
     (10,)
     """
 
-    def fit(self, points: Features, times: Labels, bins: int, rng: np.random.Generator) -> Cells:
+    def fit(self, points: Features, times: Labels, bins: int, rng: np.random.Generator) -> Labels:
         """See `Quantiser.fit`."""
         drawn = rng.choice(len(points), size=min(bins, len(points)), replace=False, p=times / times.sum())
         centres = points[np.sort(drawn)].astype(np.float64)
-        return occupied_cells(points, times, lambda rows: nearest_of(rows, centres))
+        return nearest_of(points, centres)
 
 
 @dataclass(frozen=True)
@@ -130,23 +102,16 @@ class Product:
     def __post_init__(self) -> None:
         whole("groups", self.groups, least=1)
 
-    def fit(self, points: Features, times: Labels, bins: int, rng: np.random.Generator) -> Cells:
+    def fit(self, points: Features, times: Labels, bins: int, rng: np.random.Generator) -> Labels:
         """See `Quantiser.fit`."""
         groups = min(self.groups, points.shape[1])
         each = _root(bins, groups)
-        parts = [slice(first, None, groups) for first in range(groups)]
-        runs = [
-            lloyd(np.ascontiguousarray(points[:, part]), each, rng=child, weights=times, max_iter=40)
-            for part, child in zip(parts, rng.spawn(groups), strict=True)
-        ]
-
-        def code(rows: Features) -> Labels:
-            number = np.zeros(len(rows), np.int64)
-            for part, run in zip(parts, runs, strict=True):
-                number = number * each + nearest_centres(np.ascontiguousarray(rows[:, part]), run.centres, run.grid)
-            return number
-
-        return occupied_cells(points, times, code)
+        number = np.zeros(len(points), np.int64)
+        for first, child in zip(range(groups), rng.spawn(groups), strict=True):
+            part = np.ascontiguousarray(points[:, first::groups])
+            run = lloyd(part, each, rng=child, weights=times, max_iter=40)
+            number = number * each + nearest_centres(part, run.centres, run.grid)
+        return number
 
 
 @dataclass(frozen=True)
@@ -174,23 +139,15 @@ class Residual:
     def __post_init__(self) -> None:
         whole("levels", self.levels, least=1)
 
-    def fit(self, points: Features, times: Labels, bins: int, rng: np.random.Generator) -> Cells:
+    def fit(self, points: Features, times: Labels, bins: int, rng: np.random.Generator) -> Labels:
         """See `Quantiser.fit`."""
         each = _root(bins, self.levels)
-        rest, runs = points.astype(np.float64), []
+        number, rest = np.zeros(len(points), np.int64), points.astype(np.float64)
         for child in rng.spawn(self.levels):
             run = lloyd(rest, each, rng=child, weights=times, max_iter=40)
-            runs.append(run)
-            rest = rest - run.centres[nearest_centres(rest, run.centres, run.grid)]
-
-        def code(rows: Features) -> Labels:
-            number, left = np.zeros(len(rows), np.int64), rows.astype(np.float64)
-            for run in runs:
-                nearest = nearest_centres(left, run.centres, run.grid)
-                number, left = number * each + nearest, left - run.centres[nearest]
-            return number
-
-        return occupied_cells(points, times, code)
+            nearest = nearest_centres(rest, run.centres, run.grid)
+            number, rest = number * each + nearest, rest - run.centres[nearest]
+        return number
 
 
 @dataclass(frozen=True)
@@ -198,7 +155,7 @@ class LevelSets:
     """The oracle: bins of points at which the likelihood ratio P/Q is about the same (paper: thm:quant_error_fdiv).
 
     No partition into so many bins loses less of a divergence, apart from rounding; it needs the true ratio, and so it
-    serves to tell how far a real quantiser is from the best. `mallow.bounds.oracle_partition` does the same for known
+    serves to tell how far a real quantiser is from the best. `mallow.theory.bounds.oracle_partition` does the same for known
     masses.
 
     Parameters
@@ -218,13 +175,14 @@ class LevelSets:
 
     log_ratio: Callable[[Any], Any]
 
-    def fit(self, points: Features, times: Labels, bins: int, rng: np.random.Generator) -> Cells:
+    def fit(self, points: Features, times: Labels, bins: int, rng: np.random.Generator) -> Labels:
         """See `Quantiser.fit`."""
         level = self._levels(points)
         order = np.argsort(level, kind="stable")
         share = np.cumsum(times[order]) / times.sum()
         edges = level[order][np.searchsorted(share, np.arange(1, bins) / bins - 1e-12)]
-        return occupied_cells(points, times, lambda rows: np.searchsorted(edges, self._levels(rows)).astype(np.int64))
+        bins_of: Labels = np.searchsorted(edges, level).astype(np.int64)
+        return bins_of
 
     def _levels(self, points: Features) -> Any:
         level = np.asarray(self.log_ratio(points), np.float64)
@@ -285,24 +243,17 @@ class Lattice:
         whole("hidden", self.hidden, least=1)
         positive("spread", self.spread)
 
-    def fit(self, points: Features, times: Labels, bins: int, rng: np.random.Generator) -> Cells:
+    def fit(self, points: Features, times: Labels, bins: int, rng: np.random.Generator) -> Labels:
         """See `Quantiser.fit`."""
         torch = optional("torch", extra="text")
         middle, size = points.mean(axis=0, dtype=np.float64), max(float(np.abs(points).max()), 1e-300)
         spread = float(np.sqrt(np.mean((points / size - middle / size) ** 2))) or 1.0
-        network = self._train(torch, self._scaled(points, middle, size, spread), times, rng)
-        vectors = lattice_vectors(self.dimension, bins)
-
-        def code(rows: Features) -> Labels:
-            with torch.inference_mode():
-                image = network(torch.from_numpy(self._scaled(rows, middle, size, spread))).numpy()
-            nearest: Labels = (image @ vectors.T.astype(np.float32)).argmax(axis=1).astype(np.int64)
-            return nearest
-
-        return occupied_cells(points, times, code)
-
-    def _scaled(self, points: Features, middle: Array, size: float, spread: float) -> Any:
-        return ((points / size - middle / size) / spread).astype(np.float32)
+        scaled = ((points / size - middle / size) / spread).astype(np.float32)
+        network = self._train(torch, scaled, times, rng)
+        with torch.inference_mode():
+            image = network(torch.from_numpy(scaled)).numpy()
+        nearest: Labels = (image @ lattice_vectors(self.dimension, bins).T.astype(np.float32)).argmax(axis=1)
+        return nearest.astype(np.int64)
 
     def _train(self, torch: Any, points: Any, times: Labels, rng: np.random.Generator) -> Any:
         network = _Spreader(torch, points.shape[1], self.hidden, self.dimension, rng)

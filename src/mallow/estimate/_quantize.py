@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 
 from mallow._checks import whole
 from mallow.errors import Caveat, InputError, warn_about
-from mallow.estimate._device import check_device_name, open_device
+from mallow.estimate._device import Device, check_device_name, open_device
 from mallow.estimate._features import Features, checked_features, estimate_masses, same_width
 from mallow.estimate._kmeans import Clustering, lloyd
 from mallow.estimate._nearest import Grid, nearest_centres
 from mallow.estimate._pca import Projection, Reduction
-from mallow.estimate._quantisers import Cells, Quantiser
+from mallow.estimate._quantisers import Quantiser, occupied_bins
 from mallow.estimate._reduce import Reduce, distinct_points, project_rows
+from mallow.estimate._row_order import CanonicalOrder, canonical_order
 from mallow.theory import Array, Masses, Partition, extrapolated
 from mallow.theory.smoothing import krichevsky_trofimov
 
@@ -95,6 +96,7 @@ class Prepared:
     n: int
     m: int
     reduction: Reduction | None
+    order: CanonicalOrder | None = None  # of the points, for k-means
 
 
 def split_size(n: int, m: int) -> int:
@@ -117,7 +119,7 @@ class Quantize:
         The number of clusters k. "auto": a tenth of the smaller sample, at least 2, as published (500 for 5,000). More
         bins detect finer differences but have more plug-in bias, which falls like bins/n.
     smoothing : callable
-        A function of `mallow.theory.smoothing` (counts → probabilities), or `mallow.extrapolated`. Add-1/2 is the
+        A function of `mallow.theory.smoothing` (counts → probabilities), or `mallow.theory.extrapolated`. Add-1/2 is the
         paper's default (the starred scores); `smoothing.empirical` is the original of 2021.
     reduce : Reduce or None
         Reduction before clustering; by default the published one. None: cluster the features as they are.
@@ -166,11 +168,12 @@ class Quantize:
             raise InputError(f"`smoothing` must be a function, as in mallow.theory.smoothing; got {self.smoothing!r}.")
         if not (self.codebook is None or self.codebook == "shared" or isinstance(self.codebook, Codebook)):
             raise InputError(f"`codebook` must be None, 'shared' or a Codebook; got {self.codebook!r}.")
-        check_device_name(self.device)
+        if self.device is not None:
+            check_device_name(self.device)
         if self.method is not None and not hasattr(self.method, "fit"):
             raise InputError(f"`method` must be None or a quantiser such as Product(); got {self.method!r}.")
         if self.method is not None and self.codebook is not None:
-            raise InputError("`codebook` needs the centres of k-means: pass method=None, or no codebook.")
+            raise InputError("`codebook` needs the centres of k-means: leave out `method`, or pass no codebook.")
 
     def __repr__(self) -> str:
         name = getattr(self.smoothing, "__name__", repr(self.smoothing))
@@ -198,16 +201,18 @@ class Quantize:
             labels = label_rows(self.codebook, np.concatenate([x, y]), self.device)
             return Prepared(np.empty((0, 0)), labels, np.empty(0, np.int64), len(x), len(y), None)
         distinct = distinct_points(self.reduce, x, y)
-        return Prepared(distinct.points, distinct.group, distinct.counts, len(x), len(y), distinct.reduction)
+        points = distinct.points
+        order = canonical_order(points, points[:0]) if self.method is None else None
+        return Prepared(points, distinct.group, distinct.counts, len(x), len(y), distinct.reduction, order)
 
     def masses(self, prepared: Prepared, rng: int | np.random.Generator | None) -> Masses:
         """Cluster once and count."""
         n = prepared.n
         if isinstance(self.codebook, Codebook):
             return self.count(Partition(prepared.group[:n], prepared.group[n:], self.codebook.centres))
-        cells, caveats = self._cells(prepared, np.random.default_rng(rng))
-        labels = cells.labels[prepared.group]
-        return replace(self.count(Partition(labels[:n], labels[n:], cells.centres)), caveats=caveats)
+        labels, centres, caveats = self._bins(prepared, np.random.default_rng(rng))
+        rows = labels[prepared.group]
+        return replace(self.count(Partition(rows[:n], rows[n:], centres)), caveats=caveats)
 
     def against_itself(
         self,
@@ -239,26 +244,6 @@ class Quantize:
         """The estimator for parts of a reference of n rows, as many rows per bin as with a model of m rows."""
         return replace(self, bins=max(2, round(self.bins_for(n, m) * n / (n + m))), codebook=None)
 
-    def hold_out(
-        self, prepared: Prepared, inside: NDArray[np.bool_], rng: int | np.random.Generator | None
-    ) -> tuple[Partition, Partition]:
-        """Bins placed by some of the rows, with as many rows per bin: the partition of these rows, and of the others.
-
-        `inside` (n + m,) says which rows place the bins, those of the reference first. A fixed codebook has no such
-        rows.
-        """
-        n, group = prepared.n, prepared.group
-        times = np.bincount(group[inside], minlength=len(prepared.points))
-        used = np.flatnonzero(times)
-        bins = max(2, round(self.bins_for(n, prepared.m) * float(inside.mean())))
-        part = replace(prepared, points=prepared.points[used], times=times[used])
-        cells, _ = replace(self, bins=bins, codebook=None)._cells(part, np.random.default_rng(rng))
-        labels = cells.assign(prepared.points)
-        labels[used] = cells.labels
-        rows = labels[group]
-        first, second = (Partition(rows[:n][kept[:n]], rows[n:][kept[n:]], cells.centres) for kept in (inside, ~inside))
-        return first, second
-
     def count(self, partition: Partition) -> Masses:
         """The masses of samples whose bins are already known."""
         return replace(self.smooth(partition.p_counts, partition.q_counts), partition=partition)
@@ -273,7 +258,7 @@ class Quantize:
     def fit(self, x: Any, *others: Any, rng: int | np.random.Generator | None = 0) -> Codebook:
         """A codebook of one or more samples, for use with other samples later."""
         if self.method is not None:
-            raise InputError(f"A codebook needs the centres of k-means; `method` is {self.method!r}. Pass method=None.")
+            raise InputError(f"A codebook needs the centres of k-means; `method` is {self.method!r}. Leave it out.")
         first = checked_features("x", x)
         rest = [checked_features("others", other) for other in others] or [first]
         for sample in rest:
@@ -290,33 +275,31 @@ class Quantize:
             return max(2, min(n, m) // 10)
         if self.bins > n + m:
             raise InputError(
-                f"`bins` must be at most n + m = {n + m} points; got {self.bins}. Pass bins='auto' or more samples."
+                f"`bins` must be at most n + m = {n + m} points; got {self.bins}. Leave out `bins`, or pass more samples."
             )
         return self.bins
 
-    def _cells(self, prepared: Prepared, rng: np.random.Generator) -> tuple[Cells, tuple[Caveat, ...]]:
-        """The bins of the distinct points, by k-means or by another method."""
+    def _bins(self, prepared: Prepared, rng: np.random.Generator) -> tuple[Labels, Features, tuple[Caveat, ...]]:
+        """The bin of each distinct point and the centre of each bin, by k-means or by another method."""
         if self.method is None:
             clustering, caveats = self.cluster(prepared, rng)
-            centres, grid, device = clustering.centres, clustering.grid, open_device(self.device)
+            return clustering.labels, clustering.centres, caveats
+        points, times, bins = prepared.points, prepared.times, self.bins_for(prepared.n, prepared.m)
+        codes = self.method.fit(points, times, min(bins, len(points)), rng)
+        return *occupied_bins(points, times, codes), too_few_points(len(points), bins)
 
-            def assign(points: Features) -> NDArray[np.int64]:
-                return nearest_centres(points, centres, grid, device=device)
-
-            return Cells(clustering.labels, centres, assign), caveats
-        bins, distinct = self.bins_for(prepared.n, prepared.m), len(prepared.points)
-        cells = self.method.fit(prepared.points, prepared.times, min(bins, distinct), rng)
-        return cells, too_few_points(distinct, bins)
+    @property
+    def _opened(self) -> Device | None:
+        return None if self.device is None else open_device(self.device)
 
     def cluster(self, prepared: Prepared, rng: np.random.Generator) -> tuple[Clustering, tuple[Caveat, ...]]:
         """The best of the runs of k-means, with as many bins as there are distinct points at most."""
         bins, distinct = self.bins_for(prepared.n, prepared.m), len(prepared.points)
         caveats = too_few_points(distinct, bins)
-        points, times, device = prepared.points, prepared.times, open_device(self.device)
-        runs = [
-            lloyd(points, min(bins, distinct), rng=child, weights=times, max_iter=self.max_iter, device=device)
-            for child in rng.spawn(self.restarts)
-        ]
+        options: dict[str, Any] = {"weights": prepared.times, "order": prepared.order, "max_iter": self.max_iter}
+        options["device"] = self._opened
+        children = rng.spawn(self.restarts)
+        runs = [lloyd(prepared.points, min(bins, distinct), rng=child, **options) for child in children]
         return min(runs, key=lambda run: run.objective), caveats
 
 

@@ -4,28 +4,24 @@ from mallow.evaluate._audit import EDITS, Audit, Effect, audit_embedder, edit_te
 from mallow.evaluate._check import Check, check_regression, read_baseline
 from mallow.evaluate._compare import compare, compare_pairs, embed_pairs
 from mallow.evaluate._comparison import Comparison, Difference
+from mallow.evaluate._door import score
 from mallow.evaluate._gaps import GapDifference, compare_gaps
-from mallow.evaluate._groups import GroupScores, score_groups
-from mallow.evaluate._matched import MatchedScore, score_matched
+from mallow.evaluate._groups import GroupScores
+from mallow.evaluate._matched import MatchedScore
 from mallow.evaluate._monitor import Monitor
 from mallow.evaluate._passport import Passport, PassportCheck, make_passport, verify_passport
 from mallow.evaluate._plan import SamplePlan, plan_samples
 from mallow.evaluate._robust import AgreedDifference, RobustComparison, compare_embedders
-from mallow.evaluate._run import Settings, run_repeats, summary_values
-from mallow.evaluate._score import Score, score, score_embedded
-from mallow.evaluate._self_score import self_score
+from mallow.evaluate._run import Settings, run_repeats, self_score, summary_values
+from mallow.evaluate._score import Score, score_embedded
 from mallow.evaluate._sweep import Sweep, grid, sweep
 from mallow.evaluate._track import Change, Track, Trend, track
 
 __all__ = [
-    "EDITS",
-    "AgreedDifference",
     "Audit",
-    "Change",
     "Check",
     "Comparison",
     "Difference",
-    "Effect",
     "GapDifference",
     "GroupScores",
     "MatchedScore",
@@ -35,29 +31,16 @@ __all__ = [
     "RobustComparison",
     "SamplePlan",
     "Score",
-    "Settings",
     "Sweep",
     "Track",
-    "Trend",
     "audit_embedder",
     "check_regression",
     "compare",
     "compare_embedders",
     "compare_gaps",
-    "compare_pairs",
-    "edit_texts",
-    "embed_pairs",
-    "grid",
     "make_passport",
     "plan_samples",
-    "read_baseline",
-    "run_repeats",
     "score",
-    "score_embedded",
-    "score_groups",
-    "score_matched",
-    "self_score",
-    "summary_values",
     "sweep",
     "track",
     "verify_passport",

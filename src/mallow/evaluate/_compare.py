@@ -5,41 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, replace
 from functools import partial
-from itertools import combinations, pairwise
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 
 from mallow._checks import seed_from, whole
-from mallow.caveats import check_samples, refuse_without_answer, rename_system, system_size_caveats, unique_caveats
+from mallow.caveats import rename_system, system_size_caveats, unique_caveats
 from mallow.embed import AnyEmbedder, JointEmbedder, embed_all, read_all, resolve_embedder
-from mallow.engine import AnyEngine, open_engine, settle
-from mallow.errors import Caveat, InputError, warn_about
-from mallow.estimate import Codebook, Quantize
+from mallow.engine import AnyEngine, settle
+from mallow.errors import InputError, warn_about
 from mallow.evaluate._comparison import Comparison, Difference, rank_systems
-from mallow.evaluate._run import Run, Settings, mean_frontier, reduction_of, run_repeats, summary_values
-from mallow.evaluate._score import Score, build_score
-from mallow.evaluate._score_shards import StreamedSystems, must_stream, stream_systems
-from mallow.evaluate._self_score import self_score
-from mallow.evidence import (
-    MAUVE_STAR,
-    NORMAL,
-    SUMMARIES,
-    HeldOut,
-    Measure,
-    Pairs,
-    find_units,
-    generator_for,
-    hold_out,
-    holm,
-    measure_for,
-    pair_points,
-    run_systems,
-)
-from mallow.explain import find_reasons
+from mallow.evaluate._evaluation import Evaluation, LoadedSystems, Systems, evaluate_systems, open_systems, shares_bins
+from mallow.evaluate._run import Run, Settings, mean_frontier, summary_values
+from mallow.evaluate._score import Score, build_scores
+from mallow.evidence import MAUVE_STAR, NORMAL, SUMMARIES, HeldOut, Measure, Pairs, holm, run_systems
 from mallow.results import Estimate
 from mallow.samples import Samples, read
-from mallow.theory import Masses
 
 
 def compare(
@@ -105,20 +87,9 @@ def compare_quietly(
     if baseline is not None and baseline not in systems:
         raise InputError(f"`baseline` must be one of the systems ({', '.join(systems)}); got {baseline!r}.")
     whole("repeats", settings.repeats, least=1)
-    measure = settings.measure
-    pairs = embed_pairs(reference, systems, embedder, measure, lazy=True, paired=paired)
-    references = [own for own, _ in pairs.values()]
-    one_reference = all(own is references[0] for own in references)
-    sets = [references[0], *(samples for _, samples in pairs.values())]
-    if one_reference and not _shares_bins(measure) and must_stream(measure, sets, engine):
-        with open_engine(engine) as opened:
-            streamed = stream_systems(opened, pairs, measure)
-            comparison = compare_pairs(streamed.pairs, settings, baseline=baseline, streamed=streamed)
-            streamed.passes.finish()
-            return comparison
-    loaded = {id(samples): samples.load() for samples in (*references, *sets)}
-    pairs = {name: (loaded[id(own)], loaded[id(samples)]) for name, (own, samples) in pairs.items()}
-    return compare_pairs(pairs, settings, baseline=baseline)
+    pairs = embed_pairs(reference, systems, embedder, settings.measure, lazy=True, paired=paired)
+    with open_systems(pairs, settings.measure, engine) as opened:
+        return _compare_systems(opened, settings, baseline)
 
 
 def _check_names(systems: Mapping[str, Any]) -> None:
@@ -148,50 +119,26 @@ def embed_pairs(
     # The reference comes first, under a name that no system has.
     sets = read_all(generations_as_samples({"": reference, **systems}), embedder, lazy=lazy, paired=paired)
     chosen = resolve_embedder(sets, embedder)
-    if isinstance(chosen, JointEmbedder) and not _shares_bins(measure):
+    if isinstance(chosen, JointEmbedder) and not shares_bins(measure):
         each = {name: embed_all({"": sets[""], name: sets[name]}, chosen) for name in systems}
         return {name: (both[""], both[name]) for name, both in each.items()}
     embedded = sets if chosen is None else embed_all(sets, chosen)
     return {name: (embedded[""], embedded[name]) for name in systems}
 
 
-def _shares_bins(measure: Measure) -> bool:
-    return isinstance(measure.estimator, Quantize) and measure.estimator.codebook == "shared"
+def compare_pairs(pairs: Pairs, settings: Settings, *, baseline: str | None = None) -> Comparison:
+    """The comparison of systems that were embedded with the reference; caveats are in the result."""
+    return _compare_systems(LoadedSystems.of(pairs), settings, baseline)
 
 
-def compare_pairs(
-    pairs: Pairs, settings: Settings, *, baseline: str | None = None, streamed: StreamedSystems | None = None
-) -> Comparison:
-    """The comparison of systems that were embedded with the reference; caveats are in the result.
-
-    With `streamed`, published scores are computed chunk by chunk, and `pairs` are the samples that are in memory.
-    """
-    measure, seed = measure_for(settings.measure, next(iter(pairs.values()))[0]), settings.seed
-    points = [pair_points(*pair) for pair in pairs.values()]
-    refuse_without_answer(measure, [points[0][0], *(y for _, y in points)])
-    checked = check_samples(pairs) if streamed is None else streamed.caveats()
-    caveats = {name: rename_system(own, name) for name, own in checked.items()}
-    generations = {}
-    for name, (reference, samples) in pairs.items():
-        ordered, doubts = match_prompts(reference, samples)
-        caveats[name] += rename_system(doubts, name)
-        generations[name] = [(reference, part) for part in split_generations(ordered)]
-    if streamed is not None and not streamed.complete:
-        generations = {name: [pair] for name, pair in streamed.whole.items()}
-    sizes = system_size_caveats({name: len(parts[0][1]) * len(parts) for name, parts in generations.items()})
-    held_out = hold_out(measure, pairs, seed) if streamed is None else streamed.hold_out(measure, seed)
-    measure = _with_one_number_of_bins(measure, generations)
-    settings = replace(settings, measure=measure)
-    known: dict[tuple[int, int], dict[str, float]] = {}
-    if streamed is None:
-        runs = _all_runs(settings, generations)
-    else:
-        runs = streamed.runs(measure, generations, settings.repeats, seed, known)
-    scores = _all_scores(settings, runs, held_out, caveats, known)
+def _compare_systems(systems: Systems, settings: Settings, baseline: str | None) -> Comparison:
+    evaluation = evaluate_systems(systems, settings, split=True)
+    sizes = system_size_caveats({name: sum(len(run.model) for run in own) for name, own in evaluation.runs.items()})
+    scores = _all_scores(evaluation)
     order = sorted(scores, key=lambda name: (-scores[name].certified["mauve"].value, -scores[name].mauve))
-    against = [(name, baseline) for name in pairs if name != baseline] if baseline else list(combinations(pairs, 2))
-    differences = _all_differences(held_out, against)
-    variance = _all_variances(measure, runs, scores)
+    against = [(name, baseline) for name in scores if name != baseline] if baseline else list(combinations(scores, 2))
+    differences = _all_differences(evaluation.held_out, against)
+    variance = _all_variances(evaluation.settings.measure, evaluation.runs, scores)
     ranks, groups = ({}, ()) if baseline else rank_systems(order, differences)
     return Comparison(
         scores={name: scores[name] for name in order},
@@ -201,112 +148,22 @@ def compare_pairs(
         variance={name: variance[name] for name in order},
         baseline=baseline,
         signature=scores[order[0]].signature,
-        caveats=unique_caveats([*sizes, *(caveat for name in pairs for caveat in scores[name].caveats)]),
+        caveats=unique_caveats([*sizes, *(caveat for score in scores.values() for caveat in score.caveats)]),
     )
 
 
-def _with_one_number_of_bins(measure: Measure, generations: Mapping[str, Sequence[tuple[Samples, Samples]]]) -> Measure:
-    """The measure with as many bins for all systems as the smallest of them allows.
-
-    Otherwise sizes would make a winner.
-    """
-    estimator = measure.estimator
-    if not isinstance(estimator, Quantize) or estimator.bins != "auto" or isinstance(estimator.codebook, Codebook):
-        return measure
-    sizes = [(len(reference), len(model)) for parts in generations.values() for reference, model in parts]
-    bins = {estimator.bins_for(n, m) for n, m in sizes}
-    return measure if len(bins) == 1 else replace(measure, estimator=replace(estimator, bins=min(bins)))
+def _all_scores(evaluation: Evaluation) -> dict[str, Score]:
+    names = list(evaluation.runs)
+    tasks = [partial(build_scores, evaluation, name) for name in names]
+    each = run_systems(tasks, evaluation.held_out.samples.values(), progress=("scoring", names))
+    return {name: _mean_score(name, scores) for name, scores in zip(names, each, strict=True)}
 
 
-def _all_runs(settings: Settings, generations: Mapping[str, Sequence[tuple[Samples, Samples]]]) -> dict[str, list[Run]]:
-    """The runs of each system, one per generation."""
-    measure = settings.measure
-    if _shares_bins(measure):
-        return _shared_runs(settings, generations)
-
-    def run(reference: Samples, model: Samples) -> Run:
-        prepared = measure.estimator.prepare(*pair_points(reference, model))
-        masses = run_repeats(measure, prepared, settings.repeats, settings.seed)
-        return Run(reference, model, masses, reduction_of(prepared), find_units(reference, model))
-
-    places = [(name, pair) for name, parts in generations.items() for pair in parts]
-    own_code = not isinstance(measure.estimator, Quantize)
-    done = run_systems(
-        [partial(run, *pair) for _, pair in places],
-        [pair for _, pair in places],
-        alone=own_code,
-        progress=("clustering", [name for name, _ in places]),
-    )
-    runs: dict[str, list[Run]] = {name: [] for name in generations}
-    for (name, _), one in zip(places, done, strict=True):
-        runs[name].append(one)
-    return runs
-
-
-def _shared_runs(
-    settings: Settings, generations: Mapping[str, Sequence[tuple[Samples, Samples]]]
-) -> dict[str, list[Run]]:
-    """One partition of the reference and all systems in each repeat."""
-    estimator = settings.measure.estimator
-    if not isinstance(estimator, Quantize):
-        raise InputError(f"Shared bins need Quantize; the estimator is {estimator!r}.")
-    places = [(name, *pair) for name, parts in generations.items() for pair in parts]
-    points = [pair_points(reference, model) for _, reference, model in places]
-    x, every = points[0][0], [y for _, y in points]
-    alone = replace(estimator, codebook=None, bins=estimator.bins_for(len(x), min(len(y) for y in every)))
-    prepared = alone.prepare(x, np.concatenate(every))
-    cuts = np.cumsum([0, *(len(y) for y in every)])
-    masses: list[list[Masses]] = [[] for _ in every]
-    for child in generator_for(settings.seed, "clustering").spawn(settings.repeats):
-        pooled = alone.masses(prepared, child)
-        if pooled.partition is None:
-            continue
-        for i, (low, high) in enumerate(pairwise(cuts)):
-            labels = pooled.partition.q_labels[low:high]
-            counted = estimator.count(replace(pooled.partition, q_labels=labels))
-            masses[i].append(replace(counted, caveats=pooled.caveats))
-    runs: dict[str, list[Run]] = {name: [] for name in generations}
-    for (name, reference, model), own in zip(places, masses, strict=True):
-        runs[name].append(Run(reference, model, own, reduction_of(prepared), find_units(reference, model)))
-    return runs
-
-
-def _all_scores(
-    settings: Settings,
-    runs: Mapping[str, list[Run]],
-    held_out: HeldOut,
-    caveats: Mapping[str, list[Caveat]],
-    known: dict[tuple[int, int], dict[str, float]],
-) -> dict[str, Score]:
-    """The score of each system; `known` are self-scores by reference and size: the model plays no part."""
-    measure, repeats, seed = settings.measure, settings.repeats, settings.seed
-    last = {name: parts[-1] for name, parts in runs.items()}
-    keys = {name: (id(run.reference), len(run.model)) for name, run in last.items()}
-    for name, key in keys.items():
-        if key not in known:
-            known[key] = self_score(measure, last[name].reference, len(last[name].model), repeats=repeats, seed=seed)
-
-    def score(name: str) -> Score:
-        evidence, certificate = held_out.evidence[name], held_out.certificates[name]
-        reasons = find_reasons(*held_out.samples[name], held_out.evidence_in_memory(name))
-        each = [
-            build_score(
-                measure, run, known[keys[name]], seed, evidence=evidence, certificate=certificate, reasons=reasons
-            )
-            for run in runs[name]
-        ]
-        mean = each[0] if len(each) == 1 else _mean_score(each)
-        own = rename_system([caveat for one in each for caveat in one.caveats], name)
-        return replace(mean, caveats=unique_caveats([*caveats[name], *own]))
-
-    every = run_systems(
-        [partial(score, name) for name in runs], held_out.samples.values(), progress=("scoring", list(runs))
-    )
-    return dict(zip(runs, every, strict=True))
-
-
-def _mean_score(scores: list[Score]) -> Score:
-    """The mean over generations."""
+def _mean_score(name: str, scores: list[Score]) -> Score:
+    """The score of a system: the mean over its generations."""
+    caveats = unique_caveats(rename_system([caveat for score in scores for caveat in score.caveats], name))
+    if len(scores) == 1:
+        return replace(scores[0], caveats=caveats)
     values = {name: tuple(np.mean([one.values[name] for one in scores], axis=0).tolist()) for name in SUMMARIES}
     mean, _ = mean_frontier([one.frontier for one in scores])
     _, band = mean_frontier([curve for one in scores for curve in (one.band or (one.frontier,))])
@@ -324,6 +181,7 @@ def _mean_score(scores: list[Score]) -> Score:
         frontier=mean,
         band=band,
         signature=replace(scores[0].signature, generations=len(scores)),
+        caveats=caveats,
     )
 
 
@@ -396,41 +254,3 @@ def generations_as_samples(sources: Mapping[str, Any]) -> dict[str, Any]:
 
 def _is_numeric(source: Any) -> bool:
     return getattr(getattr(source, "dtype", None), "kind", "") in tuple("biuf")
-
-
-def match_prompts(reference: Samples, samples: Samples) -> tuple[Samples, list[Caveat]]:
-    """Samples in the order of the reference's ids, generation by generation, with what was doubtful about it.
-
-    Without ids, with ids that the reference does not have, or where some samples are missing, the order stays as it is.
-    """
-    times = samples.generations
-    if not (reference.ids and samples.ids and times):
-        return _as_one(samples), []
-    prompts = len(reference)
-    if len(set(reference.ids)) < prompts or len(samples) != prompts * times:
-        return _as_one(samples), []
-    place = {each: i for i, each in enumerate(reference.ids)}
-    missing = sorted(set(samples.ids) - set(place))
-    if missing:
-        if place.keys().isdisjoint(samples.ids):
-            return _as_one(samples), []
-        count = f"{len(missing)} ids, such as {missing[0]!r}, are" if len(missing) > 1 else f"the id {missing[0]!r} is"
-        text = f"{count} not in the reference: only samples whose ids the reference has are paired with it."
-        return _as_one(samples), [Caveat("unmatched ids", text, values={"ids": len(missing)})]
-    order = np.argsort([place[each] for each in samples.ids], kind="stable")
-    order = order.reshape(prompts, times).T.ravel()  # one generation after the other
-    return (samples if np.array_equal(order, np.arange(len(order))) else samples.take(order)), []
-
-
-def _as_one(samples: Samples) -> Samples:
-    """Samples that cannot be matched with prompts count as one generation: without ids, nothing is split."""
-    return samples if samples.generations == 1 else Samples.trusted(**vars(samples) | {"ids": None, "prompts": None})
-
-
-def split_generations(samples: Samples) -> list[Samples]:
-    """The samples of each generation; they come one generation after the other, as `match_prompts` puts them."""
-    times = samples.generations if samples.ids else 1
-    if not times or times == 1:
-        return [samples]
-    size = len(samples) // times
-    return [samples.take(range(start, start + size)) for start in range(0, len(samples), size)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -56,9 +57,19 @@ class ScoredSystems(Result):
         scores: dict[str, Score] = self.scores  # type: ignore[attr-defined]
         return scores
 
-    def _tables(self) -> list[str]:
-        """The tables below the verdict."""
-        return [self.table()]
+    def _tables(self, width: int | None = None) -> list[str]:
+        """The tables below the verdict; "" for one that has no rows."""
+        return [self.table(width=width)]
+
+    def _signature(self) -> Signature | None:
+        """What all scores depend on; None where they have no signature in common."""
+        return None
+
+    def _blocks(self, width: int | None) -> list[str]:
+        verdict = self.verdict if width is None else textwrap.fill(self.verdict, width)
+        signature = self._signature()
+        blocks = [verdict, *self._tables(width), "" if signature is None else str(signature)]
+        return [block for block in blocks if block]
 
     def caveat_lines(self) -> list[str]:
         """The caveats, equal ones of several systems merged into one line."""
@@ -78,6 +89,12 @@ class ComparedSystems(ScoredSystems):
 
     def _scored(self) -> dict[str, Score]:
         return self.comparison.scores
+
+    def _tables(self, width: int | None = None) -> list[str]:
+        return [self.table(width=width), self.comparison.difference_table(width=width)]
+
+    def _signature(self) -> Signature:
+        return self.comparison.signature
 
     @property
     def caveats(self) -> tuple[Caveat, ...]:
@@ -206,8 +223,11 @@ class Comparison(ScoredSystems):
         certified = (f"{name} {_certified_cells(score)[0]}" for name, score in self.scores.items())
         return f"Comparison({', '.join(certified)}; winner: {self.winner or 'none'})"
 
-    def _tables(self) -> list[str]:
-        return [self.table(), self.difference_table()]
+    def _tables(self, width: int | None = None) -> list[str]:
+        return [self.table(width=width), self.difference_table(width=width)]
+
+    def _signature(self) -> Signature:
+        return self.signature
 
     @property
     def winner(self) -> str | None:

@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from mallow.caveats import rename_system, unique_caveats
-from mallow.embed import AnyEmbedder, embed_all
-from mallow.errors import Caveat, InputError, warn_about
+from mallow.errors import Caveat, InputError
 from mallow.evaluate._comparison import LEVEL, ScoredSystems, score_cells, score_record
 from mallow.evaluate._run import Settings
 from mallow.evaluate._score import Score, score_embedded
-from mallow.evidence import MAUVE_STAR, Measure, holm
+from mallow.evidence import holm
 from mallow.results import TableData, join_names, p_number
 from mallow.samples import Samples
-
-if TYPE_CHECKING:
-    pass
-
 
 _FEWEST = 30  # chosen: samples of each side in a group that is scored; with fewer nothing can be certified
 
@@ -90,41 +84,17 @@ class GroupScores(ScoredSystems):
         return {"verdict": self.verdict, "with_gap": list(self.with_gap)}
 
 
-def score_groups(
-    reference: Any,
-    model: Any,
-    groups: tuple[Sequence[Any], Sequence[Any]],
-    *,
-    measure: Measure = MAUVE_STAR,
-    embedder: AnyEmbedder | str | None = None,
-    paired: bool = False,
-    repeats: int = 5,
-    rng: int | np.random.Generator | None = 0,
-) -> GroupScores:
-    """The score of each group of samples, with p-values corrected for the number of groups.
+def score_groups(x: Samples, y: Samples, groups: Any, settings: Settings) -> GroupScores:
+    """The score of each group of samples that have features; nothing is warned about.
 
     Parameters
     ----------
-    reference, model :
-        As in `score`.
+    x, y : Samples
+        The reference and the model.
     groups : pair of sequences
-        The group of each sample of the reference, and of each of the model; numbers become names. A group with fewer
-        than 30 samples on a side is listed and not scored.
-    measure, embedder, paired, repeats, rng :
-        As in `score`.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> topics = ["sport"] * 1000 + ["law"] * 1000
-    >>> x, y = rng.normal(size=(2, 2000, 8))
-    >>> y[:1000] += 0.3
-    >>> score_groups(x, y, (topics, topics)).with_gap
-    ('sport',)
+        The group of each sample of the reference, and of each of the model.
+    settings : Settings
     """
-    settings = Settings.checked(measure, repeats, rng)
-    sides = embed_all({"reference": reference, "model": model}, embedder, paired=paired)
-    x, y = (samples.load() for samples in sides.values())
     labels = _labels(groups, x, y)
     counts = [Counter(own.tolist()) for own in labels]
     names = sorted(set(counts[0]) | set(counts[1]))
@@ -132,7 +102,7 @@ def score_groups(
     scored = [name for name in names if min(sizes[name]) >= _FEWEST]
     if not scored:
         raise InputError(
-            f"`groups` must have a group with at least {_FEWEST} samples on each side; the largest of {len(names)} has "
+            f"`by` must have a group with at least {_FEWEST} samples on each side; the largest of {len(names)} has "
             f"{max(map(min, sizes.values()))}. Join small groups, or use more samples."
         )
     scores = {
@@ -146,22 +116,20 @@ def score_groups(
     order = sorted(scores, key=lambda name: (scores[name].certified["mauve"].value, scores[name].mauve))
     adjusted = dict(zip(scored, holm([scores[name].p_value for name in scored]), strict=True))
     caveats = [caveat for name in order for caveat in rename_system(scores[name].caveats, name)]
-    result = GroupScores(
+    return GroupScores(
         scores={name: scores[name] for name in order},
         adjusted={name: adjusted[name] for name in order},
         skipped={name: sizes[name] for name in names if name not in scores},
         caveats=unique_caveats(caveats),
     )
-    warn_about(result.caveats)
-    return result
 
 
 def _labels(groups: Any, x: Samples, y: Samples) -> list[Any]:
     if not isinstance(groups, tuple | list) or len(groups) != 2:
-        raise InputError("`groups` must be a pair of sequences: the groups of the reference and those of the model.")
+        raise InputError(
+            "`by` must be a column or a pair of sequences: the groups of the reference and those of the model."
+        )
     for side, own, called in ((x, groups[0], "reference"), (y, groups[1], "model")):
         if len(own) != len(side):
-            raise InputError(
-                f"`groups` must have an entry for each of the {len(side)} {called} samples; got {len(own)}."
-            )
+            raise InputError(f"`by` must have an entry for each of the {len(side)} {called} samples; got {len(own)}.")
     return [np.array([str(label) for label in own], dtype=object) for own in groups]

@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mallow.caveats import unique_caveats
-from mallow.embed import AnyEmbedder, embed_all
 from mallow.engine import settle
-from mallow.errors import Caveat, InputError, warn_about
+from mallow.errors import Caveat, InputError
 from mallow.evaluate._comparison import Difference, ScoredSystems, score_cells, score_record
 from mallow.evaluate._gaps import subtract_scores
 from mallow.evaluate._run import Settings
 from mallow.evaluate._score import Score, score_embedded
-from mallow.evidence import MAUVE_STAR, Measure, measure_for
+from mallow.evidence import measure_for
 from mallow.results import TableData, p_text
 from mallow.samples import Samples
 from mallow.theory import Array
-
-if TYPE_CHECKING:
-    pass
-
 
 _BINS = 20  # chosen: of a covariate that is a number; each holds a twentieth of both sides together
 _FEWEST = 100  # chosen: samples of each side that have to be left
@@ -113,19 +107,8 @@ class MatchedScore(ScoredSystems):
         return {"verdict": self.verdict, "explained": self.explained}
 
 
-def score_matched(
-    reference: Any,
-    model: Any,
-    *,
-    match: str | tuple[Sequence[Any], Sequence[Any]] = "length",
-    measure: Measure = MAUVE_STAR,
-    embedder: AnyEmbedder | str | None = None,
-    paired: bool = False,
-    repeats: int = 5,
-    rng: int | np.random.Generator | None = 0,
-    covariate: str | None = None,
-) -> MatchedScore:
-    """The score where length, or another covariate, agrees between the sides, beside the score as it is.
+def score_matched(x: Samples, y: Samples, match: Any, settings: Settings) -> MatchedScore:
+    """The score where a covariate agrees between the sides; nothing is warned about.
 
     Samples are kept so that the covariate has the same distribution on both sides: of each of its categories (twenty
     ranges, for a number) as large a share as both sides have. Who is kept depends on the covariate alone, never on
@@ -134,43 +117,26 @@ def score_matched(
 
     Parameters
     ----------
-    reference, model :
-        As in `score`.
-    match : "length" or pair of sequences
-        What to match: the number of characters of the texts, or one value for each sample of the reference and one for
-        each of the model: numbers, or names of categories.
-    measure, embedder, paired, repeats, rng :
-        As in `score`.
-    covariate : str or None
-        What to call the covariate in print; None: "length", or "covariate".
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> size_x, size_y = rng.normal(size=1600), rng.normal(0.5, 1.0, size=1600)
-    >>> x, y = (np.c_[size, rng.normal(size=(1600, 7))] for size in (size_x, size_y))
-    >>> result = score_matched(x, y, match=(size_x, size_y))
-    >>> result.same_size.p_value < 0.001 < 0.05 < result.matched.p_value
-    True
+    x, y : Samples
+        The reference and the model, with features.
+    match : "length", pair of sequences, or dict
+        The values of the reference and those of the model, with a name as ``{name: pair}``.
+    settings : Settings
     """
-    settings = Settings.checked(measure, repeats, rng)
-    sides = embed_all({"reference": reference, "model": model}, embedder, paired=paired)
-    x, y = (samples.load() for samples in sides.values())
-    name = covariate or ("length" if isinstance(match, str) else "covariate")
-    values = _covariate(match, x, y)
+    name, values = _covariate(match, x, y)
     chosen, kept = _match(values, np.random.default_rng([settings.seed, 21]))
     if min(map(len, chosen)) < 2:
         raise InputError(
             f"`match` leaves {len(chosen[0])} samples of the reference and {len(chosen[1])} of the model: {name} "
             "hardly overlaps. The sides cannot be compared at equal values."
         )
-    settings = replace(settings, measure=measure_for(measure, x))
+    settings = replace(settings, measure=measure_for(settings.measure, x))
     random = np.random.default_rng([settings.seed, 22])
     others = [np.sort(random.permutation(len(side))[: len(own)]) for side, own in zip((x, y), chosen, strict=True)]
     subsets = {"same": (x.take(others[0]), y.take(others[1])), "matched": (x.take(chosen[0]), y.take(chosen[1]))}
     before = score_embedded(x, y, settings)
     scores = {key: score_embedded(*pair, settings) for key, pair in subsets.items()}
-    result = MatchedScore(
+    return MatchedScore(
         covariate=name,
         before=before,
         same_size=scores["same"],
@@ -180,8 +146,6 @@ def score_matched(
         means=_means(values, chosen),
         caveats=unique_caveats([*_few_left(chosen, name), *before.caveats]),
     )
-    warn_about(result.caveats)
-    return result
 
 
 def _few_left(chosen: tuple[Indices, Indices], name: str) -> list[Caveat]:
@@ -193,16 +157,16 @@ def _few_left(chosen: tuple[Indices, Indices], name: str) -> list[Caveat]:
     return [Caveat("few matched", text, values={"samples": fewest})]
 
 
-def _covariate(match: Any, x: Samples, y: Samples) -> tuple[NDArray[Any], NDArray[Any]]:
-    """The values of both sides: numbers, or names."""
-    if isinstance(match, str):
-        if match != "length":
-            raise InputError(f"`match` must be 'length' or a pair of sequences of values; got {match!r}.")
+def _covariate(match: Any, x: Samples, y: Samples) -> tuple[str, tuple[NDArray[Any], NDArray[Any]]]:
+    """The name of the covariate, and its values of both sides: numbers, or names."""
+    if isinstance(match, str) and match == "length":
         lengths = [np.array([len(text) for text in side.require_texts()], np.float64) for side in (x, y)]
-        return lengths[0], lengths[1]
+        return match, (lengths[0], lengths[1])
+    name, match = next(iter(match.items())) if isinstance(match, dict) and len(match) == 1 else ("covariate", match)
     if not isinstance(match, tuple | list) or len(match) != 2:
         raise InputError(
-            "`match` must be 'length' or a pair of sequences of values, of the reference and of the model."
+            "`match` must be 'length', a column, or a pair of sequences of values, of the reference and of the model; "
+            "or {name: pair}."
         )
     for side, own, called in ((x, match[0], "reference"), (y, match[1], "model")):
         if len(own) != len(side):
@@ -211,10 +175,10 @@ def _covariate(match: Any, x: Samples, y: Samples) -> tuple[NDArray[Any], NDArra
         numbers = [np.asarray(list(own), np.float64) for own in match]
     except (TypeError, ValueError):
         names = [np.array([str(value) for value in own]) for own in match]
-        return names[0], names[1]
+        return name, (names[0], names[1])
     if not all(np.isfinite(own).all() for own in numbers):
         raise InputError("`match` must have finite numbers, or names; got NaN or infinite values.")
-    return numbers[0], numbers[1]
+    return name, (numbers[0], numbers[1])
 
 
 def _categories(values: tuple[NDArray[Any], NDArray[Any]]) -> tuple[Indices, Indices]:

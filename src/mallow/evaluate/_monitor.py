@@ -394,7 +394,7 @@ def _fit_codebook(fitting: Features, size: int, estimator: Quantize, seed: int) 
     if bins > len(fitting):
         raise InputError(
             f"`bins` must be at most the {len(fitting)} of {size} reference samples that fit the codebook; got "
-            f"{bins}. Pass bins='auto' or a larger reference."
+            f"{bins}. Leave out `bins`, or pass a larger reference."
         )
     return replace(estimator, bins=bins).fit(fitting, rng=generator_for(seed, "clustering"))
 

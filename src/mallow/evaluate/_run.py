@@ -1,8 +1,8 @@
-"""The engine room that all evaluations share: repeats of an estimator and their summaries."""
+"""The engine room that all evaluations share: repeats of an estimator, their summaries, and the score of the reference against itself."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -10,12 +10,13 @@ from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mallow._checks import seed_from, whole
 from mallow.engine import cores, run_now, worker_pool
 from mallow.errors import InputError
-from mallow.estimate import Quantize, Reduction
-from mallow.evidence import SUMMARIES, Measure, Outcome, Units, fits_several, generator_for, run_alone
+from mallow.estimate import Quantize, Reduction, as_features, row_keys, split_size
+from mallow.evidence import SUMMARIES, Measure, Outcome, Units, find_units, fits_several, generator_for, run_alone
 from mallow.samples import Samples
 from mallow.theory import Frontier, Masses
 
@@ -41,6 +42,9 @@ class Settings:
         return cls(measure, repeats, seed_from(rng))
 
 
+Generations = Mapping[str, Sequence[tuple[Samples, Samples]]]  # system → the reference and each of its generations
+
+
 @dataclass(frozen=True, eq=False)
 class Run:
     """One system against the reference, estimated: what its score and its differences are built from.
@@ -57,6 +61,8 @@ class Run:
         Of the reference and the model.
     seen : pair of Samples or None
         Those that are in memory and can be checked, where not all are. None: all.
+    itself : dict or None
+        The summaries of the reference against itself, where they were made on the way.
     """
 
     reference: Samples
@@ -65,15 +71,16 @@ class Run:
     reduction: Reduction | None
     units: Units
     seen: tuple[Samples, Samples] | None = None
+    itself: dict[str, float] | None = None
 
 
 @dataclass(frozen=True)
 class Parts:
     """How the parts of a score begin: the library's own work; that of the estimator; one of its repeats."""
 
-    own: Begin
-    estimate: Begin
-    repeat: Begin
+    own: Begin = run_now
+    estimate: Begin = run_now
+    repeat: Begin = run_now
 
 
 @contextmanager
@@ -84,7 +91,7 @@ def parts_of_a_score(measure: Measure, pair: tuple[Samples, Samples]) -> Iterato
     that a user brought: it need not be safe on threads.
     """
     if not fits_several([pair]) or cores() == 1:
-        yield Parts(run_now, run_now, run_now)
+        yield Parts()
         return
     with worker_pool(cores()) as pool:
         safe = is_safe_on_threads(measure)
@@ -124,8 +131,12 @@ def reduction_of(prepared: Any) -> Reduction | None:
 
 def summary_values(measure: Measure, runs: Sequence[Masses]) -> dict[str, tuple[float, ...]]:
     """Each summary in every repeat."""
-    summaries = [measure.summarise(masses) for masses in runs]
-    return {name: tuple(float(one[name]) for one in summaries) for name in SUMMARIES}
+    return by_summary([measure.summarise(masses) for masses in runs])
+
+
+def by_summary(each: Sequence[Mapping[str, Any]]) -> dict[str, tuple[float, ...]]:
+    """The values of each summary, from the summaries of every repeat."""
+    return {name: tuple(float(one[name]) for one in each) for name in SUMMARIES}
 
 
 def mean_frontier(curves: Sequence[Frontier]) -> tuple[Frontier, tuple[Frontier, Frontier] | None]:
@@ -136,3 +147,59 @@ def mean_frontier(curves: Sequence[Frontier]) -> tuple[Frontier, tuple[Frontier,
     p, q = np.array([(curve.p_to_mix, curve.q_to_mix) for curve in curves]).swapaxes(0, 1)
     mean, low, high = (replace(mean, p_to_mix=f(p, axis=0), q_to_mix=f(q, axis=0)) for f in (np.mean, np.min, np.max))
     return mean, (low, high)
+
+
+Rows = NDArray[np.int64]
+Keys = NDArray[np.uint64]
+
+
+def self_score(
+    measure: Measure, reference: Samples, m: int, *, repeats: int, seed: int, keys: Keys | None = None
+) -> dict[str, float]:
+    """Each summary of the reference against itself, split in the ratio of its own size to m: the mean over `repeats`.
+
+    The number depends on the measure, the reference, m and the seed: neither on the order of the rows nor on any model,
+    since the reference is reduced and clustered alone. Samples with the same id or prompt stay on one side.
+
+    Parameters
+    ----------
+    reference : Samples
+        With features.
+    m : int
+        How many samples the model has.
+    keys : uint64 array, optional
+        The `row_keys` of the reference, where they are known.
+    """
+    x = as_features("reference", reference.require_features())
+    keys = row_keys(x) if keys is None else keys
+    units = find_units(reference, keys=[keys])
+    size = split_size(len(x), m)
+    # Equal rows have equal keys: which of them comes first makes no difference.
+    rows = np.lexsort([keys, units.keys[units.sets[0]]])
+    children = generator_for(seed, "self-score").spawn(repeats)
+    splits = [split_rows(units, rows, size, child) for child in children]
+    estimator = measure.estimator
+    if isinstance(estimator, Quantize):
+        masses = estimator.against_itself(x, splits, m, children)
+    else:
+        pairs = zip(splits, children, strict=True)
+        masses = [estimator.masses(estimator.prepare(x[one], x[other]), child) for (one, other), child in pairs]
+    return {name: float(np.mean(each)) for name, each in summary_values(measure, masses).items()}
+
+
+def split_rows(units: Units, rows: Rows, size: int, rng: np.random.Generator) -> tuple[Rows, Rows]:
+    """Both parts of a random split of rows, about `size` in the first; units stay whole if there are enough.
+
+    `rows` lists all rows in an order that does not depend on the present one.
+    """
+    of_unit = units.sets[0][rows]
+    ordered, first_seen = np.unique(of_unit, return_index=True)
+    position = np.empty(units.count, np.int64)
+    position[ordered[np.argsort(first_seen)]] = rng.permutation(len(ordered))
+    shuffled = rows[np.argsort(position[of_unit], kind="stable")]
+    ends = np.cumsum(np.bincount(position[of_unit]))[:-1]  # where a unit ends
+    ends = ends[(ends >= 2) & (ends <= len(rows) - 2)]
+    if not len(ends):
+        shuffled, ends = rng.permutation(rows), np.array([size])
+    cut = ends[np.argmin(np.abs(ends - size))]
+    return shuffled[:cut], shuffled[cut:]

@@ -4,56 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from mallow.caveats import (
-    bin_caveats,
-    blindness_caveats,
-    check_estimate,
-    check_samples,
-    evidence_caveats,
-    refuse_without_answer,
-    unique_caveats,
-)
-from mallow.embed import AnyEmbedder, embed_all
-from mallow.engine import AnyEngine, settle, single_threaded_blas
-from mallow.errors import Caveat, InputError, warn_about
-from mallow.evaluate._run import (
-    Run,
-    Settings,
-    is_safe_on_threads,
-    mean_frontier,
-    parts_of_a_score,
-    reduction_of,
-    run_repeats,
-    summary_values,
-)
-from mallow.evaluate._score_shards import evaluate_shards, must_stream
-from mallow.evaluate._self_score import self_score
+from mallow.caveats import bin_caveats, blindness_caveats, check_estimate, evidence_caveats, unique_caveats
+from mallow.engine import AnyEngine, settle
+from mallow.errors import Caveat, InputError
+from mallow.evaluate._evaluation import Evaluation, LoadedSystems, Systems, evaluate_systems, open_systems
+from mallow.evaluate._run import Run, Settings, by_summary, mean_frontier
 from mallow.evidence import (
-    MAUVE_STAR,
     SUMMARIES,
     Certificate,
     Evidence,
-    HeldOut,
     Measure,
     Signature,
     Units,
     debiased_estimate,
     describe_units,
-    hold_out,
     make_signature,
-    measure_for,
-    pair_points,
     published_interval,
 )
-from mallow.explain import Reason, find_reasons, verdict_text
+from mallow.explain import Reason, verdict_text
 from mallow.results import Estimate, Result, TableData, at_least, at_most, draw, p_text, render
 from mallow.samples import Samples
-from mallow.theory import Frontier, Masses, frontier
+from mallow.theory import Frontier, Masses
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -263,100 +238,28 @@ def brief_values(score: Score, name: str) -> dict[str, Any]:
     return values | {"self_score": round(score.self_score[name], 4)}
 
 
-def score(
-    reference: Any,
-    model: Any,
-    *,
-    measure: Measure = MAUVE_STAR,
-    embedder: AnyEmbedder | str | None = None,
-    paired: bool = False,
-    repeats: int = 5,
-    rng: int | np.random.Generator | None = 0,
-    engine: AnyEngine = None,
-) -> Score:
-    """How far the model's samples are from the reference: what is certain about the gap, and the published score.
-
-    Parameters
-    ----------
-    reference, model : list of texts, path to a file or folder, table, `Samples`, or array (n, d)
-        The real data and the model's samples, of one kind: texts, images, or features with one row per sample. Samples
-        with the same id (or prompt, without ids) belong together; without either, they are independent.
-    measure : Measure
-        MAUVE* of the paper by default; for features of a string kernel, nearest neighbours (`MAUVE_KERNEL`), as in the
-        paper.
-    embedder : Embedder, callable, name or None
-        Turns samples into features; `mallow.embed` has them, and a function from a list of samples to an array is one.
-        A name is looked up as on the command line. None: the default for texts or images; features need none.
-    paired : bool
-        Whether row i of the model belongs to row i of the reference, such as an answer to the same prompt. For samples
-        without ids and prompts, as many on both sides.
-    repeats : int
-        Clusterings with different seeds, whose mean is the published score. They share embedding and reduction.
-    rng : int, numpy Generator or None
-        Seed: the same seed gives the same numbers, on any number of threads. A generator draws one, None takes a fresh
-        one; the signature names the seed in use.
-    engine : None, "ray", "ray://…", or an engine
-        What spreads the work: the threads of this machine, or a Ray cluster (`mallow.Ray`). The result is the same, to
-        the last bit. Shards that do not fit the memory are read chunk by chunk in either case: docs/scale.md.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> human, machine = rng.normal(size=(1000, 8)), rng.normal(0.5, 1.0, size=(1000, 8))
-    >>> result = score(human, machine)
-    >>> 0.4 < result.mauve < 0.55 < 0.95 < result.self_score["mauve"]
-    True
-    >>> result.p_value < 1e-6, result.certified["mauve"].high < 0.6
-    (True, True)
-    """
-    settings = Settings.checked(measure, repeats, rng)
-    seed = settings.seed
-    sides = embed_all({"reference": reference, "model": model}, embedder, lazy=True, paired=paired)
-    x, y = sides["reference"], sides["model"]
-    if must_stream(measure, [x, y], engine):
-        made = evaluate_shards(x, y, measure=measure, repeats=repeats, seed=seed, engine=engine)
-        known = {"evidence": made.evidence, "certificate": made.certificate, "reasons": made.reasons}
-        result = build_score(measure, made.run, made.itself, seed, caveats=made.caveats, **known)  # type: ignore[arg-type]
-    else:
-        result = score_embedded(x.load(), y.load(), settings)
-    warn_about(result.caveats)
-    return result
+def score_whole(x: Samples, y: Samples, settings: Settings, engine: AnyEngine) -> Score:
+    """The score of all samples of the reference and of the model, which may be in shards; nothing is warned about."""
+    with open_systems({"model": (x, y)}, settings.measure, engine) as systems:
+        return _score_system(systems, settings)
 
 
 def score_embedded(reference: Samples, model: Samples, settings: Settings) -> Score:
     """The score of samples that have features; caveats are in the result, and nothing is warned about."""
-    measure, repeats, seed = measure_for(settings.measure, reference), settings.repeats, settings.seed
-    x, y = pair_points(reference, model)
-    refuse_without_answer(measure, (x, y))
-    pair = {"model": (reference, model)}
-    itself = partial(self_score, measure, reference, len(y), repeats=repeats, seed=seed)
+    return _score_system(LoadedSystems.of({"model": (reference, model)}), settings)
 
-    def gather() -> tuple[HeldOut, tuple[Reason, ...]]:
-        held_out = hold_out(measure, pair, seed)
-        return held_out, find_reasons(reference, model, held_out.evidence["model"])
 
-    with single_threaded_blas():
-        with parts_of_a_score(measure, pair["model"]) as begin:
-            evidence_task = begin.own(gather)
-            # An estimator that a user brought, and that is wrong, must say so of the pair, not of the reference alone.
-            self_task = begin.estimate(itself) if is_safe_on_threads(measure) else None
-            check_task = begin.own(partial(check_samples, pair))
-            prepared = begin.estimate(partial(measure.estimator.prepare, x, y)).result()
-            masses = run_repeats(measure, prepared, repeats, seed, begin=begin.repeat)
-            reduction = reduction_of(prepared)
-            del prepared  # it holds points
-            own_score = (self_task or begin.estimate(itself)).result()
-            caveats, (held_out, reasons) = check_task.result()["model"], evidence_task.result()
-        return build_score(
-            measure,
-            Run(reference, model, masses, reduction, held_out.units),
-            own_score,
-            seed,
-            evidence=held_out.evidence["model"],
-            certificate=held_out.certificates["model"],
-            reasons=reasons,
-            caveats=caveats,
-        )
+def _score_system(systems: Systems, settings: Settings) -> Score:
+    (result,) = build_scores(evaluate_systems(systems, settings), "model")
+    return result
+
+
+def build_scores(evaluation: Evaluation, name: str) -> list[Score]:
+    """The scores of a system, one per generation."""
+    measure, seed, held_out = evaluation.settings.measure, evaluation.settings.seed, evaluation.held_out
+    known: dict[str, Any] = {"evidence": held_out.evidence[name], "certificate": held_out.certificates[name]}
+    known |= {"reasons": evaluation.reasons[name], "caveats": evaluation.caveats[name]}
+    return [build_score(measure, run, evaluation.self_scores[name], seed, **known) for run in evaluation.runs[name]]
 
 
 def build_score(
@@ -374,8 +277,8 @@ def build_score(
 
     Without evidence the p-value is 1: the caller has to say what it knows.
     """
-    values = summary_values(measure, run.masses)
-    curves = [frontier.quiet(masses, measure.divergence) for masses in run.masses]
+    curves, summaries = zip(*map(measure.trace, run.masses), strict=True)
+    values = by_summary(summaries)
     mean, band = mean_frontier(curves)
     first = run.masses[0]
     every = [

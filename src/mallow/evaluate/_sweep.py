@@ -17,12 +17,13 @@ from mallow.errors import InputError
 from mallow.evaluate._compare import compare
 from mallow.evaluate._comparison import ComparedSystems, Comparison
 from mallow.evidence import MAUVE_STAR, Measure
-from mallow.generate import GenerationPlan, NextToken, decoder, generate_file, is_deterministic, prompts_of
 from mallow.results import TableData, draw
 from mallow.samples import Samples, read
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+    from mallow.generate import GenerationPlan, NextToken  # a score needs no models that generate
 
 
 _NUMBER = re.compile(r"(?<=[:=])\d+(?:\.\d+)?(?:e[+-]?\d+)?(?=[:+]|$)")
@@ -73,9 +74,6 @@ class Sweep(ComparedSystems):
 
     def __repr__(self) -> str:
         return f"Sweep({self.model}, {self.comparison!r})"
-
-    def __str__(self) -> str:
-        return str(self.comparison)
 
     @property
     def verdict(self) -> str:
@@ -134,6 +132,8 @@ def grid(decoders: Iterable[str]) -> tuple[str, ...]:
     >>> grid(["nucleus:0.8,0.95", "temperature:0.7,1+top-k:50", "greedy"])
     ('nucleus:0.8', 'nucleus:0.95', 'temperature:0.7+top-k:50', 'temperature:1.0+top-k:50', 'greedy')
     """
+    from mallow.generate import decoder
+
     if isinstance(decoders, str):
         decoders = [decoders]
     names: dict[str, None] = {}
@@ -184,6 +184,8 @@ def sweep(
     batch : int
         As in `mallow.generate.generate_file`.
     """
+    from mallow.generate import GenerationPlan, decoder, generate_file, is_deterministic, prompts_of
+
     names = grid(decoders)
     plan = replace(GenerationPlan() if plan is None else plan, with_prompt=True)
     whole("repeats", repeats, least=1)

@@ -85,10 +85,15 @@ class HeldOut:
         return difference_between(learner, (1, 2), certificates, self.measure.divergence)
 
 
-def hold_out(measure: Measure, pairs: Pairs, seed: int, *, permutations: int = PERMUTATIONS) -> HeldOut:
-    """The evidence about each system against its reference, the same whichever systems are beside it."""
+def hold_out(
+    measure: Measure, pairs: Pairs, seed: int, *, permutations: int = PERMUTATIONS, units: Units | None = None
+) -> HeldOut:
+    """The evidence about each system against its reference, the same whichever systems are beside it.
+
+    `units` are those of the reference and all systems; by default they are found.
+    """
     references = [reference for reference, _ in pairs.values()]
-    units = find_units(references[0], *(model for _, model in pairs.values()))
+    units = units or find_units(references[0], *(model for _, model in pairs.values()))
     sources = {name: pair_points(*pair) for name, pair in pairs.items()}
 
     def gather(place: int, name: str) -> tuple[Evidence, Certificate]:

@@ -18,7 +18,7 @@ from mallow.errors import InputError
 from mallow.estimate import Estimator, Neighbors, Quantize
 from mallow.evidence._witness import Witness
 from mallow.samples import Samples
-from mallow.theory import KL, Array, Divergence, Masses, area, closed_integral, frontier, integral, midpoint
+from mallow.theory import KL, Array, Divergence, Frontier, Masses, area, closed_integral, frontier, integral, midpoint
 from mallow.theory.smoothing import empirical
 
 SUMMARIES = ("mauve", "frontier_integral", "midpoint")
@@ -64,11 +64,16 @@ class Measure:
 
     def summarise(self, masses: Masses) -> dict[str, float | Array]:
         """Area, integral and mid-point of masses, which may have leading axes."""
-        if masses.p.ndim == 1 and tuple(masses.q) < tuple(masses.p):
-            masses = masses.swap()  # all three are symmetric; this way they are so to the last bit
+        return self.trace(masses)[1]
+
+    def trace(self, masses: Masses) -> tuple[Frontier, dict[str, float | Array]]:
+        """The frontier of masses, without warnings, and its area, integral and mid-point."""
+        # All three are symmetric; this way they are so to the last bit.
+        turned = masses.p.ndim == 1 and tuple(masses.q) < tuple(masses.p)
+        masses = masses.swap() if turned else masses
         curve = frontier.quiet(masses, self.divergence)
         closed = masses.plain and closed_integral(self.divergence) is not None
-        return {
+        return curve.swap() if turned else curve, {
             "mauve": area(curve, scale=self.area_scale),
             "frontier_integral": integral(masses if closed else curve, self.divergence),
             "midpoint": midpoint(curve),

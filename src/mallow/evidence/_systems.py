@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
@@ -60,14 +61,10 @@ def run_systems(
         threads = 1 if alone or not fits_several(pairs) else max(1, min(cores(), len(tasks)))
         began = time.monotonic()
         with bar(verb, len(tasks) if progress else 0) as show:
-            for outcome in ordered_map(_call, tasks, threads, ahead=1):
+            for outcome in ordered_map(operator.call, tasks, threads, ahead=1):
                 outcomes.append(outcome)
                 done = len(outcomes)
                 rate = 60 * done / max(time.monotonic() - began, 1e-9)
                 if progress:
                     show(done, f"{names[done - 1]}: {done}/{len(tasks)} systems, {rate:.0f}/min")
     return outcomes
-
-
-def _call(task: Callable[[], Outcome]) -> Outcome:
-    return task()

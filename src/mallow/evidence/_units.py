@@ -68,8 +68,8 @@ class Units:
         return counts
 
 
-def find_units(reference: Samples, *systems: Samples, copies: bool = True) -> Units:
-    """The units of the reference and of systems that have features.
+def find_units(reference: Samples, *systems: Samples, keys: Sequence[Keys] = (), copies: bool = True) -> Units:
+    """The units of the reference and of systems that have features; `keys` are the `row_keys` of each, where known.
 
     Samples with the same id are one unit; without ids, those with the same prompt, unless all samples of the set have
     it (`Samples.unit_names`). Samples of a set that has neither are independent, except for copies: where a system was
@@ -88,14 +88,16 @@ def find_units(reference: Samples, *systems: Samples, copies: bool = True) -> Un
     every = reference, *systems
     names = [None if (given := own.unit_names) is None else hash_names(given) for own in every]
 
-    def contents() -> list[Keys]:
-        return content_keys([own.require_features() for own in every])
+    def contents() -> Sequence[Keys]:
+        return keys or content_keys([own.require_features() for own in every])
 
-    def keys(place: int) -> Keys:
+    def identify(place: int) -> Keys:
+        if keys:
+            return keys[place]
         rows = every[place].require_features()
         return row_keys(rows if rows.ndim == 2 else rows[:, None])
 
-    return _unite([len(own) for own in every], names, contents, keys, copies=copies)
+    return _unite([len(own) for own in every], names, contents, identify, copies=copies)
 
 
 def units_of_surveys(surveys: Sequence[Survey]) -> Units:

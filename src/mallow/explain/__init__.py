@@ -9,24 +9,9 @@ from mallow.explain._unit_tests import UnitTests, two_sided
 from mallow.explain._words import marking_terms, terms_of_groups
 
 __all__ = [
-    "LEVEL",
     "Diagnosis",
-    "Example",
     "Memorisation",
-    "NearCopy",
     "Reason",
-    "Region",
-    "Telltale",
-    "UnitTests",
-    "bin_costs",
-    "bin_p_values",
     "diagnose",
-    "diagnose_embedded",
-    "find_reasons",
-    "image_grid",
-    "marking_terms",
     "memorisation",
-    "terms_of_groups",
-    "two_sided",
-    "verdict_text",
 ]

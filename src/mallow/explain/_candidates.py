@@ -61,6 +61,8 @@ class Candidate:
         The means of the whole trait, of the model and of the reference, for the phrase.
     p_value, adjusted : float
         That the trait does not differ between the sides; adjusted for everything that was judged together.
+    terms : tuple of str
+        The words that the phrase names.
     """
 
     kind: Kind
@@ -69,6 +71,7 @@ class Candidate:
     means: tuple[float, float] = (0.0, 0.0)
     p_value: float = 1.0
     adjusted: float = 1.0
+    terms: tuple[str, ...] = ()
 
 
 def judge_traits(tests: UnitTests, candidates: Sequence[Candidate]) -> list[Candidate]:

@@ -47,6 +47,8 @@ class Reason:
         The p-value after correction for everything that was tried.
     values : dict
         The numbers of the phrase, by name; "explained" is the share of the evidence that it accounts for.
+    terms : tuple of str
+        The words and pairs of words that the phrase names; empty unless it is about words.
     """
 
     kind: Kind
@@ -54,6 +56,7 @@ class Reason:
     p_value: float
     adjusted: float
     values: dict[str, float] = field(default_factory=dict)
+    terms: tuple[str, ...] = ()
 
 
 def verdict_text(p_value: float, most: float, n: tuple[int, int], reasons: Sequence[Reason] = ()) -> str:

@@ -169,7 +169,8 @@ def _choose_reasons(tests: UnitTests, candidates: Sequence[Candidate]) -> tuple[
         if closed[best] < _LEAST_SHARE:
             break
         one, (text, values) = candidates[best], phrases[best]
-        reasons.append(Reason(one.kind, text, one.p_value, one.adjusted, values | {"explained": float(closed[best])}))
+        values = values | {"explained": float(closed[best])}
+        reasons.append(Reason(one.kind, text, one.p_value, one.adjusted, values, one.terms))
         left_to_tell[best] = False
         left = left.without(slope[best] * columns[:, best])
     return tuple(sorted(reasons, key=lambda reason: -reason.values["explained"]))

@@ -221,7 +221,8 @@ def word_candidates(tokens: Tokens, tests: UnitTests, level: float) -> list[Cand
         phrase = partial(_term_phrase, chosen, tests.side_means(table.present[:, shown]))
         ((of_reference, of_model),) = tests.side_means(share[:, None]).tolist()
         p_value, corrected = float(p_values[shown].max()), float(adjusted[shown].max())
-        candidates.append(Candidate("words", share, phrase, (of_model, of_reference), p_value, corrected))
+        means = of_model, of_reference
+        candidates.append(Candidate("words", share, phrase, means, p_value, corrected, tuple(chosen)))
     return candidates
 
 

@@ -166,7 +166,7 @@ class LoadedModel:
         if padded and not self._ignores_padding:
             raise InputError(
                 f"`prefixes` must have the same length in a batch of {self.name}, whose results depend on padding; got "
-                f"{lengths.min()} to {width} tokens. Use prompts of one length, or batch=1."
+                f"{lengths.min()} to {width} tokens. Use prompts of one length, or `batch=1`."
             )
         ids = np.array([(*prefix[:1] * (width - len(prefix)), *prefix) for prefix in places], np.int64)
         inside = np.arange(width) >= width - lengths[:, None]

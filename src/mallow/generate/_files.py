@@ -22,7 +22,7 @@ from mallow.generate._search import generate
 from mallow.models import halve_on_memory_error
 from mallow.samples import Samples, read
 
-_WAY_OUT = "Write to another file, or start again with overwrite=True (--overwrite)."
+_WAY_OUT = "Write to another file, or start again with `overwrite=True`."
 
 
 @dataclass(frozen=True)
@@ -239,7 +239,7 @@ def prompts_of(
         raise InputError(
             f"`samples` must have at least {least} tokens each; {len(short)} of {len(ids)} in {texts.source} are "
             f"shorter, such as {short[0][0]!r} with {short[0][1]}. Ask for fewer tokens, or leave them out with "
-            "skip_short=True (--skip-short)."
+            "`skip_short=True`."
         )
     if not prompts:
         raise InputError(f"{texts.source}: no text has {least} tokens. Ask for fewer.")
@@ -260,7 +260,7 @@ def check_prompts(model: NextToken, prompts: Sequence[Prompt], max_new: int) -> 
             raise InputError(f"`prompts` must have at least one token each; that of {prompt.id!r} is empty.")
         room = None if model.context is None else model.context - len(prompt.tokens)
         if room is not None and room < max_new:
-            way_out = f"Use max_new={room}, or shorter prompts." if room > 0 else "Use shorter prompts."
+            way_out = f"Use `max_new={room}`, or shorter prompts." if room > 0 else "Use shorter prompts."
             raise InputError(
                 f"`prompts` must leave room for {max_new} new tokens in the model's context of {model.context}; that "
                 f"of {prompt.id!r} has {len(prompt.tokens)} tokens. {way_out}"

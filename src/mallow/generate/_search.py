@@ -118,7 +118,7 @@ def _check_prefixes(model: NextToken, prefixes: Sequence[Sequence[int]], max_new
         if len(prefix) + max_new > model.context:
             raise InputError(
                 f"`max_new` must keep prefix and continuation within the model's context of {model.context} tokens; "
-                f"got {len(prefix)} + {max_new} for prefix {i}. Use max_new={model.context - len(prefix)} or cut the "
+                f"got {len(prefix)} + {max_new} for prefix {i}. Use `max_new={model.context - len(prefix)}` or cut the "
                 "prefix."
             )
 

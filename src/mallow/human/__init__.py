@@ -62,7 +62,6 @@ __all__ = [
     "correlate",
     "design_study",
     "krippendorff_alpha",
-    "picture_folder",
     "plan_votes",
     "rank",
     "rank_all",

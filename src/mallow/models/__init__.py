@@ -2,28 +2,8 @@
 
 from mallow.models._batches import halve_on_memory_error, ran_out_of_memory, within_memory
 from mallow.models._load_errors import first_line, refuse_foreign_modules
-from mallow.models._options import Precision, choose_device, keep_model, kept_model, move_network, one_of
+from mallow.models._options import Precision, choose_device, keep_model, kept_model, move_network
 from mallow.models._source import Source
 from mallow.models._tokens import Attention, TokenFile, Tokens, context_length, load_token_file, tokenise, words
 
-__all__ = [
-    "Attention",
-    "Precision",
-    "Source",
-    "TokenFile",
-    "Tokens",
-    "choose_device",
-    "context_length",
-    "first_line",
-    "halve_on_memory_error",
-    "keep_model",
-    "kept_model",
-    "load_token_file",
-    "move_network",
-    "one_of",
-    "ran_out_of_memory",
-    "refuse_foreign_modules",
-    "tokenise",
-    "within_memory",
-    "words",
-]
+__all__ = ["TokenFile", "words"]

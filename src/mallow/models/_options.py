@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Literal, TypeVar, cast
 
-from mallow._optional import did_you_mean, optional
+from mallow._optional import optional
 from mallow.errors import InputError
 from mallow.models._load_errors import first_line
 
 Precision = Literal["float32", "float16", "bfloat16"]
-
-
-def one_of(name: str, value: object, allowed: Sequence[str | None]) -> None:
-    """Refuse a value that is not allowed; the message suggests the nearest allowed one."""
-    if value in allowed:
-        return
-    choices = [choice for choice in allowed if choice is not None]
-    listed = ", ".join(map(repr, choices)) + (" or None" if None in allowed else "")
-    raise InputError(f"`{name}` must be one of {listed}; got {value!r}.{did_you_mean(str(value).lower(), choices)}")
 
 
 def choose_device(device: str | None, *, extra: str) -> str:
@@ -49,7 +40,7 @@ def move_network(network: Any, device: str, model: str, dtype: Any = None) -> An
     except (RuntimeError, AssertionError) as error:  # torch without CUDA raises an AssertionError
         raise InputError(
             f"`device` must be one that torch can use here, with room for {model}; got {device!r}: "
-            f"{first_line(error)} Pass device='cpu'."
+            f"{first_line(error)} Pass `device='cpu'`."
         ) from error
 
 

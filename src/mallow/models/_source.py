@@ -19,6 +19,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from mallow._checks import one_of
 from mallow._files import digest, refuse_special
 from mallow._optional import optional
 from mallow.errors import InputError
@@ -30,7 +31,7 @@ from mallow.models._load_errors import (
     hub_is_unreachable,
     refuse_downloaded_kernels,
 )
-from mallow.models._options import Precision, choose_device, choose_precision, one_of
+from mallow.models._options import Precision, choose_device, choose_precision
 from mallow.models._tokens import Attention, attention_of
 
 _OTHER_ARCHITECTURE = "Does its config.json name another architecture than that of the weights?"

@@ -126,8 +126,7 @@ def pipeline_in_words(measure: str) -> str:
 
 def telling_words(diagnosis: Diagnosis) -> tuple[str, ...]:
     """The words that the reasons of a diagnosis name; they are marked in its samples."""
-    quoted = (re.findall("“(.+?)”", reason.text) for reason in diagnosis.reasons if reason.kind == "words")
-    return tuple(dict.fromkeys(word for words in quoted for word in words))
+    return tuple(dict.fromkeys(term for reason in diagnosis.reasons for term in reason.terms))
 
 
 def systems_by_signature(scores: dict[str, Score]) -> dict[str, tuple[str, ...]]:

@@ -14,20 +14,4 @@ from mallow.results._table import (
     render,
 )
 
-__all__ = [
-    "FORMS",
-    "Estimate",
-    "Result",
-    "TableData",
-    "at_least",
-    "at_most",
-    "draw",
-    "escape_markdown",
-    "from_plain",
-    "join_names",
-    "merge_caveats",
-    "p_number",
-    "p_text",
-    "render",
-    "to_plain",
-]
+__all__ = ["Estimate", "Result"]

@@ -10,7 +10,7 @@ import re
 import types
 import typing
 from collections.abc import Callable, Sequence
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass, replace
 from os import PathLike, fspath
 from types import NoneType
 from typing import Any, ClassVar, Literal, Self, TypeVar, Union
@@ -95,7 +95,7 @@ def _dataclass(cls: type[T], data: dict[str, Any], field: str) -> T:
     entries = [entry for entry in fields(cls) if entry.init]  # type: ignore[arg-type]
     for entry in entries:
         if entry.name not in data and entry.default is MISSING and entry.default_factory is MISSING:
-            raise InputError(f"the field `{_inside(field, entry.name)}` is missing.")
+            raise InputError(f"the field '{_inside(field, entry.name)}' is missing.")
     values = {
         entry.name: from_plain(hints[entry.name], data[entry.name], _inside(field, entry.name))
         for entry in entries
@@ -124,7 +124,7 @@ def _inside(field: str, name: str) -> str:
 
 
 def _called(field: str) -> str:
-    return f"the field `{field}`" if field else "the content"
+    return f"the field '{field}'" if field else "the content"
 
 
 def _packed(array: np.ndarray[Any, Any]) -> dict[str, Any]:
@@ -239,6 +239,20 @@ class Result:
         `width` is that of a terminal: a text table that is wider becomes one paragraph per row.
         """
         return render(form, self._table(), width=width)
+
+    def format(self, form: str = "text", *, width: int | None = None) -> str:
+        """The result as commands print it: "text", "json", or its table as "markdown" or "latex".
+
+        Caveats are not part of the text or table; `caveat_lines` has them. `width` is that of a terminal, for text.
+        """
+        if form == "json":
+            return self.to_json()
+        return "\n\n".join(self._blocks(width)) if form == "text" else self.table(form)
+
+    def _blocks(self, width: int | None) -> list[str]:
+        """The paragraphs of the text, without caveats; where possible, no line is longer than `width`."""
+        names = [entry.name for entry in fields(self)]  # type: ignore[arg-type]
+        return [str(replace(self, caveats=()) if "caveats" in names else self)]  # type: ignore[type-var]
 
     def to_frame(self) -> Any:
         """The numbers of the table, unrounded, as a pandas DataFrame."""

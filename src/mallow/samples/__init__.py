@@ -7,6 +7,7 @@ Nothing is skipped silently. A bad entry is an error that names its place; with 
 listed in `Samples.skipped`.
 """
 
+from mallow._files import is_url
 from mallow.samples._audio import decode_audio, read_audio_header
 from mallow.samples._feature_arrays import check_members
 from mallow.samples._images import decode_image
@@ -14,7 +15,7 @@ from mallow.samples._limits import Limits
 from mallow.samples._parts import read_parts
 from mallow.samples._read import holds_shards, read, read_column, split_field
 from mallow.samples._samples import Samples
-from mallow.samples._shard_files import is_url, list_shards, shard_suffix, stamp_of
+from mallow.samples._shard_files import list_shards, shard_suffix, stamp_of
 from mallow.samples._shards import Chunk, Shards, find_shards
 from mallow.samples._write import (
     join,
@@ -27,31 +28,4 @@ from mallow.samples._write import (
     write_shard,
 )
 
-__all__ = [
-    "Chunk",
-    "Limits",
-    "Samples",
-    "Shards",
-    "check_members",
-    "decode_audio",
-    "decode_image",
-    "find_shards",
-    "holds_shards",
-    "is_url",
-    "join",
-    "list_shards",
-    "make_shard_folder",
-    "read",
-    "read_audio_header",
-    "read_column",
-    "read_parts",
-    "read_provenance",
-    "read_record",
-    "shard_exists",
-    "shard_suffix",
-    "split_field",
-    "stamp_of",
-    "write",
-    "write_record",
-    "write_shard",
-]
+__all__ = ["Limits", "Samples", "read", "write"]

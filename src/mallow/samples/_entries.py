@@ -16,7 +16,7 @@ from mallow.samples._limits import DEFAULT_LIMITS, Limits
 from mallow.samples._samples import Samples
 from mallow.samples._value_checks import is_missing
 
-_WAY_OUT = "Fix it, or skip bad entries with skip_bad=True (--skip-bad)."
+_WAY_OUT = "Fix it, or skip bad entries with `skip_bad=True`."
 
 Row = tuple[int, object]  # place; a text, a list of texts, a mapping that holds one of them, or a BadEntryError
 
@@ -73,8 +73,8 @@ def message_of(error: Exception) -> str:
 
 
 def list_names(names: Iterable[object]) -> str:
-    """Names in backticks, separated by commas; "none" if there are none."""
-    return ", ".join(f"`{name}`" for name in names) or "none"
+    """Names from the data in quotation marks, separated by commas; "none" if there are none."""
+    return ", ".join(f"'{name}'" for name in names) or "none"
 
 
 def at_line(name: str) -> Callable[[int], str]:
@@ -147,9 +147,7 @@ def _split_row(row: object, field: str, label: str) -> tuple[Any, str | None, st
     if isinstance(row, Mapping) and field not in row and "." in field:
         row = _with_inner_field(row, field)
     if isinstance(row, Mapping) and field not in row:
-        raise BadEntryError(
-            f"no field `{field}`; available fields: {list_names(row)}; choose one with field=… (--field)"
-        )
+        raise BadEntryError(f"no field '{field}'; available fields: {list_names(row)}; choose one with `field`")
     value = row[field] if isinstance(row, Mapping) else row
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value.item()  # an array with no axis is a single value

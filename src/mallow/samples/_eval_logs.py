@@ -216,7 +216,7 @@ def _natural(name: str) -> list[tuple[int, str]]:
 
 def _inspect_row(sample: object) -> object:
     if not isinstance(sample, dict) or "output" not in sample:
-        return BadEntryError("must be a sample of Inspect, with the fields `input` and `output`")
+        return BadEntryError("must be a sample of Inspect, with the fields 'input' and 'output'")
     output = sample["output"]
     text = _inner(output, "completion") or _content(_inner(output, "choices", 0, "message", "content"))
     row = {**sample, "text": text, "prompt": sample.get("input")}

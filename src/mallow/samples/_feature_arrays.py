@@ -92,7 +92,7 @@ def _choose_array(names: list[str], name: str, options: Options) -> str:
     chosen = options.field or (others[0] if len(others) == 1 else "features")
     if chosen not in names:
         raise InputError(
-            f"{name}: no array `{chosen}`; available arrays: {list_names(names)}. Choose one with field=… (--field)."
+            f"{name}: no array '{chosen}'; available arrays: {list_names(names)}. Choose one with `field`."
         )
     return chosen
 

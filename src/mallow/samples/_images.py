@@ -18,7 +18,7 @@ from mallow.errors import InputError
 IMAGE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff"})
 # Image formats that are not supported: in a folder of images they are bad entries, while other files are ignored.
 OTHER_IMAGES = frozenset({".avif", ".heic", ".heif", ".jfif", ".jp2", ".jxl", ".pgm", ".ppm", ".svg", ".tga"})
-_MORE_PIXELS = "if you trust the file, raise PIL.Image.MAX_IMAGE_PIXELS (--max pixels=…)"
+_MORE_PIXELS = "if you trust the file, raise `PIL.Image.MAX_IMAGE_PIXELS`"
 
 
 def image_fault(entry: object, *, decode: bool) -> str | None:
@@ -116,7 +116,7 @@ def _eight_bits(array: NDArray[Any]) -> NDArray[Any]:
 def _decode_file(pillow: Any, path: str | os.PathLike[str], *, plain: bool) -> list[Any]:
     too_large = (
         f"it has more pixels than Pillow considers safe ({pillow.MAX_IMAGE_PIXELS}); if you trust the file, raise "
-        "PIL.Image.MAX_IMAGE_PIXELS (--max pixels=…)"
+        "`PIL.Image.MAX_IMAGE_PIXELS`"
     )
     try:
         with pillow.open(path) as image:

@@ -65,8 +65,7 @@ def check_expansion(name: str, size: int, stored: int, limits: Limits) -> None:
     if size > ALWAYS_ALLOWED and size > limits.expansion * stored:
         raise InputError(
             f"{name}: expands to more than {limits.expansion:g} times its size, {size / 1e6:,.0f} MB or more from "
-            f"{stored / 1e6:,.2f} MB. If you trust the file, allow more with limits=Limits(expansion=…) "
-            "(--max expansion=…)."
+            f"{stored / 1e6:,.2f} MB. If you trust the file, allow more with `limits=Limits(expansion=…)`."
         )
 
 
@@ -74,10 +73,7 @@ def depth_fault(text: str, limits: Limits) -> str | None:
     """What is wrong with a JSON text that is nested too deeply; None if it is not."""
     if text.count("[") + text.count("{") <= limits.depth or nesting_depth(text) <= limits.depth:
         return None
-    return (
-        f"lists and objects must be nested at most {limits.depth} deep; allow more with limits=Limits(depth=…) "
-        "(--max depth=…)"
-    )
+    return f"lists and objects must be nested at most {limits.depth} deep; allow more with `limits=Limits(depth=…)`"
 
 
 def nesting_depth(line: str) -> int:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mallow._checks import whole
-from mallow._files import files_below
+from mallow._files import files_below, is_glob, is_url
 from mallow._optional import did_you_mean, optional
 from mallow.errors import InputError
 from mallow.samples._entries import Options, Row, at_index, at_line, gather_texts
@@ -24,7 +24,7 @@ from mallow.samples._feature_arrays import read_features, read_numpy
 from mallow.samples._limits import DEFAULT_LIMITS, Limits
 from mallow.samples._media import MEDIA_SUFFIXES, read_folder, read_media
 from mallow.samples._samples import Samples
-from mallow.samples._shard_files import is_glob, is_url, list_shards, open_shard, shard_suffix
+from mallow.samples._shard_files import list_shards, open_shard, shard_suffix
 from mallow.samples._shards import find_shards
 from mallow.samples._streams import decode_lines, decompress, file_format, open_file, seekable
 from mallow.samples._text_files import begins_with, column_values, json_rows, line_rows, parquet_rows, read_table
@@ -130,7 +130,7 @@ def read_column(
     options = Options(field, skip_bad, None if plain.ids is None else limit, limits, column)
     values = None if isinstance(source, Samples) or plain.texts is None else _read(source, options).prompts
     if values is None:
-        raise InputError(f"{plain.source}: no column `{column}`. Name a column that all entries have.")
+        raise InputError(f"{plain.source}: no column '{column}'. Name a column that all entries have.")
     return values[: len(plain)]
 
 

@@ -9,24 +9,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from mallow._files import files_below
+from mallow._files import files_below, is_glob, is_url
 from mallow._optional import optional
 from mallow.errors import InputError
 
 SHARD_SUFFIXES = (".npy", ".npz", ".parquet", ".safetensors", ".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz", ".tar")
-_MAGIC = ("*", "?", "[")
 
 Stamp = tuple[int, str]  # bytes; time of the last change, or what an object store calls the version
-
-
-def is_url(source: str) -> bool:
-    """Whether a source is in an object store: s3://…, gs://…, memory://…"""
-    return "://" in source
-
-
-def is_glob(source: str) -> bool:
-    """Whether a source is a pattern of names."""
-    return any(sign in source for sign in _MAGIC)
 
 
 def shard_suffix(name: str) -> str:

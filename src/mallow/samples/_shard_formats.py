@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mallow._files import is_url
 from mallow._optional import optional
 from mallow.errors import InputError
 from mallow.samples._limits import ALWAYS_ALLOWED, DEFAULT_LIMITS
-from mallow.samples._shard_files import is_url, open_shard, read_bytes, shard_suffix, stamp_of
+from mallow.samples._shard_files import open_shard, read_bytes, shard_suffix, stamp_of
 
 Array = NDArray[Any]
 
@@ -178,7 +179,7 @@ def _describe_npz(name: str, field: str | None) -> Content:
         others = [array for array in arrays.files if array not in ("ids", "prompts", "provenance")]
         chosen = field or (others[0] if len(others) == 1 else "features")
         if chosen not in arrays.files:
-            raise InputError(f"{name}: no array `{chosen}`; it has {', '.join(arrays.files)}. Choose one with field=….")
+            raise InputError(f"{name}: no array '{chosen}'; it has {', '.join(arrays.files)}. Choose one with `field`.")
         with arrays.zip.open(f"{chosen}.npy") as member:
             shape, _, dtype = _array_header(member)
         embedder = ""
@@ -212,11 +213,11 @@ def _describe_parquet(name: str, field: str | None) -> Content:
         chosen = field or (lists[0] if len(lists) == 1 else "features")
         if chosen not in schema.names:
             raise InputError(
-                f"{name}: no column `{chosen}`; it has {', '.join(schema.names)}. Choose one with field=…."
+                f"{name}: no column '{chosen}'; it has {', '.join(schema.names)}. Choose one with `field`."
             )
         if chosen not in lists:
             raise InputError(
-                f"{name}: the column `{chosen}` must hold lists of numbers; it holds {schema.field(chosen).type}."
+                f"{name}: the column '{chosen}' must hold lists of numbers; it holds {schema.field(chosen).type}."
             )
         first = next(file.iter_batches(1, columns=[chosen]), None) if rows else None
         kind = schema.field(chosen).type
@@ -272,7 +273,7 @@ def _describe_safetensors(name: str, field: str | None) -> Content:
     metadata = header.pop("__metadata__", {})
     chosen = field or (next(iter(header)) if len(header) == 1 else "features")
     if chosen not in header:
-        raise InputError(f"{name}: no tensor `{chosen}`; it has {', '.join(header)}. Choose one with field=….")
+        raise InputError(f"{name}: no tensor '{chosen}'; it has {', '.join(header)}. Choose one with `field`.")
     tensor = header[chosen]
     if tensor["dtype"] not in _TENSORS:
         raise InputError(f"{name}: features must be of type {', '.join(_TENSORS)}; got {tensor['dtype']}.")

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mallow._files import is_url
 from mallow.engine import memory_budget
 from mallow.errors import InputError
-from mallow.samples._shard_files import Stamp, gone, is_url, list_shards, stamp_of
+from mallow.samples._shard_files import Stamp, gone, list_shards, stamp_of
 from mallow.samples._shard_formats import Content, describe_shard, read_ids, read_rows
 
 Array = NDArray[Any]

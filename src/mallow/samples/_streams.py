@@ -108,7 +108,7 @@ class _Pipe(io.RawIOBase):
             if time.monotonic() > end:
                 raise InputError(
                     f"{self._name}: no program writes to this pipe; waited for {self._limits.wait:g} s. Start the "
-                    "program first, or wait longer with limits=Limits(wait=…) (--max wait=…)."
+                    "program first, or wait longer with `limits=Limits(wait=…)`."
                 )
             time.sleep(0.02)
 
@@ -187,7 +187,7 @@ def decode_lines(stream: BinaryIO, name: str, limits: Limits) -> Iterator[Row]:
                 _refuse_utf16(line, name)
                 line = line.removeprefix(b"\xef\xbb\xbf")
             if len(raw) > longest and not raw.endswith(b"\n"):
-                way_out = "allow longer ones with limits=Limits(line_mb=…) (--max line-mb=…)"
+                way_out = "allow longer ones with `limits=Limits(line_mb=…)`"
                 yield number, BadEntryError(f"the line is longer than {limits.line_mb:g} MB; {way_out}")
                 while not raw.endswith(b"\n") and (raw := stream.readline(1 << 20)):
                     offset += len(raw)

@@ -137,7 +137,7 @@ def _csv_entries(reader: Any, name: str, options: Options) -> Iterator[Row]:
             if "field limit" in str(error):  # where the entry ends is not known: it cannot be skipped
                 raise InputError(
                     f"{name}:{first}: the entry is longer than {options.limits.line_mb:g} MB. Is a quotation mark "
-                    "missing? Or allow longer ones with limits=Limits(line_mb=…) (--max line-mb=…)."
+                    "missing? Or allow longer ones with `limits=Limits(line_mb=…)`."
                 ) from error
             yield first, BadEntryError(f"invalid CSV: {error} (lines {first} to {reader.line_num})")
             continue
@@ -174,8 +174,7 @@ def choose_columns(names: Sequence[object], name: str, options: Options) -> list
         hint = " Columns must be separated by commas." if len(names) == 1 and {";", "\t"} & set(str(names[0])) else ""
         hint = hint or (" For features, pass the array that .to_numpy() returns." if name == "DataFrame" else "")
         raise InputError(
-            f"{name}: no column `{text}`; available columns: {list_names(names)}. "
-            f"Choose one with field=… (--field).{hint}"
+            f"{name}: no column '{text}'; available columns: {list_names(names)}. Choose one with `field`.{hint}"
         )
     columns = [text, *(column for column in ("id", options.label) if column in names and column != text)]
     for column in columns:
@@ -301,7 +300,7 @@ def _next_entry(text: _Buffer, decoder: json.JSONDecoder, place: str, options: O
         if size > options.limits.line_bytes:
             raise InputError(
                 f"{place}: the entry is longer than {options.limits.line_mb:g} MB. Allow longer ones with "
-                "limits=Limits(line_mb=…) (--max line-mb=…)."
+                "`limits=Limits(line_mb=…)`."
             )
         text.more(size)
     raw, text.start = text.text[text.start : end], end

@@ -91,7 +91,7 @@ def finite_features(subject: str, values: object) -> NDArray[Any]:
         raise InputError(
             f"{subject} must be finite; {int((~finite).sum())} of {len(rows)} rows contain NaN or infinite entries, "
             f"the first {rows[row, column]} in row {row}, column {column}. "
-            "Remove these rows, or let mallow.read skip them with skip_bad=True."
+            "Remove these rows, or let mallow.read skip them with `skip_bad=True`."
         )
     return rows
 

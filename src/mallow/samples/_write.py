@@ -14,11 +14,11 @@ from typing import Any, BinaryIO, cast
 
 import numpy as np
 
-from mallow._files import atomic_file, make_folder, parse_json, write_text
+from mallow._files import atomic_file, is_url, make_folder, parse_json, write_text
 from mallow._optional import optional
 from mallow.errors import InputError
 from mallow.samples._samples import Samples
-from mallow.samples._shard_files import file_system, is_url, open_shard
+from mallow.samples._shard_files import file_system, open_shard
 from mallow.samples._streams import file_format
 
 _TEXT_FORMATS = ("jsonl", "json", "csv", "parquet", "txt")
@@ -90,7 +90,7 @@ def _check_features(samples: Samples, form: str, name: str) -> None:
         texts = f", or write the texts as {', '.join(_TEXT_FORMATS)}" if samples.kind == "text" else ""
         raise InputError(
             f"{name}: {form} files hold features, and these {samples.kind} samples have none. "
-            f"Embed them first with mallow.embed.embed_samples{texts}."
+            f"Embed them first with `mallow.embed.embed_samples`{texts}."
         )
     losses = [label for label in ("ids", "prompts", "provenance") if getattr(samples, label) is not None]
     if form == "npy" and losses:

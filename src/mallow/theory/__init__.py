@@ -1,8 +1,7 @@
 """The mathematics, with numpy and scipy only: divergences, masses, frontiers and their summaries.
 
 Three modules list public names of their own: `smoothing` (from counts to probabilities), `bounds` (on the error of an
-estimate) and `transport` (optimal transport). They can also be imported as `mallow.smoothing`, `mallow.bounds` and
-`mallow.transport`.
+estimate) and `transport` (optimal transport).
 """
 
 from mallow.theory import bounds, smoothing, transport
@@ -39,22 +38,18 @@ from mallow.theory._masses import Masses, Partition
 __all__ = [
     "CHI2",
     "CHI2_INTEGRAL",
-    "DIVERGENCES",
     "HELLINGER2",
     "JS",
     "KL",
     "KL_INTEGRAL",
     "LE_CAM",
     "TV",
-    "Array",
     "Divergence",
     "Frontier",
-    "Grid",
     "Masses",
     "Partition",
     "area",
     "bounds",
-    "closed_integral",
     "conjugate",
     "extrapolated",
     "frontier",
@@ -62,7 +57,6 @@ __all__ = [
     "interpolated",
     "linear_cost",
     "midpoint",
-    "range_caveats",
     "skew_js",
     "smoothing",
     "transport",

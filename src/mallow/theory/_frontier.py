@@ -72,6 +72,11 @@ class Frontier:
         """The curve without the last digits of its costs, in which processors may differ."""
         return replace(self, p_to_mix=settle(self.p_to_mix), q_to_mix=settle(self.q_to_mix))
 
+    def swap(self) -> Frontier:
+        """The curve with P and Q exchanged."""
+        lam = self.lam if self.exact else 1.0 - self.lam[::-1]  # the points of the exact rule are symmetric
+        return replace(self, lam=lam, p_to_mix=self.q_to_mix[..., ::-1], q_to_mix=self.p_to_mix[..., ::-1])
+
 
 @warns
 def frontier(masses: Masses, divergence: Divergence = KL, *, grid: Grid = None) -> Frontier:

@@ -80,7 +80,7 @@ class Masses:
         D_f(Q‖·), over ``atoms[split:]``, the points drawn from P (paper: eq:divf:discretized:knn).
     weight : array (..., atoms) or None
         The weight of each atom in a sum; None means 1 for all. Negative weights make an extrapolation, as in
-        `mallow.extrapolated`: costs are then clipped to their range and made monotone in λ.
+        `mallow.theory.extrapolated`: costs are then clipped to their range and made monotone in λ.
     partition : Partition or None
         The bin of every sample, for masses of quantised samples. Resampling, transport and diagnosis use it.
     caveats : tuple of Caveat

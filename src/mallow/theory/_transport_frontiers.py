@@ -60,7 +60,7 @@ def linear_frontier(masses: Masses, *, tolerance: float = 1e-3) -> Frontier:
 
     Examples
     --------
-    >>> from mallow.transport import point_masses
+    >>> from mallow.theory.transport import point_masses
     >>> curve = linear_frontier(point_masses([[0.0]], [[1.0]]))
     >>> curve.lam[[0, 256, -1]], curve.p_to_mix[[0, 256, -1]]
     (array([0.  , 0.25, 1.  ]), array([1.  , 0.75, 0.  ]))
@@ -125,7 +125,7 @@ def barycentric_frontier(masses: Masses, *, tolerance: float = 1e-3) -> Frontier
 
     Examples
     --------
-    >>> from mallow.transport import point_masses
+    >>> from mallow.theory.transport import point_masses
     >>> curve = barycentric_frontier(point_masses([[0.0]], [[2.0]]))  # R has its mass on 0 and 2, at no cost there
     >>> curve.lam[[0, 1, -2, -1]], curve.p_to_mix[[0, 1, -2, -1]]
     (array([0. , 0.5, 0.5, 1. ]), array([4., 4., 0., 0.]))
@@ -177,7 +177,7 @@ def free_barycentric_frontier(masses: Masses) -> Frontier:
 
     Examples
     --------
-    >>> from mallow.transport import point_masses
+    >>> from mallow.theory.transport import point_masses
     >>> curve = free_barycentric_frontier(point_masses([[0.0]], [[2.0]]))
     >>> curve.lam[[0, 512, 1024]], curve.p_to_mix[[0, 512, 1024]]  # half-way, both are at distance 1
     (array([0. , 0.5, 1. ]), array([4., 1., 0.]))
@@ -238,7 +238,7 @@ def entropic_linear_frontier(masses: Masses, *, regulariser: float | None = None
 
     Examples
     --------
-    >>> from mallow.transport import point_masses
+    >>> from mallow.theory.transport import point_masses
     >>> curve = entropic_linear_frontier(point_masses([[0.0]], [[1.0]]), regulariser=0.01, points=3)
     >>> curve.lam, curve.p_to_mix.round(6)  # as good as exact
     (array([0.25, 0.5 , 0.75]), array([0.75, 0.5 , 0.25]))
@@ -263,7 +263,7 @@ def entropic_barycentric_frontier(masses: Masses, *, regulariser: float | None =
 
     Examples
     --------
-    >>> from mallow.transport import point_masses
+    >>> from mallow.theory.transport import point_masses
     >>> curve = entropic_barycentric_frontier(point_masses([[0.0]], [[1.0]]), regulariser=0.01, points=3)
     >>> curve.p_to_mix.round(6)  # as good as exact: Q below λ = ½, P above, half of each between
     array([1. , 0.5, 0. ])

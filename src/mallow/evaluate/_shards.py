@@ -1,46 +1,58 @@
-"""Scores and comparisons of samples in shards, or on a cluster: the same bits as of arrays in memory."""
+"""Systems in shards, or on a cluster: the same bits as of arrays in memory."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass, replace
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass, field, replace
 from functools import partial
 from importlib.metadata import version
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mallow.caveats import check_samples, refuse_without_answer, size_caveats
-from mallow.engine import AnyEngine, Engine, Passes, open_engine, single_threaded_blas, start
+from mallow.caveats import check_samples, size_caveats
+from mallow.engine import Engine, Passes, memory_budget
 from mallow.errors import Caveat, InputError
 from mallow.estimate import (
+    Features,
     Quantize,
     Survey,
     as_features,
+    fetch_rows,
     hash_names,
     quantize_shards,
     split_size,
     survey_rows,
 )
-from mallow.evaluate._held_out_shards import Seen, fits_memory, hold_out_shards, look_at, streams_evidence
-from mallow.evaluate._run import Run
-from mallow.evaluate._self_score import split_rows
+from mallow.evaluate._run import Generations, Parts, Run, Settings, split_rows, summary_values
 from mallow.evidence import (
-    SUMMARIES,
-    Certificate,
-    Evidence,
     HeldOut,
     Measure,
     Pairs,
     Units,
+    are_many,
+    choose_units,
     generator_for,
+    hold_out,
+    hold_out_sources,
     units_of_surveys,
 )
-from mallow.explain import Reason, find_reasons
-from mallow.samples import Samples, Shards
+from mallow.samples import Chunk, Samples, Shards
+
+_KEPT_PER_ROW = 150  # bytes that evidence keeps of a row: fold, unit, rank, bins, length, score; measured
+_NUMBERS = 2**24  # chosen: of a chunk, 64 MB in float32
+
+Result = TypeVar("Result")
+_LOG = logging.getLogger("mallow")
+# Bytes that evidence takes, measured with 20,000 to 200,000 rows of 128 features:
+_PER_ROW = 8_000
+_PER_ENTRY = 40
+_MOST_ROWS = 100_000  # of a subset, of all sets together; chosen: about half a minute
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,43 +65,120 @@ class SurveyedSet:
 
 
 @dataclass(frozen=True, eq=False)
-class ShardedRun:
-    """What a score of shards is built from."""
+class ShardRows:
+    """The rows of shards, read a chunk at a time on the engine of some passes."""
 
-    run: Run
-    itself: dict[str, float]
-    evidence: Evidence
-    certificate: Certificate
-    reasons: tuple[Reason, ...]
+    passes: Passes
+    shards: Shards
+
+    @property
+    def width(self) -> int:
+        """The number of features."""
+        return self.shards.width
+
+    def __len__(self) -> int:
+        return len(self.shards)
+
+    def take(self, places: NDArray[np.int64]) -> Features:
+        """Some rows."""
+        return fetch_rows(self.passes, [self.shards], places, self.shards.dtype)
+
+    def scan(self, function: Callable[..., Result], *along: NDArray[Any]) -> Iterator[tuple[slice, Result]]:
+        """See `mallow.evidence._rows.Rows.scan`."""
+        chunks = list(self.shards.chunks(max(1024, _NUMBERS // self.width)))
+        places = [slice(chunk.start, chunk.start + len(chunk)) for chunk in chunks]
+        tasks = ((chunk, [own[..., at] for own in along]) for chunk, at in zip(chunks, places, strict=True))
+        yield from zip(places, self.passes.engine.map(partial(_call, function), tasks), strict=True)
+
+
+def _call(function: Callable[..., Result], task: tuple[Chunk, list[NDArray[Any]]]) -> Result:
+    chunk, along = task
+    return function(chunk.read(), *along)
+
+
+def streams_evidence(measure: Measure, units: Units) -> bool:
+    """Whether evidence is learned from all rows in chunks: they are many, and what is kept of each fits the memory."""
+    return are_many(measure.witness, units) and sum(map(len, units.sets)) * _KEPT_PER_ROW <= memory_budget()
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """The samples that are in memory: all, or some units of each set.
+
+    Attributes
+    ----------
+    samples : dict
+        Name → samples with features; the reference is called "".
+    caveats : tuple of Caveat
+        That not all were seen.
+    places : dict
+        Name → the places of these samples among all; nothing where all are there.
+    """
+
+    samples: dict[str, Samples]
     caveats: tuple[Caveat, ...]
+    places: dict[str, NDArray[np.int64]] = field(default_factory=dict)
+
+    @property
+    def complete(self) -> bool:
+        """Whether all rows are there."""
+        return not self.caveats
 
 
-def must_stream(measure: Measure, sets: Sequence[Samples], engine: AnyEngine) -> bool:
-    """Whether samples are evaluated in chunks: on an engine, beyond the memory, or beyond what is clustered."""
-    estimator = measure.estimator
-    rows, width = sum(map(len, sets)), sets[0].width
-    if not isinstance(estimator, Quantize) or estimator.method is not None or min(map(len, sets)) < width:
-        return False  # other estimators and quantisers need all rows at once; and so few rows fit anywhere
-    beyond = any(samples.shards is not None for samples in sets) and not fits_memory(rows, width)
-    return engine is not None or beyond or len(sets[0]) + max(map(len, sets[1:])) > estimator.sample
+def fits_memory(rows: int, width: int) -> bool:
+    """Whether so many rows can be evaluated in memory."""
+    return rows * (_PER_ROW + _PER_ENTRY * width) <= memory_budget()
 
 
-def evaluate_shards(
-    reference: Samples, model: Samples, *, measure: Measure, repeats: int, seed: int, engine: AnyEngine
-) -> ShardedRun:
-    """All that a score needs of samples that are evaluated chunk by chunk."""
-    with open_engine(engine) as opened, single_threaded_blas():
-        systems = stream_systems(opened, {"model": (reference, model)}, measure)
-        looked, sets, passes = systems.pairs["model"], systems.sets, systems.passes
-        refuse_without_answer(measure, [as_features("samples", own.require_features(), least=1) for own in looked])
-        gather = partial(systems.hold_out, measure, seed)
-        evidence_task = start(gather) if systems.complete else None  # otherwise both would read at once
-        run, itself = run_sharded(passes, measure, sets[""], sets["model"], repeats, seed, looked)
-        held_out = gather() if evidence_task is None else evidence_task.result()
-        passes.finish()
-    evidence, certificate = held_out.evidence["model"], held_out.certificates["model"]
-    reasons = find_reasons(*looked, held_out.evidence_in_memory("model"))
-    return ShardedRun(run, itself, evidence, certificate, reasons, tuple(systems.caveats()["model"]))
+def look_at(passes: Passes, sets: Mapping[str, SurveyedSet], units: Units, *, evidence: bool = True) -> Seen:
+    """All samples, if they fit the memory; otherwise those of some units, chosen by a hash of their ids or values.
+
+    `evidence` says whether evidence will rest on them.
+    """
+    total = sum(len(one.shards) for one in sets.values())
+    width = next(iter(sets.values())).shards.width
+    if fits_memory(total, width):
+        return Seen({name: one.samples.load() for name, one in sets.items()}, ())
+    most = max(200, min(_MOST_ROWS, int(memory_budget() / 2 / (_PER_ROW + _PER_ENTRY * width))))
+    chosen = choose_units(units, most)
+    some, chosen_places = {}, {}
+    for numbers, (name, one) in zip(units.sets, sets.items(), strict=True):
+        samples, shards = one.samples, one.shards
+        places = chosen_places[name] = np.flatnonzero(chosen[numbers])
+        rows = fetch_rows(passes, [shards], places, shards.dtype)
+        ids = tuple(f"{key:016x}" for key in units.keys[numbers[places]].tolist())
+        some[name] = Samples.trusted(features=rows, ids=ids, source=samples.source, provenance=samples.provenance)
+    count = sum(map(len, some.values()))
+    text = (
+        f"the certificate, the p-value, the reasons and the checks of the samples rest on {count:,} of {total:,} rows, "
+        f"chosen by a hash, since all of them do not fit the memory ({memory_budget() / 1e9:.3g} GB). They are valid, "
+        "but more rows would certify more: set MALLOW_MEMORY. The published score uses all rows."
+    )
+    if not evidence:
+        text = (
+            f"the reasons and the checks of the samples rest on {count:,} of {total:,} rows, chosen by a hash, since "
+            f"all of them do not fit the memory ({memory_budget() / 1e9:.3g} GB). The scores, the certificate and the "
+            "p-value use all rows."
+        )
+    return Seen(some, (Caveat("subset of rows", text, values={"rows": count, "n": total}),), chosen_places)
+
+
+def hold_out_shards(
+    passes: Passes, measure: Measure, sets: Mapping[str, Shards], units: Units, seen: Seen, seed: int
+) -> HeldOut:
+    """The evidence about each system against the reference: from all rows, unless only some of them can be used."""
+    reference = seen.samples[""]
+    pairs = {name: (reference, samples) for name, samples in seen.samples.items() if name}
+    began = time.monotonic()
+    if seen.complete or not streams_evidence(measure, units):
+        held_out = hold_out(measure, pairs, seed)
+    else:
+        rows = {name: ShardRows(passes, shards) for name, shards in sets.items()}
+        sources = {name: (rows[""], rows[name]) for name in pairs}
+        places = {name: (seen.places[""], seen.places[name]) for name in pairs}
+        held_out = hold_out_sources(measure, sources, units, pairs, places, seed)
+    _LOG.info("%s: %.1f s", "evidence", time.monotonic() - began)
+    return held_out
 
 
 def survey_sets(
@@ -114,11 +203,6 @@ def survey_sets(
     return surveyed, passes
 
 
-def see_samples(passes: Passes, sets: Mapping[str, SurveyedSet], units: Units, *, evidence: bool = True) -> Seen:
-    """All samples, or those of some units, in memory; see `look_at`."""
-    return look_at(passes, {name: (one.samples, one.shards) for name, one in sets.items()}, units, evidence=evidence)
-
-
 def check_seen(seen: Seen, sets: Mapping[str, SurveyedSet]) -> dict[str, list[Caveat]]:
     """What gives reason to doubt the samples of each system; sizes are those of all rows."""
     reference = seen.samples[""]
@@ -138,14 +222,13 @@ def check_seen(seen: Seen, sets: Mapping[str, SurveyedSet]) -> dict[str, list[Ca
 
 def run_sharded(
     passes: Passes,
-    measure: Measure,
+    settings: Settings,
     reference: SurveyedSet,
     model: SurveyedSet,
-    repeats: int,
-    seed: int,
     seen: tuple[Samples, Samples] | None,
-) -> tuple[Run, dict[str, float]]:
+) -> Run:
     """All repeats of the estimator, and the summaries of the reference against itself; part of the work of `passes`."""
+    measure, repeats, seed = settings.measure, settings.repeats, settings.seed
     estimator = measure.estimator
     if not isinstance(estimator, Quantize):
         raise InputError(f"Shards beyond the memory need an estimator with bins, Quantize; this one is {estimator!r}.")
@@ -158,10 +241,9 @@ def run_sharded(
     rngs = generator_for(seed, "clustering").spawn(repeats)
     own = Passes(passes.engine, _describe(passes.engine, shards, repr(measure), repeats, seed), within=passes)
     streamed = quantize_shards(own, estimator, shards, surveys, rngs, splits, children)
-    summaries = [measure.summarise(one) for one in streamed.itself]
-    itself = {name: float(np.mean([one[name] for one in summaries])) for name in SUMMARIES}
+    itself = {name: float(np.mean(each)) for name, each in summary_values(measure, streamed.itself).items()}
     units = units_of_surveys(surveys)
-    return Run(reference.samples, model.samples, streamed.masses, streamed.reduction, units, seen), itself
+    return Run(reference.samples, model.samples, streamed.masses, streamed.reduction, units, seen, itself)
 
 
 def _as_shards(name: str, samples: Samples) -> Shards:
@@ -223,15 +305,8 @@ class StreamedSystems:
         checked = check_seen(self.seen, self.sets)
         return {name: [*self.seen.caveats, *own] for name, own in checked.items()}
 
-    def runs(
-        self,
-        measure: Measure,
-        generations: Mapping[str, Sequence[tuple[Samples, Samples]]],
-        repeats: int,
-        seed: int,
-        known: dict[tuple[int, int], dict[str, float]],
-    ) -> dict[str, list[Run]]:
-        """The runs of each system, one per generation; self-scores are put into `known` by reference and size."""
+    def runs(self, settings: Settings, generations: Generations, begin: Parts) -> dict[str, list[Run]]:
+        """The runs of each system, one per generation, chunk by chunk."""
         runs: dict[str, list[Run]] = {}
         for name, parts in generations.items():
             runs[name] = []
@@ -240,9 +315,8 @@ class StreamedSystems:
                 sets = {"": self.sets[""], name: self.sets[name]}
                 if self.complete and model is not self.seen.samples[name]:  # one generation, or in another order
                     sets, _ = survey_sets(self.passes.engine, {"": reference, name: model}, within=self.passes)
-                run, itself = run_sharded(self.passes, measure, sets[""], sets[name], repeats, seed, seen)
-                runs[name].append(Run(reference, model, run.masses, run.reduction, run.units, seen))
-                known[(id(reference), len(model))] = itself
+                run = run_sharded(self.passes, settings, sets[""], sets[name], seen)
+                runs[name].append(replace(run, reference=reference, model=model))
         return runs
 
 
@@ -254,5 +328,5 @@ def stream_systems(engine: Engine, pairs: Pairs, measure: Measure) -> StreamedSy
     reference = next(iter(pairs.values()))[0]
     sets, passes = survey_sets(engine, {"": reference, **{name: samples for name, (_, samples) in pairs.items()}})
     units = units_of_surveys([one.survey for one in sets.values()])
-    seen = see_samples(passes, sets, units, evidence=not streams_evidence(measure, units))
+    seen = look_at(passes, sets, units, evidence=not streams_evidence(measure, units))
     return StreamedSystems(passes, sets, units, seen)

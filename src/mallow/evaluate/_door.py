@@ -1,0 +1,167 @@
+"""The score of one model: of all samples, of each group of them, or where a covariate agrees."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias, overload
+
+import numpy as np
+
+from mallow.embed import AnyEmbedder, embed_all
+from mallow.engine import AnyEngine
+from mallow.errors import InputError, warn_about
+from mallow.evaluate._groups import GroupScores, score_groups
+from mallow.evaluate._matched import MatchedScore, score_matched
+from mallow.evaluate._run import Settings
+from mallow.evaluate._score import Score, score_whole
+from mallow.evidence import MAUVE_STAR, Measure
+from mallow.samples import read_column
+
+Pair: TypeAlias = tuple[Sequence[Any], Sequence[Any]]
+Match: TypeAlias = str | Pair | dict[str, Pair]
+
+
+@overload
+def score(
+    reference: Any,
+    model: Any,
+    *,
+    measure: Measure = ...,
+    embedder: AnyEmbedder | str | None = ...,
+    paired: bool = ...,
+    repeats: int = ...,
+    rng: int | np.random.Generator | None = ...,
+    engine: AnyEngine = ...,
+    by: None = ...,
+    match: None = ...,
+) -> Score: ...
+
+
+@overload
+def score(
+    reference: Any,
+    model: Any,
+    *,
+    measure: Measure = ...,
+    embedder: AnyEmbedder | str | None = ...,
+    paired: bool = ...,
+    repeats: int = ...,
+    rng: int | np.random.Generator | None = ...,
+    engine: AnyEngine = ...,
+    by: str | Pair,
+    match: None = ...,
+) -> GroupScores: ...
+
+
+@overload
+def score(
+    reference: Any,
+    model: Any,
+    *,
+    measure: Measure = ...,
+    embedder: AnyEmbedder | str | None = ...,
+    paired: bool = ...,
+    repeats: int = ...,
+    rng: int | np.random.Generator | None = ...,
+    engine: AnyEngine = ...,
+    by: None = ...,
+    match: Match,
+) -> MatchedScore: ...
+
+
+def score(
+    reference: Any,
+    model: Any,
+    *,
+    measure: Measure = MAUVE_STAR,
+    embedder: AnyEmbedder | str | None = None,
+    paired: bool = False,
+    repeats: int = 5,
+    rng: int | np.random.Generator | None = 0,
+    engine: AnyEngine = None,
+    by: str | Pair | None = None,
+    match: Match | None = None,
+) -> Score | GroupScores | MatchedScore:
+    """How far the model's samples are from the reference: what is certain about the gap, and the published score.
+
+    Parameters
+    ----------
+    reference, model : list of texts, path to a file or folder, table, `Samples`, or array (n, d)
+        The real data and the model's samples, of one kind: texts, images, or features with one row per sample. Samples
+        with the same id (or prompt, without ids) belong together; without either, they are independent.
+    measure : Measure
+        MAUVE* of the paper by default; for features of a string kernel, nearest neighbours
+        (`mallow.evidence.MAUVE_KERNEL`), as in the paper.
+    embedder : Embedder, callable, name or None
+        Turns samples into features; `mallow.embed` has them, and a function from a list of samples to an array is one.
+        A name is looked up as on the command line. None: the default for texts or images; features need none.
+    paired : bool
+        Whether row i of the model belongs to row i of the reference, such as an answer to the same prompt. For samples
+        without ids and prompts, as many on both sides.
+    repeats : int
+        Clusterings with different seeds, whose mean is the published score. They share embedding and reduction.
+    rng : int, numpy Generator or None
+        Seed: the same seed gives the same numbers, on any number of threads. A generator draws one, None takes a fresh
+        one; the signature names the seed in use.
+    engine : None, "ray", "ray://…", or an engine
+        What spreads the work: the threads of this machine, or a Ray cluster (`mallow.Ray`). The result is the same, to
+        the last bit. Shards that do not fit the memory are read chunk by chunk in either case: docs/scale.md.
+    by : str or pair of sequences, or None
+        Score each group, such as a topic or a language: a column that both sources have, or the group of each sample of
+        the reference and of each of the model. The result is a `mallow.evaluate.GroupScores`, with p-values
+        corrected for the number of groups. A group with fewer than 30 samples on a side is listed and not scored.
+    match : str, pair of sequences or dict, or None
+        Score also where a covariate agrees between the sides: "length" (the characters of texts), a column that both
+        sources have, or one value for each sample of the reference and one for each of the model, numbers or names;
+        ``{"height": pair}`` says what to call it. The result is a `mallow.evaluate.MatchedScore`: how much of the gap
+        goes with the covariate. Who is kept depends on the covariate alone, so that what is left has a valid p-value.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> human, machine = rng.normal(size=(1000, 8)), rng.normal(0.5, 1.0, size=(1000, 8))
+    >>> result = score(human, machine)
+    >>> 0.4 < result.mauve < 0.55 < 0.95 < result.self_score["mauve"]
+    True
+    >>> result.p_value < 1e-6, result.certified["mauve"].high < 0.6
+    (True, True)
+    >>> topics = ["sport"] * 1000 + ["law"] * 1000
+    >>> human, machine = rng.normal(size=(2, 2000, 8))
+    >>> machine[:1000] += 0.3
+    >>> score(human, machine, by=(topics, topics), repeats=1).with_gap
+    ('sport',)
+    >>> sizes = rng.normal(size=1600), rng.normal(0.5, 1.0, size=1600)
+    >>> tall, taller = (np.c_[size, rng.normal(size=(1600, 7))] for size in sizes)
+    >>> matched = score(tall, taller, match={"height": sizes}, repeats=1)
+    >>> matched.same_size.p_value < 0.001 < 0.05 < matched.matched.p_value
+    True
+    """
+    settings = Settings.checked(measure, repeats, rng)
+    is_whole = by is None and match is None
+    if not is_whole and engine is not None:
+        raise InputError("`engine` is for the score of all samples; got `by` or `match`, which have them in memory.")
+    if by is not None and match is not None:
+        raise InputError("`by` and `match` are two questions; got both. Call `score` once for each.")
+    if isinstance(by, str):
+        by = _read_columns("by", by, reference, model)
+    if isinstance(match, str) and match != "length":
+        match = {match: _read_columns("match", match, reference, model)}
+    sides = embed_all({"reference": reference, "model": model}, embedder, lazy=is_whole, paired=paired)
+    x, y = sides["reference"], sides["model"]
+    result: Score | GroupScores | MatchedScore
+    if is_whole:
+        result = score_whole(x, y, settings, engine)
+    elif by is not None:
+        result = score_groups(x.load(), y.load(), by, settings)
+    else:
+        result = score_matched(x.load(), y.load(), match, settings)
+    warn_about(result.caveats)
+    return result
+
+
+def _read_columns(option: str, column: str, reference: Any, model: Any) -> Pair:
+    """A column of both sides."""
+    try:
+        return read_column(reference, column), read_column(model, column)
+    except InputError as error:
+        raise InputError(f"`{option}`: {error} Or pass the values of both sides, a pair of sequences.") from None

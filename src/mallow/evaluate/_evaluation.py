@@ -1,0 +1,320 @@
+"""The systems of an evaluation, one for a score and several for a comparison: all that their scores are made from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mallow.caveats import check_samples, refuse_without_answer
+from mallow.engine import AnyEngine, open_engine, single_threaded_blas, start
+from mallow.errors import Caveat, InputError
+from mallow.estimate import Codebook, Quantize, as_features, row_keys
+from mallow.evaluate._run import (
+    Generations,
+    Parts,
+    Run,
+    Settings,
+    is_safe_on_threads,
+    parts_of_a_score,
+    reduction_of,
+    run_repeats,
+    self_score,
+)
+from mallow.evaluate._shards import StreamedSystems, fits_memory, stream_systems
+from mallow.evidence import (
+    HeldOut,
+    Measure,
+    Pairs,
+    Units,
+    find_units,
+    generator_for,
+    hold_out,
+    measure_for,
+    pair_points,
+    run_systems,
+)
+from mallow.explain import Reason, find_reasons
+from mallow.samples import Samples
+from mallow.theory import Masses
+
+
+@dataclass(frozen=True, eq=False)
+class LoadedSystems:
+    """Systems whose samples are all in memory; `keys` has the `row_keys` of each set, by the id of its samples."""
+
+    pairs: Pairs
+    units: Units
+    keys: dict[int, NDArray[np.uint64]]
+    complete = True
+
+    @classmethod
+    def of(cls, pairs: Pairs) -> LoadedSystems:
+        """The systems, with what is found out about their rows once."""
+        sides = [samples for pair in pairs.values() for samples in pair]
+        points = [side for pair in pairs.values() for side in pair_points(*pair)]
+        keys = {id(samples): rows for samples, rows in zip(sides, points, strict=True)}
+        keys = {name: row_keys(rows) for name, rows in keys.items()}
+        every = [sides[0], *sides[1::2]]
+        return cls(pairs, find_units(*every, keys=[keys[id(samples)] for samples in every]), keys)
+
+    @property
+    def whole(self) -> Pairs:
+        """All of their samples, which are those in memory."""
+        return self.pairs
+
+    def caveats(self) -> dict[str, list[Caveat]]:
+        """What gives reason to doubt the samples of each system."""
+        return check_samples(self.pairs)
+
+    def hold_out(self, measure: Measure, seed: int) -> HeldOut:
+        """The evidence about each system."""
+        return hold_out(measure, self.pairs, seed, units=self.units)
+
+    def score_itself(self, settings: Settings, generations: Generations) -> dict[str, dict[str, float]]:
+        """The summaries of the reference of each system against itself: the same for models of the same size."""
+        options = {"repeats": settings.repeats, "seed": settings.seed}
+
+        @cache
+        def itself(reference: Samples, m: int) -> dict[str, float]:
+            return self_score(settings.measure, reference, m, keys=self.keys[id(reference)], **options)
+
+        return {name: itself(parts[-1][0], len(parts[-1][1])) for name, parts in generations.items()}
+
+    def runs(self, settings: Settings, generations: Generations, begin: Parts) -> dict[str, list[Run]]:
+        """The runs of each system, one per generation."""
+        names = [name for name, parts in generations.items() for _ in parts]
+        pairs = [pair for parts in generations.values() for pair in parts]
+        if shares_bins(settings.measure) and len(pairs) > 1:
+            done = _shared_runs(settings, pairs)
+        else:
+            tasks = [partial(self._run, settings, *pair, begin) for pair in pairs]
+            progress = ("clustering", names) if len(pairs) > 1 else None
+            own_code = not isinstance(settings.measure.estimator, Quantize)
+            done = run_systems(tasks, pairs, alone=own_code, progress=progress)
+        runs: dict[str, list[Run]] = {name: [] for name in generations}
+        for name, run in zip(names, done, strict=True):
+            runs[name].append(run)
+        return runs
+
+    def _run(self, settings: Settings, reference: Samples, model: Samples, begin: Parts) -> Run:
+        """All repeats of the estimator for one system, or one generation of it."""
+        measure = settings.measure
+        prepared = begin.estimate(partial(measure.estimator.prepare, *pair_points(reference, model))).result()
+        masses = run_repeats(measure, prepared, settings.repeats, settings.seed, begin=begin.repeat)
+        alone = len(self.pairs) == 1 and model is self.pairs[next(iter(self.pairs))][1]
+        units = self.units if alone else find_units(reference, model)
+        return Run(reference, model, masses, reduction_of(prepared), units)
+
+
+Systems = LoadedSystems | StreamedSystems
+
+
+@contextmanager
+def open_systems(pairs: Pairs, measure: Measure, engine: AnyEngine) -> Iterator[Systems]:
+    """Systems that were embedded with the reference, to be evaluated in memory or, where they must be, in chunks."""
+    references = [reference for reference, _ in pairs.values()]
+    measure = measure_for(measure, references[0])
+    one_reference = all(reference is references[0] for reference in references)
+    sets = [references[0], *(samples for _, samples in pairs.values())]
+    own_bins = len(pairs) == 1 or not shares_bins(measure)
+    if one_reference and own_bins and must_stream(measure, sets, engine):
+        with open_engine(engine) as opened:
+            streamed = stream_systems(opened, pairs, measure)
+            yield streamed
+            streamed.passes.finish()
+        return
+    loaded = {id(samples): samples.load() for samples in (*references, *sets)}
+    yield LoadedSystems.of({name: (loaded[id(own)], loaded[id(samples)]) for name, (own, samples) in pairs.items()})
+
+
+def must_stream(measure: Measure, sets: Sequence[Samples], engine: AnyEngine) -> bool:
+    """Whether samples are evaluated in chunks: on an engine, beyond the memory, or beyond what is clustered."""
+    estimator = measure.estimator
+    rows, width = sum(map(len, sets)), sets[0].width
+    if not isinstance(estimator, Quantize) or estimator.method is not None or min(map(len, sets)) < width:
+        return False  # other estimators and quantisers need all rows at once; and so few rows fit anywhere
+    beyond = any(samples.shards is not None for samples in sets) and not fits_memory(rows, width)
+    return engine is not None or beyond or len(sets[0]) + max(map(len, sets[1:])) > estimator.sample
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """What the scores of some systems are made from.
+
+    Attributes
+    ----------
+    settings : Settings
+        With the measure in use.
+    runs : dict
+        System → its runs, one per generation.
+    self_scores : dict
+        System → the summaries of its reference against itself.
+    held_out : HeldOut
+        The evidence about all systems.
+    reasons : dict
+        System → what gives it away.
+    caveats : dict
+        System → what gives reason to doubt its samples.
+    """
+
+    settings: Settings
+    runs: dict[str, list[Run]]
+    self_scores: dict[str, dict[str, float]]
+    held_out: HeldOut
+    reasons: dict[str, tuple[Reason, ...]]
+    caveats: dict[str, list[Caveat]]
+
+
+def evaluate_systems(systems: Systems, settings: Settings, *, split: bool = False) -> Evaluation:
+    """The runs, the evidence and the self-score of each system; nothing is warned about.
+
+    With `split`, each generation of several samples per prompt has a run of its own. The parts of a single system share
+    the processors; of several, one part after the other runs for all systems at once.
+    """
+    pairs, seed = systems.pairs, settings.seed
+    measure = measure_for(settings.measure, next(iter(pairs.values()))[0])
+    _check_answer(measure, systems)
+    generations, doubts = (
+        _split_systems(systems) if split else ({name: [pair] for name, pair in systems.whole.items()}, {})
+    )
+    measure = _with_one_number_of_bins(measure, generations)
+    settings = replace(settings, measure=measure)
+
+    def gather() -> tuple[HeldOut, dict[str, tuple[Reason, ...]]]:
+        held_out = systems.hold_out(measure, seed)
+        tasks = [partial(find_reasons, *pair, held_out.evidence_in_memory(name)) for name, pair in pairs.items()]
+        return held_out, dict(zip(pairs, run_systems(tasks, pairs.values()), strict=True))
+
+    def score_itself() -> dict[str, dict[str, float]]:
+        return systems.score_itself(settings, generations) if isinstance(systems, LoadedSystems) else {}
+
+    with single_threaded_blas(), _parts(measure, systems) as begin:
+        # Chunks are read for one thing at a time.
+        evidence_task = begin.own(gather) if systems.complete else None
+        # An estimator that a user brought, and that is wrong, must say so of the pair, not of the reference alone.
+        self_task = begin.estimate(score_itself) if is_safe_on_threads(measure) else None
+        check_task = begin.own(systems.caveats)
+        runs = systems.runs(settings, generations, begin)
+        itself = {name: found for name, own in runs.items() if (found := own[-1].itself) is not None}
+        itself |= (self_task or begin.estimate(score_itself)).result()
+        caveats, (held_out, reasons) = check_task.result(), (evidence_task or begin.own(gather)).result()
+    caveats = {name: [*own, *doubts.get(name, ())] for name, own in caveats.items()}
+    return Evaluation(settings, runs, itself, held_out, reasons, caveats)
+
+
+@contextmanager
+def _parts(measure: Measure, systems: Systems) -> Iterator[Parts]:
+    """How the parts of an evaluation begin."""
+    if len(systems.pairs) > 1:
+        yield Parts()
+    elif isinstance(systems, StreamedSystems):
+        yield Parts(own=start) if systems.complete else Parts()
+    else:
+        with parts_of_a_score(measure, *systems.pairs.values()) as begin:
+            yield begin
+
+
+def _check_answer(measure: Measure, systems: Systems) -> None:
+    """Raise an InputError where the samples have no answer."""
+    if systems.complete:
+        points = [pair_points(*pair) for pair in systems.pairs.values()]
+        refuse_without_answer(measure, [points[0][0], *(y for _, y in points)])
+    else:
+        loaded = [side.require_features() for pair in systems.pairs.values() for side in pair]
+        refuse_without_answer(measure, [as_features("samples", side, least=1) for side in loaded])
+
+
+def _split_systems(systems: Systems) -> tuple[Generations, dict[str, list[Caveat]]]:
+    """The generations of each system, and what is doubtful about its prompts."""
+    generations, doubts = {}, {}
+    for name, (reference, samples) in systems.pairs.items():
+        ordered, doubts[name] = match_prompts(reference, samples)
+        generations[name] = [(reference, part) for part in split_generations(ordered)]
+    if not systems.complete:
+        generations = {name: [pair] for name, pair in systems.whole.items()}
+    return generations, doubts
+
+
+def _shared_runs(settings: Settings, pairs: Sequence[tuple[Samples, Samples]]) -> list[Run]:
+    """One partition of the reference and all systems in each repeat."""
+    estimator = settings.measure.estimator
+    if not isinstance(estimator, Quantize):
+        raise InputError(f"Shared bins need Quantize; the estimator is {estimator!r}.")
+    points = [pair_points(*pair) for pair in pairs]
+    x, every = points[0][0], [y for _, y in points]
+    alone = replace(estimator, codebook=None, bins=estimator.bins_for(len(x), min(len(y) for y in every)))
+    prepared = alone.prepare(x, np.concatenate(every))
+    cuts = np.cumsum([0, *(len(y) for y in every)])
+    masses: list[list[Masses]] = [[] for _ in every]
+    for child in generator_for(settings.seed, "clustering").spawn(settings.repeats):
+        pooled = alone.masses(prepared, child)
+        if pooled.partition is None:
+            continue
+        for i, (low, high) in enumerate(pairwise(cuts)):
+            labels = pooled.partition.q_labels[low:high]
+            counted = estimator.count(replace(pooled.partition, q_labels=labels))
+            masses[i].append(replace(counted, caveats=pooled.caveats))
+    reduction = reduction_of(prepared)
+    return [Run(*pair, own, reduction, find_units(*pair)) for pair, own in zip(pairs, masses, strict=True)]
+
+
+def shares_bins(measure: Measure) -> bool:
+    """Whether all systems are to have the same bins."""
+    return isinstance(measure.estimator, Quantize) and measure.estimator.codebook == "shared"
+
+
+def _with_one_number_of_bins(measure: Measure, generations: Generations) -> Measure:
+    """The measure with as many bins for all systems as the smallest of them allows.
+
+    Otherwise sizes would make a winner.
+    """
+    estimator = measure.estimator
+    if not isinstance(estimator, Quantize) or estimator.bins != "auto" or isinstance(estimator.codebook, Codebook):
+        return measure
+    sizes = [(len(reference), len(model)) for parts in generations.values() for reference, model in parts]
+    bins = {estimator.bins_for(n, m) for n, m in sizes}
+    return measure if len(bins) == 1 else replace(measure, estimator=replace(estimator, bins=min(bins)))
+
+
+def match_prompts(reference: Samples, samples: Samples) -> tuple[Samples, list[Caveat]]:
+    """Samples in the order of the reference's ids, generation by generation, with what was doubtful about it.
+
+    Without ids, with ids that the reference does not have, or where some samples are missing, the order stays as it is.
+    """
+    times = samples.generations
+    if not (reference.ids and samples.ids and times):
+        return _as_one(samples), []
+    prompts = len(reference)
+    if len(set(reference.ids)) < prompts or len(samples) != prompts * times:
+        return _as_one(samples), []
+    place = {each: i for i, each in enumerate(reference.ids)}
+    missing = sorted(set(samples.ids) - set(place))
+    if missing:
+        if place.keys().isdisjoint(samples.ids):
+            return _as_one(samples), []
+        count = f"{len(missing)} ids, such as {missing[0]!r}, are" if len(missing) > 1 else f"the id {missing[0]!r} is"
+        text = f"{count} not in the reference: only samples whose ids the reference has are paired with it."
+        return _as_one(samples), [Caveat("unmatched ids", text, values={"ids": len(missing)})]
+    order = np.argsort([place[each] for each in samples.ids], kind="stable")
+    order = order.reshape(prompts, times).T.ravel()  # one generation after the other
+    return (samples if np.array_equal(order, np.arange(len(order))) else samples.take(order)), []
+
+
+def _as_one(samples: Samples) -> Samples:
+    """Samples that cannot be matched with prompts count as one generation: without ids, nothing is split."""
+    return samples if samples.generations == 1 else Samples.trusted(**vars(samples) | {"ids": None, "prompts": None})
+
+
+def split_generations(samples: Samples) -> list[Samples]:
+    """The samples of each generation; they come one generation after the other, as `match_prompts` puts them."""
+    times = samples.generations if samples.ids else 1
+    if not times or times == 1:
+        return [samples]
+    size = len(samples) // times
+    return [samples.take(range(start, start + size)) for start in range(0, len(samples), size)]
