@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from mallow.evidence._many import ManyLearner
 
 from held_out import learn, paired, samples, shifted
 from mallow import HELLINGER2, KL, TV, area, conjugate, integral, midpoint, smoothing
@@ -27,7 +28,6 @@ from mallow.evidence import (
     gather_evidence,
     published_interval,
 )
-from mallow.evidence._many import ManyLearner
 from mallow.evidence._sequential import fit_sequential_test, fit_views
 from mallow.theory import frontier
 
@@ -67,6 +67,11 @@ def learn_many(*sets: Any, seed: int = 0, **options: Any) -> ManyLearner:
     return ManyLearner(Witness(**options), [one.features for one in every], find_units(*every), seed)
 
 
+def by_row(*sets: Any) -> list[tuple[Any, Any]]:
+    """Row i of all sets is one unit."""
+    return [(own, range(len(own))) for own in sets]
+
+
 def uneven(seed: int, sizes: Sequence[tuple[int, int]], width: int, shift: float) -> list[tuple[Any, list[int]]]:
     """Both sides with ids: units that have these numbers of samples of either side."""
     rng = np.random.default_rng(seed)
@@ -85,7 +90,7 @@ def uneven(seed: int, sizes: Sequence[tuple[int, int]], width: int, shift: float
 
 @case
 def pairs() -> Any:
-    return [of_evidence(learn(*shifted(36, 3, shift, 1), witness=FEW), seed=3) for shift in (0.8, 0.3)]
+    return [of_evidence(learn(*by_row(*shifted(36, 3, shift, 1)), witness=FEW), seed=3) for shift in (0.8, 0.3)]
 
 
 @case
@@ -164,7 +169,7 @@ def some_views() -> Any:
 def two_systems() -> Any:
     x, a = shifted(40, 3, 0.6, 12)
     b = shifted(40, 3, 1.2, 13, m=32)[1]
-    learner = learn(x, a, b, witness=FEW)
+    learner = learn(*by_row(x, a), b, witness=FEW)
     return [of_evidence(learner, 2), of_difference(learner), of_difference(learner, (2, 1))]
 
 
@@ -173,7 +178,7 @@ def two_systems() -> Any:
 
 @case
 def many_pairs() -> Any:
-    return [of_evidence(learn_many(*shifted(60, 4, shift, 14), seed=2)) for shift in (0.7, 0.2)]
+    return [of_evidence(learn_many(*by_row(*shifted(60, 4, shift, 14)), seed=2)) for shift in (0.7, 0.2)]
 
 
 @case
@@ -198,7 +203,7 @@ def many_groups_against_single_samples() -> Any:
 def many_of_two_systems() -> Any:
     x, a = shifted(60, 3, 0.5, 18)
     b = shifted(60, 3, 1.0, 19, m=50)[1]
-    learner = learn_many(x, a, b)
+    learner = learn_many(*by_row(x, a), b)
     return [of_evidence(learner, 2), of_difference(learner)]
 
 

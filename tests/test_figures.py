@@ -187,6 +187,7 @@ def test_the_score_on_the_page_of_results_is_that_of_the_readme():
     rng = np.random.default_rng(0)
     human, machine, _ = (rng.normal(shift, 1.0, size=(1000, 16)) for shift in (0.0, 0.2, 0.5))
     printed = str(mallow.score(human, machine)).split("\n\n")
-    verdict, table = indented("docs/results.md", "The gap is real").split("\n\n")
+    verdict, table, units = indented("docs/results.md", "The gap is real").split("\n\n")
     assert words(table) == words(printed[1])
+    assert words(units) == words(printed[2])
     assert words(printed[0]).startswith(words(verdict).removesuffix(" …"))

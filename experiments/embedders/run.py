@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import sys
 import warnings
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -24,25 +25,32 @@ from candidates import CANDIDATES, LIGHT, SLOW
 from claims import standard_errors
 from scipy.stats import spearmanr
 from synthetic import write
-from webtext import DECODERS, PUBLISHED, WORDS, cut, texts
+from webtext import DECODERS, PUBLISHED, WORDS, by_prompt, cut
 
-from mallow import compare, score
+from mallow import Samples, compare, score
 from mallow.embed._embed import embedder_name
 from mallow.evaluate import audit_embedder
 
 HERE = Path(__file__).resolve().parent
 
 
-def study(name: str, human: list[str], systems: dict[str, list[str]]) -> dict[str, object]:
+def by_number(texts: dict[int, str]) -> Samples:
+    """Texts whose ids are the numbers of their prompts."""
+    return Samples(texts=list(texts.values()), ids=list(texts))
+
+
+def study(name: str, everything: dict[str, dict[int, str]]) -> dict[str, object]:
     embedder = CANDIDATES[name]()
-    n = SLOW.get(name, len(human))
-    human, systems = human[:n], {each: texts[:n] for each, texts in systems.items()}
-    found = compare(human, systems, embedder=embedder)
+    n = SLOW.get(name, len(everything["human"]))
+    systems = {each: dict(islice(texts.items(), n)) for each, texts in everything.items()}
+    reference = by_number(systems.pop("human"))
+    human = list(reference.texts)
+    found = compare(reference, {each: by_number(texts) for each, texts in systems.items()}, embedder=embedder)
     scores = {each: found.scores[each].mauve for each in DECODERS}
     seen = audit_embedder(human, embedder)
     lengths = {
         str(words): {
-            each: score(cut(human, words), cut(systems[each], words), embedder=embedder, repeats=3).mauve
+            each: score(cut(human, words), cut(list(systems[each].values()), words), embedder=embedder, repeats=3).mauve
             for each in ("greedy", "nucleus")
         }
         for words in ([] if name in SLOW else WORDS)
@@ -134,11 +142,10 @@ def picture(results: dict[str, dict[str, object]]) -> None:
 def main() -> None:
     warnings.simplefilter("ignore")
     path = HERE / "results.json"
-    everything = texts()
-    human = everything.pop("human")
+    everything = by_prompt()
     for name in [each for each in sys.argv[1:] if each != "--rate"] or CANDIDATES:
         print(name, file=sys.stderr)
-        found = study(name, human, everything)
+        found = study(name, everything)
         before = json.loads(path.read_text()) if path.exists() else {}
         if name in before and "--rate" not in sys.argv:
             found["audit"]["rate"] = before[name]["audit"]["rate"]

@@ -32,11 +32,6 @@ def by_prompt() -> dict[str, dict[int, str]]:
     return found
 
 
-def texts() -> dict[str, list[str]]:
-    """The same without the numbers."""
-    return {name: list(each.values()) for name, each in by_prompt().items()}
-
-
 def cut(texts: list[str], words: int) -> list[str]:
     """The first so many words of each text."""
     return [" ".join(text.split()[:words]) for text in texts]

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from functools import cache
 from itertools import combinations
 
 import numpy as np
@@ -87,6 +88,79 @@ def twice(count: int, *, ids: bool) -> Draw:
             names = [f"{place} {each}" for each in number] if ids else None
             sets.append(Samples(features=mixture(count, 10, rng)[number], ids=names))
         return sets
+
+    return draw
+
+
+def sorted_rows(size: int, order: Callable[[np.ndarray], np.ndarray], width: int | None = None) -> Draw:
+    """Both sets without ids, in the order of a number for each row; with `width`, rows of a mixture."""
+
+    def draw(rng: np.random.Generator) -> list[Samples]:
+        sets = []
+        for _ in range(2):
+            first = rng.normal(size=(size, 1)) * [1, 1] + 1e-3 * rng.normal(size=(size, 2))
+            features = first if width is None else mixture(size, width, rng)
+            sets.append(Samples(features=features[np.argsort(order(features), kind="stable")]))
+        return sets
+
+    return draw
+
+
+def nearest_centre(features: np.ndarray) -> np.ndarray:
+    """The topic of each row of a mixture."""
+    centres = np.random.default_rng([3, features.shape[1]]).normal(size=(4, features.shape[1]))
+    return np.argmin(((features[:, None] - centres) ** 2).sum(axis=2), axis=1)
+
+
+def real_sorted(source: Callable[[], Samples], *, by_name: bool, size: int = 250) -> Draw:
+    """Two disjoint sets of texts of one source, each sorted: by author, or by the main axis of the features."""
+
+    def draw(rng: np.random.Generator) -> list[Samples]:
+        samples = source()
+        keys = np.array(samples.ids) if by_name else along_main_axis(source)
+        rows = rng.permutation(len(samples.features))
+        sides = rows[:size], rows[size : 2 * size]
+        return [choose(samples, side[np.argsort(keys[side], kind="stable")], ids=False) for side in sides]
+
+    return draw
+
+
+def human_stories() -> Samples:
+    return settings.stories(machine=False)
+
+
+@cache
+def along_main_axis(source: Callable[[], Samples]) -> np.ndarray:
+    features = source().features
+    return features @ np.linalg.svd(features - features.mean(axis=0), full_matrices=False)[2][0]
+
+
+def partly_shared(count: int, answered: int, share: float, width: int = 10) -> Draw:
+    """A reference with more prompts than the model was given."""
+
+    def draw(rng: np.random.Generator) -> list[Samples]:
+        reference, model = prompts(count, 1, 1, share=share, width=width)(rng)
+        return [reference, model.take(range(answered))]
+
+    return draw
+
+
+def copies(size: int, copied: int, width: int = 50) -> Draw:
+    """A model some of whose rows are copies of the reference, without ids."""
+
+    def draw(rng: np.random.Generator) -> list[Samples]:
+        reference, fresh = mixture(size, width, rng), mixture(size - copied, width, rng)
+        return [Samples(features=reference), Samples(features=np.concatenate([fresh, reference[:copied]]))]
+
+    return draw
+
+
+def of_few_kinds(kinds: int, size: int = 300, width: int = 5) -> Draw:
+    """Rows that are equal by nature, such as short answers."""
+
+    def draw(rng: np.random.Generator) -> list[Samples]:
+        values = np.random.default_rng([4, kinds]).normal(size=(kinds, width))
+        return [Samples(features=values[rng.integers(kinds, size=size)]) for _ in range(2)]
 
     return draw
 
@@ -175,6 +249,15 @@ SETTINGS: dict[str, tuple[Draw, str, bool]] = {
         False,
     ),
     "two systems equally far, other directions": (elsewhere(), "synthetic", False),
+    "sorted by one column, n = 300": (sorted_rows(300, lambda rows: rows[:, 0]), "synthetic", True),
+    "sorted by topic, n = 300, d = 10": (sorted_rows(300, nearest_centre, 10), "synthetic", True),
+    "400 prompts, of which the model has 200, ρ = 0.9": (partly_shared(400, 200, 0.9), "synthetic", True),
+    "half of the model copied from the reference, no ids": (copies(300, 150), "synthetic", True),
+    "all of the model copied from the reference, no ids": (copies(300, 300), "synthetic", True),
+    "300 rows of 30 kinds": (of_few_kinds(30), "synthetic", True),
+    "300 rows of 600 kinds": (of_few_kinds(600), "synthetic", True),
+    "human news, sorted by author": (real_sorted(settings.news, by_name=True), "real", True),
+    "human stories, sorted by the main axis": (real_sorted(human_stories, by_name=False), "real", True),
     "human news (Reuters)": (real(settings.news), "real", True),
     "human books": (real(settings.books), "real", True),
     "human web text": (real(lambda: settings.webtext("human")), "real", True),

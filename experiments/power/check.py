@@ -60,7 +60,7 @@ def gaussians(
         def sample(gap: float) -> Samples:
             rows = np.sqrt(common) * topics + np.sqrt(1 - common) * rng.normal(size=(n, width))
             rows = rows * (1 - 0.25 * gap) if widths else rows + gap * direction
-            return Samples(features=rows, ids=[f"{i}" for i in number] if group > 1 else None)
+            return Samples(features=rows, ids=[f"{i}" for i in number] if common else None)
 
         return sample(0.0), [[sample(gap), sample(gap)] for gap in SHIFTS]
 

@@ -36,7 +36,7 @@ from halves import split
 from synthetic import write
 from webtext import DECODERS
 
-from mallow import Comparison, Masses, Measure, Quantize, compare, integral
+from mallow import Comparison, Masses, Measure, Quantize, Samples, compare, integral
 from mallow.embed import glove
 from mallow.estimate import Lattice, LevelSets, Product, RandomCentres, Residual
 
@@ -93,7 +93,10 @@ def real_text() -> dict[str, Comparison]:
     """Human text and every decoder against human text of other prompts, by each quantiser."""
     reference, systems = split()
     embed = glove()
-    x, points = embed(reference), {name: embed(texts) for name, texts in systems.items()}
+    x = embed(reference)
+    points = {
+        name: Samples(features=embed(texts)).with_row_ids() for name, texts in systems.items()
+    }  # the same prompts
     compared = {}
     for name, method in METHODS.items():
         compared[name] = compare(x, points, measure=Measure(Quantize(bins=ASKED, method=method)))

@@ -210,7 +210,8 @@ def main() -> None:
     x, *each_y = (embed_samples(Samples(texts=texts), embedder).features for texts in (reference, *systems.values()))
     points = dict(zip(systems, each_y, strict=True))
     found = with_named_perplexity(table(reference, systems, scorer=scorer))
-    scores = mallow.compare(x, points)
+    # The systems continue the same prompts, which are not those of the reference.
+    scores = mallow.compare(x, {name: Samples(features=y).with_row_ids() for name, y in points.items()})
     names, rho = rank_correlations(found)
     parts = {name: part_values(x, y) for name, y in points.items()}
     ideal = {row.name: row.ideal for row in found.rows if row.name in next(iter(parts.values()))[0]}

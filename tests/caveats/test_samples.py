@@ -51,7 +51,7 @@ NEW = ("short texts", "same features", "generations", "uneven generations", "unm
 def test_ordinary_samples_give_no_caveats():
     one, other = RNG.normal(size=(2, 1000, 8))
     assert check_samples({"model": (Samples(features=one), Samples(features=other))}) == {"model": []}
-    long = [embedded(texts_of(1000, 260, seed)) for seed in (1, 2)]
+    long = [embedded(texts_of(1000, 260, seed), rows) for seed, rows in enumerate(RNG.normal(size=(2, 1000, 4)))]
     assert check_samples({"model": tuple(long)}) == {"model": []}
 
 
@@ -367,3 +367,26 @@ def test_duplicates_that_are_known_do_not_count_as_merged():
 def test_the_spread_is_not_told_where_features_are_merged():
     constant = embedded(texts_of(50, 20), np.ones((50, 3)))
     assert len(list(_sample_checks._feature_caveats(constant, constant, "model", []))) == 2
+
+
+# --- rows that seem to be pairs
+
+
+def test_rows_that_seem_to_be_pairs_or_sorted():
+    topic = RNG.normal(size=(200, 4))
+    x, y = (Samples(features=topic + RNG.normal(size=(200, 4))) for _ in range(2))
+    system, caveat = only(x, y, "row order")
+    assert system == "model"
+    for remedy in ("use paired=True (--paired), or give the prompts", "merely sorted", "nothing is to be done"):
+        assert remedy in caveat.message
+    assert not raised(x, y.take(RNG.permutation(200)), "row order")
+    assert not raised(x, y.take(range(199)), "row order")
+    assert not raised(x.with_row_ids(), y.with_row_ids(), "row order")
+    assert not raised(x, x, "row order")  # copies are units anyway
+    by_length = [Samples(features=np.sort(RNG.normal(size=(60, 1)), axis=0)) for _ in range(2)]
+    assert raised(*by_length, "row order")
+
+
+def test_independent_rows_hardly_ever_seem_to_be_pairs():
+    pairs = [RNG.standard_t(4, size=(2, 80, 3)) for _ in range(300)]
+    assert sum(bool(raised(*(Samples(features=side) for side in pair), "row order")) for pair in pairs) == 0

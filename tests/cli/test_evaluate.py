@@ -277,3 +277,18 @@ def test_a_passport_is_written_and_verified(mallow, home):
     code, _, err = mallow(f"score human.jsonl far.jsonl {EMBED} --passport-key secret")
     assert code == 2
     assert "--passport-key is for --passport FILE, which is not given." in err
+
+
+def test_rows_are_pairs_if_the_user_says_so(mallow, home):
+    for name in ("human", "near", "far"):
+        (home / f"{name}.txt").write_text("\n".join(read(f"{name}.jsonl").texts[:60]))
+    for command, systems in (("score", "far.txt"), ("compare", "near.txt far.txt")):
+        for flag, words in (("", "120 independent texts"), (" --paired", "60 pairs by row")):
+            code, out, _ = mallow(f"{command} human.txt {systems} {EMBED}{flag}")
+            assert (code, f" | {words} | " in out) == (0, True), (command, flag)
+    code, out, _ = mallow("permutation-test human.txt far.txt -e letters:letters --paired")
+    assert code == 0
+    (home / "short.txt").write_text("\n".join(read("far.jsonl").texts[:59]))
+    code, _, err = mallow(f"score human.txt short.txt {EMBED} --paired")
+    assert code == 1
+    assert "--paired needs sets of equal length; got reference: 60, model: 59. Give the samples ids or prompts" in err

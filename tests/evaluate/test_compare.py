@@ -133,7 +133,7 @@ def test_pairing_sharpens_the_difference_of_like_systems():
     alike = FEWER["middle"] + 0.05 * rng.normal(size=(300, 5))
     shuffled = alike[rng.permutation(300)]
     paired, apart = (
-        quietly(compare, X[:300], {"a": FEWER["middle"], "b": other}, repeats=1).differences[0]
+        quietly(compare, X[:300], {"a": FEWER["middle"], "b": other}, paired=True, repeats=1).differences[0]
         for other in (alike, shuffled)
     )
 

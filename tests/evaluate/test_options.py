@@ -18,7 +18,15 @@ from mallow.evaluate import (
 )
 from mallow.evidence import run_permutations
 
-SHARED = {"measure": MAUVE_STAR, "embedder": None, "repeats": 5, "rng": 0, "engine": None, "baseline": None}
+SHARED = {
+    "measure": MAUVE_STAR,
+    "embedder": None,
+    "repeats": 5,
+    "rng": 0,
+    "engine": None,
+    "baseline": None,
+    "paired": False,
+}
 OWN = {
     mallow.score: {"by": None, "match": None},
     mallow.compare: {},
@@ -84,3 +92,27 @@ def test_a_call_without_options_has_five_repeats_and_the_seed_0(name):
     assert (found.signature.repeats, found.signature.rng) == (5, 0)
     assert len(found.values["mauve"]) == 5
     assert found.signature.measure == repr(MAUVE_STAR)
+
+
+SHORT = Y[:29]
+PAIRED = {
+    "compare": lambda: mallow.compare(X, {"y": Y, "short": SHORT}, paired=True),
+    "track": lambda: mallow.track(X, {"1": Y, "2": Z, "3": SHORT}, paired=True),
+    "permutation test": lambda: mallow.permutation_test(X, SHORT, paired=True),
+    "check": lambda: check_regression(X, SHORT, mallow.score(X, Y, repeats=1), paired=True),
+    "plan": lambda: plan_samples(X, Y, SHORT, paired=True),
+    "groups": lambda: mallow.score(X, SHORT, by=(LABELS, LABELS[:29]), paired=True),
+    "matched": lambda: mallow.score(X, SHORT, match=(LABELS, LABELS[:29]), paired=True),
+    "embedders": lambda: compare_embedders(TEXTS, {"y": TEXTS, "z": TEXTS[1:]}, [letters, squares], paired=True),
+    "diagnose": lambda: mallow.diagnose(X, SHORT, paired=True),
+    "report": lambda: mallow.report.compare_and_diagnose(X, {"y": SHORT}, paired=True),
+    "baselines": lambda: mallow.baselines.table(X, {"y": SHORT}, paired=True),
+    "witness": lambda: mallow.evidence.Witness()(X, SHORT, paired=True),
+}
+
+
+@pytest.mark.parametrize("name", PAIRED)
+@pytest.mark.filterwarnings("ignore::mallow.EstimateWarning")
+def test_pairs_need_as_many_rows_on_all_sides(name):
+    with pytest.raises(mallow.InputError, match=r"`paired` needs sets of equal length; got .*: 30, .*: 29\."):
+        PAIRED[name]()

@@ -192,7 +192,7 @@ def test_groups_do_not_make_a_pilot_of_a_few_prompts_large():
 @quiet
 def test_a_pilot_without_noise_is_refused():
     with pytest.raises(InputError) as error:
-        plan_samples(X, B, B, detect=0.3)
+        plan_samples(X, B, B, detect=0.3, paired=True)
     assert str(error.value) == (
         "`model_a` and `model_b` must be different systems, with samples that vary; these hold the same samples, or one sample "
         "many times, so that the pilot does not show the noise of a difference. Pass samples of two systems."

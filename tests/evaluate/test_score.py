@@ -178,7 +178,8 @@ def test_the_text_is_the_verdict_a_table_and_the_caveats(far):
         "self-score",
     ]
     assert lines[2].split() == ["MAUVE", "range", "of", "what"]
-    assert lines[8:] == [f"caveat: {line}" for line in far.caveat_lines()]
+    assert lines[8:10] == ["Units: 2000 independent samples.", ""]
+    assert lines[10:] == [f"caveat: {line}" for line in far.caveat_lines()]
     assert f"at most {far.certified['mauve'].high:.3f}"[:-1] in lines[3]
     assert max(map(len, lines[2:7])) <= 80
     assert repr(far) == (
@@ -257,6 +258,92 @@ def test_evidence_does_not_depend_on_the_estimator():
 # --- units
 
 
+def sorted_by_a_column(seed, n=300):
+    """No gap: both sides in the order of their first column."""
+    rng = np.random.default_rng([31, seed])
+    return [np.sort(rng.normal(size=n))[:, None] * [1, 1] + 1e-3 * rng.normal(size=(n, 2)) for _ in range(2)]
+
+
+def test_sorted_files_show_no_gap():
+    scores = [quietly(score, *sorted_by_a_column(seed), repeats=1) for seed in range(10)]
+    assert sum(one.p_value <= 0.05 for one in scores) <= 2
+    assert [one.certified["mauve"].high for one in scores] == [1.0] * 10
+    assert {one.signature.units for one in scores} == {"600 independent samples"}
+
+
+def test_the_order_of_rows_changes_no_bit_of_the_verdict():
+    x, y = hidden_gap(120)
+    order = np.random.default_rng(0).permutation(120)
+    one, other = (quietly(score, x, each, repeats=1) for each in (y, y[order]))
+    assert (one.p_value, one.certified, one.mauve) == (other.p_value, other.certified, other.mauve)
+    assert (one.interval, one.debiased) == (other.interval, other.debiased)
+
+
+def test_the_order_of_pairs_changes_no_bit():
+    x, y = hidden_gap(120)
+    order = np.random.default_rng(0).permutation(120)
+    one, other = (quietly(score, *sides, paired=True, repeats=1) for sides in ((x, y), (x[order], y[order])))
+    for field in ("p_value", "certified", "mauve", "interval", "debiased", "self_score"):
+        assert getattr(one, field) == getattr(other, field), field
+    assert one.self_score == quietly(score, x, y, repeats=1).self_score
+
+
+def test_one_row_fewer_changes_little():
+    x, y = sorted_by_a_column(0, 120)
+    p_values = [permutation_test(x, each) for each in (y, y[1:], y[:-1])]
+    assert np.ptp(p_values) < 0.15
+    most = [quietly(score, x, each, repeats=1).certified["mauve"].high for each in (y, y[1:])]
+    assert most == [1.0, 1.0]
+
+
+def test_paired_rows_have_the_power_of_pairs():
+    rng = np.random.default_rng(0)
+    topic = 3.0 * rng.normal(size=(200, 5))
+    x, y = topic + rng.normal(size=(200, 5)), topic + rng.normal(size=(200, 5)) + 0.3
+    ids = [f"prompt {i}" for i in range(200)]
+    by_row, by_id, apart = (
+        quietly(score, *sides, paired=paired, repeats=1)
+        for sides, paired in (
+            ((x, y), True),
+            ((Samples(features=x, ids=ids), Samples(features=y, ids=ids)), False),
+            ((x, y), False),
+        )
+    )
+    assert max(by_row.p_value, by_id.p_value) < 1e-3 < 0.05 < apart.p_value
+    assert [one.signature.units for one in (by_row, by_id, apart)] == [
+        "200 pairs by row",
+        "200 pairs by id",
+        "400 independent samples",
+    ]
+    assert "\nUnits: 200 pairs by row.\n" in str(by_row)
+    assert " | 200 pairs by row | " in str(by_row.signature)
+    assert [any("--paired" in line for line in one.caveat_lines()) for one in (by_row, by_id, apart)] == [
+        False,
+        False,
+        True,
+    ]
+
+
+@pytest.mark.parametrize("size", [300, 150])
+def test_a_subset_of_the_reference_has_no_gap_by_test_and_certificate(size):
+    rng = np.random.default_rng(1)
+    x = np.maximum(rng.normal(size=(300, 20)) @ rng.normal(size=(20, 400)), 0.0)
+    one = quietly(score, x, x[rng.permutation(300)[:size]], repeats=1)
+    assert (one.p_value, one.certified["mauve"].high) == (1.0, 1.0)
+    assert one.signature.units == f"300 independent samples, {'all' if size == 300 else 150} of them on both sides"
+
+
+def test_wrong_pairs_are_refused():
+    x, y = hidden_gap(30)
+    with pytest.raises(InputError, match=r"`paired` needs sets of equal length; got reference: 30, model: 29\. Give"):
+        score(x, y[:29], paired=True)
+    named = Samples(features=y, ids=[str(i) for i in range(30)])
+    asked = Samples(features=y, prompts=[str(i) for i in range(30)])
+    for model, kind in ((named, "ids"), (asked, "prompts")):
+        with pytest.raises(InputError, match=rf"`paired` says that row i .* but model has {kind}, which already say"):
+            score(x, model, paired=True)
+
+
 def test_samples_are_units_by_their_ids_in_any_order():
     x, y = hidden_gap(150)
     ids = tuple(f"prompt {i}" for i in range(150))
@@ -266,7 +353,9 @@ def test_samples_are_units_by_their_ids_in_any_order():
         quietly(score, Samples(features=x, ids=ids), each, repeats=2)
         for each in (shuffled, Samples(features=y, ids=ids))
     ]
-    paired = quietly(score, x, y, repeats=2)  # by row: the same units with other names, and so in other folds
+    paired = quietly(
+        score, x, y, paired=True, repeats=2
+    )  # by row: the same units with other names, and so in other folds
     for field in ("mauve", "p_value", "interval", "debiased", "self_score"):
         assert getattr(by_id[0], field) == getattr(by_id[1], field), field
     for name in NAMES:
@@ -275,7 +364,9 @@ def test_samples_are_units_by_their_ids_in_any_order():
         assert one == approx(rows, abs=0.05)
         assert paired.interval[name] == approx(by_id[0].interval[name])
     assert paired.mauve == by_id[0].mauve
-    torn = quietly(score, x, y[order], repeats=2)  # the same samples in the wrong pairs: topics are noise again
+    torn = quietly(
+        score, x, y[order], paired=True, repeats=2
+    )  # the same samples in the wrong pairs: topics are noise again
     assert torn.mauve == paired.mauve
     assert np.ptp(torn.interval["mauve"]) > np.ptp(paired.interval["mauve"])
 

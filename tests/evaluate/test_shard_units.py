@@ -43,10 +43,11 @@ def test_units_in_shards_are_those_of_arrays(data, seed):
     same_units({name: data.draw(samples(rng)) for name in ("", "a", "b")[: data.draw(st.integers(1, 3))]})
 
 
-def test_copies_in_shards_that_are_paired_with_ids_are_one_unit():
+def test_copies_in_shards_are_one_unit():
     rows = np.random.default_rng(0).normal(size=(40, 2))
     ids = [str(number) for number in range(40)]
-    same_units({"": Samples(features=rows, ids=ids), "a": Samples(features=np.tile(rows[:20] + 1, (2, 1)))})
+    for reference in (Samples(features=rows, ids=ids), Samples(features=rows)):
+        same_units({"": reference, "a": Samples(features=np.tile(rows[:20], (2, 1))), "b": Samples(features=rows[5:])})
 
 
 def same_units(sets):

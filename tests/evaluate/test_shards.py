@@ -55,7 +55,8 @@ def published(result):
     """What a score says without held-out evidence."""
     labels = [result.masses.partition.p_labels.tolist(), result.masses.partition.q_labels.tolist()]
     names = ("mauve", "frontier_integral", "midpoint", "std", "interval", "debiased", "self_score", "values", "n")
-    return json.dumps([labels, *(str(getattr(result, name)) for name in (*names, "signature"))])
+    signature = replace(result.signature, units="")  # those of the evidence
+    return json.dumps([labels, *(str(getattr(result, name)) for name in names), str(signature)])
 
 
 @given(

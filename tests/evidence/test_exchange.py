@@ -104,7 +104,9 @@ def test_no_permutation_changes_the_variance(sizes):
 def test_a_few_units_without_counterpart_are_left_out_and_many_are_not():
     few = lay_out([(1, 1)] * 30 + [(3, 0)])
     assert np.flatnonzero(~exchangeable_rows(*few)).tolist() == [60, 61, 62]
-    many = lay_out([(1, 1)] * 20 + [(3, 0)])
+    one_side = lay_out([(1, 1)] * 20 + [(1, 0)] * 70)
+    assert np.flatnonzero(~exchangeable_rows(*one_side)).tolist() == list(range(40, 110))
+    many = lay_out([(1, 1)] * 20 + [(3, 0), (0, 4)])
     assert exchangeable_rows(*many).all()
     assert not draw_exchanges(*many, 2, np.random.default_rng(0)).exact
     both = lay_out([(3, 0), (0, 3), (1, 1)])

@@ -17,6 +17,10 @@ def run(x, y, ids=None, permutations=99, seed=0):
     return run_identity_test(find_space([x, y], units, seed), units, 1, permutations=permutations, seed=seed)
 
 
+def rows_as_ids(x):
+    return ([str(i) for i in range(len(x))],) * 2
+
+
 def share_rejected(draw, trials, level=0.2):
     return np.mean([run(*draw(np.random.default_rng([7, seed])), seed=seed).p_value <= level for seed in range(trials)])
 
@@ -29,9 +33,21 @@ def groups(rng, shared):
     return x, y, (ids, ids if shared else [f"other {name}" for name in ids])
 
 
+def permuted(n):
+    return [np.random.default_rng(seed).permutation(n) for seed in range(5)]
+
+
+def partly_shared(rng, n, m):
+    topic = 3.0 * rng.normal(size=(n, 3))
+    x, y = topic + rng.normal(size=(n, 3)), topic[:m] + rng.normal(size=(m, 3))
+    return x, y, (rows_as_ids(x)[0], rows_as_ids(y)[0])
+
+
 NULLS = {
     "iid": lambda rng: (rng.normal(size=(60, 3)), rng.normal(size=(40, 3))),
-    "pairs": lambda rng: tuple(rng.normal(size=(60, 3)) + 0.3 * rng.normal(size=(2, 60, 3))),
+    "pairs": lambda rng: (*(rng.normal(size=(60, 3)) + 0.3 * rng.normal(size=(2, 60, 3))), rows_as_ids(range(60))),
+    "sorted": lambda rng: tuple(np.sort(rng.normal(size=(2, 60, 1)), axis=1) + 0.01 * rng.normal(size=(2, 60, 3))),
+    "more prompts": lambda rng: partly_shared(rng, 60, 40),
     "other prompts, 4 each": lambda rng: groups(rng, shared=False),
     "same prompts, 4 each": lambda rng: groups(rng, shared=True),
     "each sample twice": lambda rng: tuple(np.tile(rng.normal(size=(2, 40, 3)), (1, 2, 1))),
@@ -65,9 +81,9 @@ def test_paired_shifts_are_seen_through_what_pairs_share():
     rng = np.random.default_rng(1)
     topic = 5.0 * rng.normal(size=(200, 5))
     x, y = topic + 0.3 * rng.normal(size=(200, 5)), topic + 0.3 * rng.normal(size=(200, 5)) + 0.15
-    assert run(x, y).p_value < 0.01
-    unpaired = [f"x{i}" for i in range(200)], [f"y{i}" for i in range(200)]
-    assert run(x, y, unpaired).p_value > 0.05
+    assert run(x, y, rows_as_ids(x)).p_value < 0.01
+    assert permutation_test(x, y, paired=True) < 0.01
+    assert run(x, y).p_value > 0.05
 
 
 @pytest.mark.parametrize(
@@ -97,7 +113,7 @@ def test_the_p_value_of_a_tiny_example_is_that_of_all_swaps():
     sums = [abs(np.dot(signs, differences)) for signs in itertools.product([1, -1], repeat=4)]
     exact = np.mean(np.array(sums) >= abs(differences.sum()) - 1e-9)  # 2 of 16: all signs as they are, or all turned
     assert exact == 0.125
-    test = run(x, y, permutations=4000)
+    test = run(x, y, rows_as_ids(x), permutations=4000)
     alone = [p for key, p in test.statistics.items() if key.startswith("means")]
     assert alone == approx([exact] * len(alone), abs=0.02)  # ties count: without them it would be 0
 
@@ -107,6 +123,8 @@ def test_a_sample_against_itself_has_no_gap():
     assert run(x, x.copy()).p_value == 1.0
     assert run(x, x.copy(), ([str(i) for i in range(100)],) * 2).p_value == 1.0
     assert run(np.ones((20, 3)), np.ones((20, 3))).p_value == 1.0
+    wide = np.random.default_rng(3).normal(size=(60, 200))
+    assert [run(wide, wide[order], seed=order[0]).p_value for order in permuted(60)] == [1.0] * 5  # rounding is no gap
 
 
 def test_tails_beyond_the_permutations_are_approximate_and_say_so():
@@ -122,7 +140,8 @@ def test_tails_beyond_the_permutations_are_approximate_and_say_so():
 def test_few_units_never_give_a_p_value_below_what_their_exchanges_allow():
     rng = np.random.default_rng(5)
     x = rng.normal(size=(4, 2))
-    assert run(x, x + 100.0).p_value >= 1 / 16
+    assert run(x, x + 100.0, rows_as_ids(x)).p_value >= 1 / 16
+    assert run(x, x + 100.0).p_value >= 1 / 35
 
 
 def test_the_order_of_rows_does_not_matter():

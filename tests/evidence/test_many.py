@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from mallow.evidence._many import ManyLearner
+from mallow.evidence._many_rules import Rules
 from pytest import approx
 
 import mallow.evidence._witness as witness_module
@@ -12,8 +14,6 @@ from mallow.evidence import _many_test as many_test
 from mallow.evidence._blocks import ArrayRows
 from mallow.evidence._coarse import CoarseGrid, Metrics, find_coarse_grid, sum_cells
 from mallow.evidence._exchange import draw_exchanges
-from mallow.evidence._many import ManyLearner
-from mallow.evidence._many_rules import Rules
 from mallow.evidence._witness import Learner
 from mallow.theory import KL
 
@@ -151,7 +151,7 @@ def test_views_can_be_left_out(options):
 )
 def test_many_samples_take_this_way(rows, units, kind, monkeypatch):
     x, y = shifted(60, 3, 0.5, 10)
-    pairs = find_units(samples(x), samples(y))
+    pairs = find_units(samples(x, range(60)), samples(y, range(60)))
     assert isinstance(make_learner(Witness(), [x, y], pairs, 0), Learner)
     monkeypatch.setattr(witness_module, "_MANY_ROWS", rows)
     monkeypatch.setattr(witness_module, "_MANY_UNITS", units)

@@ -68,7 +68,8 @@ def test_shuffling_the_samples_changes_no_bit(with_ids):
     for name in ("points", "columns", "variances", "unit", "keys"):
         assert np.array_equal(getattr(space, name), getattr(moved, name)), name
     assert all(np.array_equal(a, b) for a, b in zip(space.bins, moved.bins, strict=True))
-    assert [np.array_equal(a[order], b) for a, b in zip(space.places, moved.places, strict=True)] == [True, True]
+    for a, b in zip(space.places, moved.places, strict=True):  # equal rows may have changed places
+        assert np.array_equal(space.columns[a[order]], moved.columns[b])
 
 
 def test_swapping_reference_and_model_changes_no_bit():

@@ -71,7 +71,7 @@ def test_bins_are_few_unless_a_number_is_passed():
 
 
 def test_a_planted_cluster_is_named_first_with_the_right_numbers():
-    diagnosis = diagnose(X, Y, measure=Measure(Quantize(bins=8, reduce=None)), examples=100)
+    diagnosis = diagnose(X, Y, measure=Measure(Quantize(bins=8, reduce=None)), examples=100, paired=True)
     first = diagnosis.invented[0]
     assert first.significant
     assert first.share > 0.5

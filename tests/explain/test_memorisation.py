@@ -89,7 +89,8 @@ def test_the_order_of_samples_does_not_matter():
 
 def test_a_prompt_that_the_reference_shares_is_no_neighbour():
     train, fresh, _ = normal(7, 200)
-    alone = quietly(fresh, fresh + 0.001, train, permutations=99)  # row by row, one unit
+    near = [mallow.Samples(features=rows, ids=range(200)) for rows in (fresh, fresh + 0.001)]
+    alone = quietly(*near, train, permutations=99)
     assert alone.nearest[0] == pytest.approx(0.5, abs=0.12)
     assert not alone.copying
 

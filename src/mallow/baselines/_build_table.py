@@ -52,6 +52,7 @@ def table(
     systems: Mapping[str, Any],
     *,
     embedder: AnyEmbedder | str | None = None,
+    paired: bool = False,
     tokenize: Tokenize = "whitespace",
     scorer: NextToken | None = None,
     repeats: int = 5,
@@ -73,7 +74,7 @@ def table(
         distance and FD∞.
     systems : mapping name → the same
         The samples of each system, all of the same kind as the reference, at least two each.
-    embedder : Embedder, callable, name or None
+    embedder, paired :
         As in `mallow.score`.
     tokenize : "whitespace", "regex" or callable
         What a token is for text statistics: see `mallow.baselines`.
@@ -104,7 +105,7 @@ def table(
         raise InputError("`systems` must have names; one name is empty.")
     if isinstance(reference, Moments):
         return moments_table(reference, systems, embedder, seed)
-    sets = embed_all({"": reference, **systems}, embedder)
+    sets = embed_all({"": reference, **systems}, embedder, paired=paired)
     has_transport = find_spec("ot") is not None or rows == "main"
     main = main_measures(sets[""].kind)
 

@@ -1,7 +1,8 @@
 """What the samples of a score give reason to doubt, before anything is estimated.
 
 Besides differences that are unrelated to the model (`find_confounds`): few samples or unequal sizes, texts that are too
-short, features that do not tell the samples apart, several samples per prompt, and prompts that only one side has.
+short, features that do not tell the samples apart, several samples per prompt, prompts that only one side has, and rows
+that seem to be pairs.
 """
 
 from __future__ import annotations
@@ -28,6 +29,9 @@ _LEAST_SPREAD = 1e-3  # of the length of features; half precision rounds by 5e-4
 _UNEVEN = 0.1  # share of prompts with another number of samples than most; chosen: most files miss a few samples
 _UNMATCHED = 0.05  # share of prompts without a partner; chosen: for the same reason
 _ROWS = 4096  # rows that are converted to double precision together
+_COMPARED = 1000  # rows of each side whose order is looked at; chosen
+_FEWEST_ROWS = 10  # chosen: fewer say nothing about their order
+_ALIKE = 5.0  # standard deviations over all orders; chosen: independent rows are hardly ever so much alike
 _FEW_SAMPLES = 1000  # paper: sec:best-practices
 _SIZE_RATIO = 0.95  # of the smaller to the larger; chosen: bias falls like 1/n, so that a few samples do not matter
 # Where the measure ignores the lengths of rows and that hides a gap, this is why lengths differ, bins are crowded, or
@@ -42,7 +46,7 @@ def check_samples(pairs: Mapping[str, tuple[Samples, Samples]]) -> dict[str, lis
     """What gives reason to doubt the score of each system, as far as the samples show it.
 
     Confounds, what the embedder says about the samples, few samples or unequal sizes, short texts, features that do
-    not tell samples apart, several samples per prompt, prompts without a partner.
+    not tell samples apart, several samples per prompt, prompts without a partner, and rows that seem to be pairs.
 
     Parameters
     ----------
@@ -66,6 +70,7 @@ def check_samples(pairs: Mapping[str, tuple[Samples, Samples]]) -> dict[str, lis
         own += _feature_caveats(own_reference, samples, name, own)
         own += [*_generation_caveats(own_reference, "reference"), *_generation_caveats(samples, name)]
         own += _unmatched_prompt_caveats(own_reference, samples, name)
+        own += _row_order_caveats(own_reference, samples, name)
         caveats[name] = own
     return caveats
 
@@ -197,6 +202,47 @@ def _unmatched_prompt_caveats(reference: Samples, samples: Samples, name: str) -
         name,
         {"alone": alone, "missing": missing, "prompts": len(own), "prompts_reference": len(others)},
     )
+
+
+def _row_order_caveats(reference: Samples, samples: Samples, name: str) -> Iterator[Caveat]:
+    """A caveat about rows without ids that are like the rows in the same places of the reference."""
+    if len(reference) != len(samples) or (reference.unit_kind, samples.unit_kind) != (None, None):
+        return
+    x, y = reference.require_features(), samples.require_features()
+    if x.shape[1] != y.shape[1] or (alike := row_likeness(x, y)) < _ALIKE:
+        return
+    yield Caveat(
+        "row order",
+        f"row i is more like row i of the reference than like its other rows ({alike:.0f} standard deviations over all "
+        "orders), but without ids and prompts rows count as independent. If row i answers the same prompt as row i, "
+        "use paired=True (--paired), or give the prompts: certificates and tests then count pairs. If both are merely "
+        "sorted, by topic or length, nothing is to be done.",
+        name,
+        {"alike": alike},
+    )
+
+
+def row_likeness(x: NDArray[Any], y: NDArray[Any]) -> float:
+    """How much more alike rows in the same places are than in a random order, in standard deviations over all orders.
+
+    Copies, which are one unit anyway, are left out; with few other rows it is 0.
+
+    Examples
+    --------
+    >>> x = np.random.default_rng(0).normal(size=(100, 3))
+    >>> row_likeness(x, x + 0.1) > 5.0 > row_likeness(x, x[::-1])
+    True
+    """
+    places = np.unique(np.linspace(0, len(x) - 1, _COMPARED).astype(np.int64))
+    places = places[(x[places] != y[places]).any(axis=1)]
+    if len(places) < _FEWEST_ROWS:
+        return 0.0
+    sides = [side[places].astype(np.float64) for side in (x, y)]
+    largest = max(float(np.abs(side).max()) for side in sides) or 1.0
+    a, b = (side / largest - (side / largest).mean(axis=0) for side in sides)
+    products = a @ b.T
+    spread = float(np.sqrt(np.einsum("ij,ij", products, products) / (len(a) - 1)))
+    return float(np.trace(products)) / spread if spread > 0 else 0.0
 
 
 def size_caveats(n: int, m: int) -> list[Caveat]:

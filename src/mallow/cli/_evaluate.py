@@ -115,7 +115,7 @@ _question_options = bundle(
 )
 @click.argument("reference")
 @click.argument("model")
-@run_options("embedder", "read", "measure", "repeats", "rng", "sample", "engine")
+@run_options("embedder", "read", "paired", "measure", "repeats", "rng", "sample", "engine")
 @out_option("Save the whole score, with its curves: .json.")
 @_question_options
 def score_command(reference: str, model: str, run: Run, questions: Questions) -> Score | ScoreParts:
@@ -143,7 +143,7 @@ def score_command(reference: str, model: str, run: Run, questions: Questions) ->
 )
 @click.argument("reference")
 @systems_argument
-@run_options("embedder", "read", "measure", "repeats", "rng", "sample", "engine")
+@run_options("embedder", "read", "paired", "measure", "repeats", "rng", "sample", "engine")
 @option("--baseline", metavar="NAME", help="Compare all other systems with this one only.")
 @out_option("Save the whole comparison: .json, which `mallow report` turns into a page.")
 def compare_command(reference: str, systems: tuple[str, ...], run: Run, baseline: str | None) -> Comparison:
@@ -167,7 +167,7 @@ def compare_command(reference: str, systems: tuple[str, ...], run: Run, baseline
 )
 @click.argument("reference")
 @systems_argument
-@run_options("embedder", "read", "measure", "repeats", "rng")
+@run_options("embedder", "read", "paired", "measure", "repeats", "rng")
 @option(
     "--as-given", is_flag=True, help="Keep the order of the files; otherwise the last number in a name is its step."
 )
@@ -195,7 +195,7 @@ def track_command(reference: str, systems: tuple[str, ...], run: Run, as_given: 
 @click.argument("reference")
 @click.argument("model")
 @option("--permutations", least=1, default=999, help="How often samples are exchanged at random.")
-@run_options("embedder", "read", "rng")
+@run_options("embedder", "read", "paired", "rng")
 def permutation_test_command(reference: str, model: str, permutations: int, run: Run) -> PermutationTest:
     """Test whether MODEL differs from REFERENCE at all, by exchanging samples between them.
 
@@ -222,7 +222,7 @@ def permutation_test_command(reference: str, model: str, permutations: int, run:
 @option("--detect", type=float, default=0.01, help="The difference in certified MAUVE to be detected.")
 @option("--power", type=float, default=0.8, help="The probability of detecting it.")
 @option("--level", type=float, default=0.05, help="The level of significance, two-sided.")
-@run_options("embedder", "read", "measure", "rng")
+@run_options("embedder", "read", "paired", "measure", "rng")
 def plan_command(
     reference: str, model_a: str, model_b: str, detect: float, power: float, level: float, run: Run
 ) -> SamplePlan:
@@ -260,7 +260,7 @@ def _exit_code(check: Check) -> int:
     is_flag=True,
     help="Append the outcome to the summary of the GitHub Actions job (the file that GITHUB_STEP_SUMMARY names).",
 )
-@run_options("embedder", "read", "measure of baseline", "rng")
+@run_options("embedder", "read", "paired", "measure of baseline", "rng")
 def check_command(
     reference: str,
     model: str,
@@ -313,7 +313,7 @@ def check_command(
     metavar="NAME",
     help="An embedder, as for `mallow compare`; two or more.",
 )
-@run_options("read", "measure", "repeats", "rng")
+@run_options("read", "paired", "measure", "repeats", "rng")
 def robust_command(reference: str, systems: tuple[str, ...], names: tuple[str, ...], run: Run) -> RobustComparison:
     """Compare systems with one REFERENCE under several embedders, and name a winner only where all agree.
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 @option(
     "--grids", metavar="FOLDER", help="Draw each region of images into this folder: missed-1.png, invented-1.png, ..."
 )
-@run_options("embedder", "read", "measure", "rng")
+@run_options("embedder", "read", "paired", "measure", "rng")
 def diagnose_command(reference: str, model: str, regions: int, examples: int, grids: str | None, run: Run) -> Diagnosis:
     """Show where the gap is: the regions that MODEL misses and those that it invents, with examples.
 
@@ -95,7 +95,7 @@ def audit_command(reference: str, systems: tuple[str, ...], run: Run) -> Confoun
 @option("--out", "-o", default="report.html", metavar="FILE", help="Where to write: .html.")
 @option("--title", metavar="TEXT", help="The heading of the page.")
 @option("--ranking", metavar="FILE", help="What people said of the same systems: .json of `mallow rank --out`.")
-@run_options("embedder", "read", "measure", "repeats", "rng")
+@run_options("embedder", "read", "paired", "measure", "repeats", "rng")
 def report_command(
     reference: str, systems: tuple[str, ...], out: str, title: str | None, ranking: str | None, run: Run
 ) -> Comparison:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 import click
@@ -16,6 +17,7 @@ from mallow.cli._options import (
     embedder_options,
     model_options,
     option,
+    paired_option,
     reader_options,
     repeats_option,
     rng_option,
@@ -201,6 +203,7 @@ def sweep_command(
     "REFERENCE.",
 )
 @scorer_options
+@paired_option
 @repeats_option
 @rng_option
 def baselines_command(
@@ -213,6 +216,7 @@ def baselines_command(
     tokenizer: str | None,
     save_statistics: str | None,
     scorer: ModelChoice | None,
+    paired: bool,
     repeats: int,
     rng: int,
 ) -> Table:
@@ -244,7 +248,8 @@ def baselines_command(
     chosen = embedder(x.kind)
     if save_statistics is not None:
         x = _save_statistics(x, chosen, save_statistics)
-    measures = table(x, others, embedder=chosen, tokenize=split, scorer=judge, repeats=repeats, rng=rng, rows=rows)
+    run = partial(table, embedder=chosen, paired=paired, repeats=repeats, rng=rng, rows=rows)
+    measures = run(x, others, tokenize=split, scorer=judge)
     # A score looks for confounds by itself; the table does not.
     return replace(measures, caveats=(*find_confounds(x, others), *measures.caveats))
 

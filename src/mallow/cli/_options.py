@@ -318,9 +318,16 @@ embedder_options = bundle(
         help="With --embedder inception: resize images as this tool does, so that the Fréchet distance is its FID.",
     ),
 )
+paired_option = option(
+    "--paired",
+    is_flag=True,
+    help="Row i of each file belongs to row i of the others, such as answers to one prompt. Ids and prompts in the "
+    "files say so themselves.",
+)
 _RUN_OPTIONS: dict[str, Decorator] = {
     "embedder": embedder_options,
     "read": reader_options,
+    "paired": paired_option,
     "measure": _measure_options(find_measure, lambda usual: usual),
     "measure of baseline": _measure_options(find_measure_if_named, lambda usual: "see above"),
     "repeats": repeats_option,
@@ -363,6 +370,7 @@ class Run:
     rng: int | None = None
     sample: int | None = None
     engine: Engine | None = None
+    paired: bool | None = None
 
     def settings(self, kind: str) -> dict[str, Any]:
         """The arguments of functions such as `mallow.score`, for samples of this kind."""
@@ -370,6 +378,7 @@ class Run:
             "measure": set_sample(self.measure, self.sample) if self.measure and self.sample else self.measure,
             "embedder": None if self.embedder is None else self.embedder(kind),
             **{name: getattr(self, name) for name in ("repeats", "rng", "engine")},
+            "paired": self.paired or None,
         }
         return {name: value for name, value in values.items() if value is not None}
 

@@ -82,14 +82,19 @@ def _embed_set(
 
 
 def embed_all(
-    sources: Mapping[str, object], embedder: AnyEmbedder | str | None = None, *, lazy: bool = False
+    sources: Mapping[str, object],
+    embedder: AnyEmbedder | str | None = None,
+    *,
+    lazy: bool = False,
+    paired: bool = False,
 ) -> dict[str, Samples]:
     """Several sets of samples with their features, all by one embedder.
 
     Sets that have features already stay as they are where `embedder` is None. Features of two embedders, or samples of
-    two kinds, are an error. With `lazy`, features in shards are not read.
+    two kinds, are an error. With `lazy`, features in shards are not read. With `paired`, row i of all sets belongs
+    together.
     """
-    sets = read_all(sources, embedder, lazy=lazy)
+    sets = read_all(sources, embedder, lazy=lazy, paired=paired)
     embedder = resolve_embedder(sets, embedder)
     if embedder is None:
         return sets
@@ -102,12 +107,36 @@ def embed_all(
 
 
 def read_all(
-    sources: Mapping[str, object], embedder: AnyEmbedder | str | None = None, *, lazy: bool = False
+    sources: Mapping[str, object],
+    embedder: AnyEmbedder | str | None = None,
+    *,
+    lazy: bool = False,
+    paired: bool = False,
 ) -> dict[str, Samples]:
     """Several sets of samples of one kind, each read once. What only the embedder can read is embedded right away.
 
-    Features in shards are read, unless `lazy`.
+    Features in shards are read, unless `lazy`. With `paired`, row i of all sets belongs together.
     """
+    sets = _read_each(sources, embedder, lazy=lazy)
+    return _pair_rows(sets) if paired else sets
+
+
+def _pair_rows(sets: Mapping[str, Samples]) -> dict[str, Samples]:
+    """The sets with ids that say that row i of each belongs to row i of the others."""
+    for name, samples in sets.items():
+        if samples.unit_kind is not None:
+            raise InputError(
+                f"`paired` says that row i belongs to row i, but {name or 'reference'} has {samples.unit_kind}s, which "
+                "already say what belongs together. Leave out `paired`, or remove them."
+            )
+    sizes = {name or "reference": len(samples) for name, samples in sets.items()}
+    if len(set(sizes.values())) > 1:
+        listed = ", ".join(f"{name}: {size}" for name, size in sizes.items())
+        raise InputError(f"`paired` needs sets of equal length; got {listed}. Give the samples ids or prompts instead.")
+    return {name: samples.with_row_ids() for name, samples in sets.items()}
+
+
+def _read_each(sources: Mapping[str, object], embedder: AnyEmbedder | str | None, *, lazy: bool) -> dict[str, Samples]:
     function = None if embedder is None or isinstance(embedder, str | JointEmbedder) else embedder
     foreign = {name for name, source in sources.items() if function is not None and _is_foreign(source)}
     sets = {name: _read_named(name, source) for name, source in sources.items() if name not in foreign}

@@ -13,13 +13,14 @@ import numpy.typing as npt
 
 from mallow.engine import Passes
 from mallow.estimate._row_order import hash_rows
-from mallow.samples import Chunk, Shards
+from mallow.samples import Chunk, Samples, Shards
 
 Array = npt.NDArray[Any]
 Keys = npt.NDArray[np.uint64]
 Indices = npt.NDArray[np.int64]
 
 _ENTRIES = 1 << 22  # of one chunk; chosen: 32 MB in float64, so that a few of them per processor fit anywhere
+_DIGITS = 10  # places have fewer, so that they are below 2³²
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,8 +69,15 @@ def _survey_chunk(dtypes: Sequence[str], with_ids: bool, chunk: Chunk) -> dict[s
 
 
 def hash_names(names: Iterable[str]) -> Keys:
-    """A 64-bit number for each name: that of its unit."""
-    digests = b"".join(hashlib.blake2b(name.encode(), digest_size=8).digest() for name in names)
+    """A 64-bit number for each name: that of its unit. For "row 7", which is no name but a place, it is 7."""
+
+    def digest(name: str) -> bytes:
+        place = name.removeprefix(Samples.ROW)
+        if len(place) < len(name) and place.isdecimal() and len(place) < _DIGITS:
+            return int(place).to_bytes(8, "little")
+        return hashlib.blake2b(name.encode(), digest_size=8).digest()
+
+    digests = b"".join(map(digest, names))
     return np.frombuffer(digests, "<u8").astype(np.uint64)
 
 

@@ -201,7 +201,8 @@ def audit_embedder(
     one, other = ([texts[i] for i in part] for part in (order[:half], order[half : 2 * half]))
     rate = _embedding_rate(chosen, other)
     versions = {_UNTOUCHED: other, **{edit: edit_texts(other, edit, seed=seed) for edit in EDITS}}
-    pairs = embed_pairs(one, versions, chosen, measure)
+    same = {name: Samples(texts=tuple(own)).with_row_ids() for name, own in versions.items()}
+    pairs = embed_pairs(one, same, chosen, measure)
     # The caveats of the comparison are left out: few samples that are far apart are the purpose here.
     comparison = compare_pairs(pairs, Settings(measure, repeats, seed), baseline=_UNTOUCHED)
     caveats = pairs[_UNTOUCHED][0].caveats
@@ -234,7 +235,7 @@ def _looks_the_same(pairs: Pairs, edit: str, embedder: AnyEmbedder, seed: int) -
     """
     untouched, edited = (pairs[name][1] for name in (_UNTOUCHED, edit))
     if isinstance(embedder, JointEmbedder):  # each was embedded with the other half alone
-        p_value = permutation_test(untouched.texts, edited.texts, embedder=embedder, rng=seed)
+        p_value = permutation_test(untouched.texts, edited.texts, embedder=embedder, paired=True, rng=seed)
     else:
         p_value = permutation_test(untouched, edited, rng=seed)
     return p_value > _LEVEL

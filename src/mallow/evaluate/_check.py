@@ -149,6 +149,7 @@ def check_regression(
     max_drop: float = 0.02,
     measure: Measure | None = None,
     embedder: AnyEmbedder | str | None = None,
+    paired: bool = False,
     rng: int | np.random.Generator | None = 0,
 ) -> Check:
     """Whether the model is farther from the reference than the baseline was, by more than `max_drop` in certified
@@ -170,7 +171,7 @@ def check_regression(
     measure : Measure or None
         None: the one that made the baseline, if that is MAUVE_STAR, MAUVE_2021 or MAUVE_KERNEL. Any other measure must
         be passed.
-    embedder, rng :
+    embedder, paired, rng :
         As in `mallow.score`. The embedder must be that of the baseline.
 
     Examples
@@ -188,7 +189,7 @@ def check_regression(
     measure = _same_measure(before, measure)
     evidence_before = _evidence_of(before)
     settings = Settings(measure, len(before.values["mauve"]), seed_from(rng))
-    sides = embed_all({"reference": reference, "model": model}, embedder)
+    sides = embed_all({"reference": reference, "model": model}, embedder, paired=paired)
     now = score_embedded(sides["reference"], sides["model"], settings)
     _refuse_other_embedder(before, now)
     caveats = [*now.caveats, *_changes_since(before, now)]

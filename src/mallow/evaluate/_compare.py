@@ -30,6 +30,7 @@ def compare(
     *,
     measure: Measure = MAUVE_STAR,
     embedder: AnyEmbedder | str | None = None,
+    paired: bool = False,
     repeats: int = 5,
     rng: int | np.random.Generator | None = 0,
     baseline: str | None = None,
@@ -42,13 +43,13 @@ def compare(
     reference : list of texts, path to a file or folder, table, `Samples`, or array (n, d)
         The real data.
     systems : mapping name → the same, or array (prompts, generations, d)
-        Samples with the same id belong together; without ids, row i of sets that are as large as the reference. With
+        Samples with the same id (or prompt, without ids) belong together; without either, they are independent. With
         several generations per prompt (three axes, or ids that repeat), published scores are means over the
         generations, whose variance is reported separately; evidence uses all of them at once.
     measure : Measure
         With ``Quantize(codebook="shared")`` one partition serves the reference and all systems; otherwise each system
         has its own. ``bins="auto"`` is one number for all systems, that of the smallest.
-    embedder, repeats, rng :
+    embedder, paired, repeats, rng :
         As in `score`.
     baseline : str or None
         Compare all systems with this one only. None: compare all pairs.
@@ -65,7 +66,9 @@ def compare(
     ('near', {'near': (1, 1), 'far': (2, 2)})
     """
     settings = Settings(measure, repeats, seed_from(rng))
-    comparison = compare_quietly(reference, systems, settings, embedder=embedder, baseline=baseline, engine=engine)
+    comparison = compare_quietly(
+        reference, systems, settings, embedder=embedder, paired=paired, baseline=baseline, engine=engine
+    )
     warn_about(comparison.caveats)
     return comparison
 
@@ -76,6 +79,7 @@ def compare_quietly(
     settings: Settings,
     *,
     embedder: AnyEmbedder | str | None,
+    paired: bool = False,
     baseline: str | None = None,
     engine: AnyEngine = None,
 ) -> Comparison:
@@ -83,7 +87,7 @@ def compare_quietly(
     if baseline is not None and baseline not in systems:
         raise InputError(f"`baseline` must be one of the systems ({', '.join(systems)}); got {baseline!r}.")
     whole("repeats", settings.repeats, least=1)
-    pairs = embed_pairs(reference, systems, embedder, settings.measure, lazy=True)
+    pairs = embed_pairs(reference, systems, embedder, settings.measure, lazy=True, paired=paired)
     with open_systems(pairs, settings.measure, engine) as opened:
         return _compare_systems(opened, settings, baseline)
 
@@ -103,6 +107,7 @@ def embed_pairs(
     measure: Measure,
     *,
     lazy: bool = False,
+    paired: bool = False,
 ) -> Pairs:
     """Each system with the reference, embedded.
 
@@ -112,7 +117,7 @@ def embed_pairs(
     """
     _check_names(systems)
     # The reference comes first, under a name that no system has.
-    sets = read_all(generations_as_samples({"": reference, **systems}), embedder, lazy=lazy)
+    sets = read_all(generations_as_samples({"": reference, **systems}), embedder, lazy=lazy, paired=paired)
     chosen = resolve_embedder(sets, embedder)
     if isinstance(chosen, JointEmbedder) and not shares_bins(measure):
         each = {name: embed_all({"": sets[""], name: sets[name]}, chosen) for name in systems}

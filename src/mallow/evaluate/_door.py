@@ -28,6 +28,7 @@ def score(
     *,
     measure: Measure = ...,
     embedder: AnyEmbedder | str | None = ...,
+    paired: bool = ...,
     repeats: int = ...,
     rng: int | np.random.Generator | None = ...,
     engine: AnyEngine = ...,
@@ -43,6 +44,7 @@ def score(
     *,
     measure: Measure = ...,
     embedder: AnyEmbedder | str | None = ...,
+    paired: bool = ...,
     repeats: int = ...,
     rng: int | np.random.Generator | None = ...,
     engine: AnyEngine = ...,
@@ -58,6 +60,7 @@ def score(
     *,
     measure: Measure = ...,
     embedder: AnyEmbedder | str | None = ...,
+    paired: bool = ...,
     repeats: int = ...,
     rng: int | np.random.Generator | None = ...,
     engine: AnyEngine = ...,
@@ -72,6 +75,7 @@ def score(
     *,
     measure: Measure = MAUVE_STAR,
     embedder: AnyEmbedder | str | None = None,
+    paired: bool = False,
     repeats: int = 5,
     rng: int | np.random.Generator | None = 0,
     engine: AnyEngine = None,
@@ -84,13 +88,16 @@ def score(
     ----------
     reference, model : list of texts, path to a file or folder, table, `Samples`, or array (n, d)
         The real data and the model's samples, of one kind: texts, images, or features with one row per sample. Samples
-        with the same id, or row i of equally long arrays, belong together.
+        with the same id (or prompt, without ids) belong together; without either, they are independent.
     measure : Measure
         MAUVE* of the paper by default; for features of a string kernel, nearest neighbours
         (`mallow.evidence.MAUVE_KERNEL`), as in the paper.
     embedder : Embedder, callable, name or None
         Turns samples into features; `mallow.embed` has them, and a function from a list of samples to an array is one.
         A name is looked up as on the command line. None: the default for texts or images; features need none.
+    paired : bool
+        Whether row i of the model belongs to row i of the reference, such as an answer to the same prompt. For samples
+        without ids and prompts, as many on both sides.
     repeats : int
         Clusterings with different seeds, whose mean is the published score. They share embedding and reduction.
     rng : int, numpy Generator or None
@@ -139,7 +146,7 @@ def score(
         by = _read_columns("by", by, reference, model)
     if isinstance(match, str) and match != "length":
         match = {match: _read_columns("match", match, reference, model)}
-    sides = embed_all({"reference": reference, "model": model}, embedder, lazy=is_whole)
+    sides = embed_all({"reference": reference, "model": model}, embedder, lazy=is_whole, paired=paired)
     x, y = sides["reference"], sides["model"]
     result: Score | GroupScores | MatchedScore
     if is_whole:

@@ -116,7 +116,7 @@ def compare_gaps(
     pairs : mapping name → (reference, model)
         Two of them; samples of any kind that `score` takes.
     measure, embedder, repeats, rng :
-        As in `score`. An embedder serves both pairs.
+        As in `score`. An embedder serves both pairs. Samples without ids and prompts are independent.
 
     Examples
     --------

@@ -120,6 +120,7 @@ def plan_samples(
     level: float = 0.05,
     measure: Measure = MAUVE_STAR,
     embedder: AnyEmbedder | str | None = None,
+    paired: bool = False,
     rng: int | np.random.Generator | None = 0,
 ) -> SamplePlan:
     """How many samples are needed to find a difference between two systems, from a pilot of at least 100 samples.
@@ -141,7 +142,7 @@ def plan_samples(
         The level of significance, two-sided.
     measure : Measure
         Its divergence, scale and witness matter; the estimator of the published score does not.
-    embedder, rng :
+    embedder, paired, rng :
         As in `mallow.score`.
 
     Examples
@@ -159,7 +160,7 @@ def plan_samples(
         raise InputError(
             f"`power` must be above `level`, the power of a test without samples; got {power} and {level}."
         )
-    pairs = embed_pairs(reference, {"A": model_a, "B": model_b}, embedder, measure)
+    pairs = embed_pairs(reference, {"A": model_a, "B": model_b}, embedder, measure, paired=paired)
     units = find_units(pairs["A"][0], pairs["A"][1], pairs["B"][1])
     counts = [len(np.unique(own)) for own in units.sets]
     if min(counts) < _FEWEST:

@@ -164,6 +164,7 @@ def compare_embedders(
     embedders: Sequence[AnyEmbedder | str],
     *,
     measure: Measure = MAUVE_STAR,
+    paired: bool = False,
     repeats: int = 5,
     rng: int | np.random.Generator | None = 0,
 ) -> RobustComparison:
@@ -178,7 +179,7 @@ def compare_embedders(
         Texts or images, as in `compare`.
     embedders : sequence of embedders or names
         At least two.
-    measure, repeats, rng :
+    measure, paired, repeats, rng :
         As in `compare`.
 
     Examples
@@ -201,7 +202,7 @@ def compare_embedders(
     if len(systems) < 2:
         raise InputError(f"`systems` must be at least two, to be compared; got {len(systems)}.")
     settings = Settings(measure, repeats, seed_from(rng))
-    sets = read_all({"": reference, **systems})
+    sets = read_all({"": reference, **systems}, paired=paired)
     if sets[""].kind == "features":
         raise InputError("`reference` must hold texts or images; features were made by one embedder already.")
     chosen = [find_embedder(one, kind=sets[""].kind) if isinstance(one, str) else one for one in embedders]

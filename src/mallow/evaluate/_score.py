@@ -21,6 +21,7 @@ from mallow.evidence import (
     Signature,
     Units,
     debiased_estimate,
+    describe_units,
     make_signature,
     published_interval,
 )
@@ -120,7 +121,8 @@ class Score(Result):
         return f"Score(mauve={self.mauve:.4f}, {certified}{p_text(self.p_value)}, n={self.n})"
 
     def __str__(self) -> str:
-        lines = [self.verdict, "", self.mauve_table(), ""]
+        units = [f"Units: {self.signature.units}.", ""] if self.signature.units else []
+        lines = [self.verdict, "", self.mauve_table(), "", *units]
         return "\n".join([*lines, *(f"caveat: {line}" for line in self.caveat_lines())]).rstrip()
 
     def __format__(self, spec: str) -> str:
@@ -286,6 +288,7 @@ def build_score(
         *_doubts(measure, run, float(np.mean(values["mauve"])), itself, evidence, certificate),
     ]
     tolerance = 0.0 if evidence is None else evidence.tolerance
+    units = "" if evidence is None else describe_units(evidence.units, run.reference, run.model)
     interval, debiased = settle(published_errors(measure, run, values), least=_LEAST)
     return Score(
         **{name: settle(float(np.mean(each))) for name, each in values.items()},
@@ -298,7 +301,9 @@ def build_score(
         frontier=mean.settle(),
         certified_frontier=None if certificate is None else certificate.frontier,
         masses=first,
-        signature=make_signature(measure, run.reference, len(run.model), run.masses, seed, tolerance=tolerance),
+        signature=make_signature(
+            measure, run.reference, len(run.model), run.masses, seed, tolerance=tolerance, units=units
+        ),
         caveats=settle(unique_caveats(every)),
         n=(len(run.reference), len(run.model)),
         scale=measure.area_scale,

@@ -173,6 +173,7 @@ def track(
     steps: Sequence[float] | None = None,
     measure: Measure = MAUVE_STAR,
     embedder: AnyEmbedder | str | None = None,
+    paired: bool = False,
     repeats: int = 5,
     rng: int | np.random.Generator | None = 0,
 ) -> Track:
@@ -192,7 +193,7 @@ def track(
     steps : sequence of float or None
         The step of each checkpoint. None: the last number in its name, where all names have different ones (ckpt-100,
         ckpt-2000); otherwise the place in the mapping, from 1.
-    measure, embedder, repeats, rng :
+    measure, embedder, paired, repeats, rng :
         As in `mallow.compare`.
 
     Examples
@@ -213,7 +214,9 @@ def track(
         )
     ordered = _order_by_step(list(checkpoints), steps)
     settings = Settings(measure, repeats, seed_from(rng))
-    pairs = embed_pairs(reference, {name: checkpoints[name] for name in ordered}, embedder, measure, lazy=True)
+    pairs = embed_pairs(
+        reference, {name: checkpoints[name] for name in ordered}, embedder, measure, lazy=True, paired=paired
+    )
     pairs, caveats = _cut_to_one_size(pairs, settings.seed)
     references = [own for own, _ in pairs.values()]
     if all(own is references[0] for own in references):

@@ -29,7 +29,7 @@ from mallow.evidence._published import debiased_estimate, published_interval
 from mallow.evidence._sequential import Looks, SequentialTest, fit_sequential_test
 from mallow.evidence._space import find_space
 from mallow.evidence._systems import Outcome, fits_several, generator_for, pair_points, run_alone, run_systems
-from mallow.evidence._units import Units, choose_units, find_units, units_of_surveys
+from mallow.evidence._units import Units, choose_units, describe_units, find_units, units_of_surveys
 from mallow.evidence._witness import Witness, are_many, make_learner, pooled_masses
 
 __all__ = [

@@ -5,8 +5,8 @@ single samples within a unit that has different numbers of both. Each of these i
 reference minus that of the model is then a constant plus a sum of signs times atoms, so that a permutation is a row
 of signs.
 
-Units that have no counterpart of their size cannot be exchanged. A few of them are left out; where they are many (400
-texts against 100 prompts with 4 texts each), the deviations of units from the common mean change sign instead, which
+Units that have no counterpart of their size cannot be exchanged. They are left out where one side has few of them;
+where they are many on both sides (400 texts against 100 prompts with 4 texts each), the deviations of units from the common mean change sign instead, which
 keeps what their samples share.
 """
 
@@ -90,9 +90,12 @@ def _count(unit: Indices, is_reference: Flags) -> _Counts:
 
 
 def exchangeable_rows(unit: Indices, is_reference: Flags) -> Flags:
-    """Which rows take part: not those of units without counterpart, if these are few."""
+    """Which rows take part: not those of units without counterpart, if these are few on one side.
+
+    The other side has enough rows without them: a reference with more prompts than a model was given.
+    """
     left_out = _count(unit, is_reference).without_counterpart[unit]
-    if any(left_out[side].mean() > _LEFT_OUT for side in (is_reference, ~is_reference)):
+    if all(left_out[side].mean() > _LEFT_OUT for side in (is_reference, ~is_reference)):
         return np.ones(len(unit), np.bool_)
     return ~left_out
 

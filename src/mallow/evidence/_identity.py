@@ -35,15 +35,16 @@ def permutation_test(
     model: Any,
     *,
     embedder: AnyEmbedder | str | None = None,
+    paired: bool = False,
     permutations: int = 999,
     rng: int | np.random.Generator | None = 0,
 ) -> float:
     """The p-value of the hypothesis that model and reference are one distribution, by exchanging units between them.
 
     Small means that the gap is real, however close to 1 the score is. It is the test behind `Score.p_value`: several
-    statistics of the features at once, exact where units are exchangeable. Samples that share an id, and row i of
-    equally long arrays, are one unit, so that shared prompts and several samples per prompt are no problem. Below
-    1/(permutations + 1) the p-value is that of a normal tail, an approximation.
+    statistics of the features at once, exact where units are exchangeable. Samples that share an id (or a
+    prompt, without ids) are one unit, and so is row i of both sides with `paired`: shared prompts and several samples
+    per prompt are no problem. Below 1/(permutations + 1) the p-value is that of a normal tail, an approximation.
 
     Examples
     --------
@@ -51,7 +52,9 @@ def permutation_test(
     >>> permutation_test(rng.normal(size=(200, 3)), rng.normal(0.5, 1.0, size=(200, 3))) < 0.001
     True
     """
-    return run_permutations(reference, model, embedder=embedder, permutations=permutations, rng=rng).p_value
+    return run_permutations(
+        reference, model, embedder=embedder, paired=paired, permutations=permutations, rng=rng
+    ).p_value
 
 
 def run_permutations(
@@ -59,13 +62,14 @@ def run_permutations(
     model: Any,
     *,
     embedder: AnyEmbedder | str | None = None,
+    paired: bool = False,
     permutations: int = 999,
     rng: int | np.random.Generator | None = 0,
 ) -> IdentityTest:
     """The whole test: its p-value, whether it is exact, and what each statistic says."""
     seed = seed_from(rng)
     whole("permutations", permutations, least=1)
-    sides = embed_all({"reference": reference, "model": model}, embedder)
+    sides = embed_all({"reference": reference, "model": model}, embedder, paired=paired)
     points = pair_points(sides["reference"], sides["model"])
     units = find_units(sides["reference"], sides["model"])
     return run_identity_test(find_space(points, units, seed), units, 1, permutations=permutations, seed=seed)
@@ -181,6 +185,9 @@ def _differences(source: Values, rows: Indices, exchange: Exchange, *, squares: 
     """Δ of every permutation, (1 + permutations, columns), and its variance, (columns,), common to all permutations."""
     values = source if len(rows) == len(source) else source[rows]
     each = _sum_atoms(exchange.atoms.astype(source.dtype), values, squares=squares)
+    # What copies in a unit leave of each other is rounding.
+    least = 64.0 * np.finfo(source.dtype).eps * float(np.abs(exchange.atoms.data).max() * np.abs(values).max())
+    each[np.abs(each) < least] = 0.0
     means = np.empty((len(exchange.signs), source.shape[1]))
     constant = np.zeros(source.shape[1])
     if exchange.constant.any():
@@ -221,10 +228,12 @@ def bin_form(partitions: Indices, bins: int, exchange: Exchange) -> Array:
     """Σ (difference of the shares of a bin)²/(its size), over the bins of all partitions (partitions, rows)."""
     member = membership(partitions, bins)
     each = (exchange.atoms @ member).T.tocsr()
+    least = _TIE * np.abs(exchange.atoms.data).max()  # less is rounding: where all samples share a bin, nothing differs
     constant, one_over_size = exchange.constant @ member, 1.0 / np.maximum(member.sum(axis=0), 1.0)
 
     def task(low: int) -> Array:
         shares = (each @ exchange.signs[low : low + _FEW_PERMUTATIONS].T.astype(np.float64)).T + constant
+        shares[np.abs(shares) < least] = 0.0
         form: Array = shares**2 @ one_over_size
         return form
 

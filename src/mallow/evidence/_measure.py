@@ -132,6 +132,8 @@ class Signature:
     tolerance : float or None
         By how much held-out scores may differ on another processor, or with another version of numpy. 0: nothing
         differs, to the last bit; None: not known, as for estimators without bins.
+    units : str
+        What counts as independent, such as "60 pairs by prompt"; "" where nothing rests on it.
     libraries : str
         Where something may differ, the versions of numpy and of its BLAS, with the kernel for this processor.
 
@@ -154,6 +156,7 @@ class Signature:
     codebook: str | None = None
     tolerance: float | None = 0.0
     libraries: str = ""
+    units: str = ""
 
     def __str__(self) -> str:
         codebook = "" if self.codebook is None else f", codebook {self.codebook}"
@@ -164,6 +167,7 @@ class Signature:
             self.measure,
             f"{self.embedder}, width={self.width}{codebook}",
             f"n={self.n}, m={self.m}{bins}",
+            self.units,
             f"repeats={self.repeats}, rng={self.rng}{generations}",
             f"held-out scores ±{self.tolerance:.0e}" if self.tolerance else "",
             self.libraries,
@@ -172,11 +176,18 @@ class Signature:
 
 
 def make_signature(
-    measure: Measure, reference: Samples, m: int, masses: Sequence[Masses], seed: int, *, tolerance: float = 0.0
+    measure: Measure,
+    reference: Samples,
+    m: int,
+    masses: Sequence[Masses],
+    seed: int,
+    *,
+    tolerance: float = 0.0,
+    units: str = "",
 ) -> Signature:
     """The signature of a score against a reference, with m samples and one `Masses` per repeat.
 
-    `tolerance` is that of its evidence.
+    `tolerance` is that of its evidence, `units` what counted as independent there.
     """
     partition = masses[0].partition
     known = tolerance if partition is not None else None
@@ -192,6 +203,7 @@ def make_signature(
         rng=seed,
         tolerance=known,
         libraries="" if known == 0.0 else _libraries(),
+        units=units,
     )
 
 

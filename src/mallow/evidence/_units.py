@@ -1,8 +1,9 @@
 """Units: which samples belong together. What is independent is a unit, not a sample.
 
 Samples that share an id anywhere, in the reference or in any system, are one unit: the text of a person and the texts
-of models for the same prompt, several generations for one prompt, duplicates. Learning never looks at a part of a
-unit whose other part it is judged on, and the error of a mean is that of a mean over units.
+of models for the same prompt, several generations for one prompt, duplicates. Samples without ids and prompts are
+independent, in whatever order they come. Learning never looks at a part of a unit whose other part it is judged on,
+and the error of a mean is that of a mean over units.
 """
 
 from __future__ import annotations
@@ -23,6 +24,9 @@ Indices = NDArray[np.int64]
 
 _FEW_COLUMNS = 16  # chosen: those that are looked at first
 _FEWEST_KINDS = 20  # chosen: with fewer kinds of samples, equal frequencies may be chance
+_NOT_BY_CHANCE = 4.0  # chosen: times as many copies across sides as copies within them would explain
+_PLACES = np.uint64(1 << 32)  # numbers below it are places of rows (`hash_names`)
+_NOUNS = {"text": "texts", "image": "images", "audio": "recordings", "features": "samples"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,14 +68,14 @@ class Units:
         return counts
 
 
-def find_units(reference: Samples, *systems: Samples, keys: Sequence[Keys] = ()) -> Units:
+def find_units(reference: Samples, *systems: Samples, keys: Sequence[Keys] = (), copies: bool = True) -> Units:
     """The units of the reference and of systems that have features; `keys` are the `row_keys` of each, where known.
 
     Samples with the same id are one unit; without ids, those with the same prompt, unless all samples of the set have
-    it (`Samples.unit_names`). A set that has neither is matched by row numbers with a set of the same size: row i of
-    equally long arrays is one unit. Pairing rows that are in fact independent costs nothing. Where every sample of a
-    set without ids occurs twice or more, equally often, its copies are one unit. All other samples are units of their
-    own.
+    it (`Samples.unit_names`). Samples of a set that has neither are independent, except for copies: where a system was
+    copied from the reference, a sample and its copy are one unit, and so are all copies where every sample of a set
+    occurs twice or more, equally often. Samples of few kinds are equal by nature; they remain units of their own.
+    Without `copies`, samples are not linked with the reference by what they are.
 
     Examples
     --------
@@ -84,11 +88,8 @@ def find_units(reference: Samples, *systems: Samples, keys: Sequence[Keys] = ())
     every = reference, *systems
     names = [None if (given := own.unit_names) is None else hash_names(given) for own in every]
 
-    def contents(place: int) -> Keys | None:
-        if keys:
-            return keys[place]
-        features = every[place].features
-        return None if features is None else content_keys([features])[0]
+    def contents() -> Sequence[Keys]:
+        return keys or content_keys([own.require_features() for own in every])
 
     def identify(place: int) -> Keys:
         if keys:
@@ -96,13 +97,40 @@ def find_units(reference: Samples, *systems: Samples, keys: Sequence[Keys] = ())
         rows = every[place].require_features()
         return row_keys(rows if rows.ndim == 2 else rows[:, None])
 
-    return _unite([len(own) for own in every], names, contents, identify)
+    return _unite([len(own) for own in every], names, contents, identify, copies=copies)
 
 
 def units_of_surveys(surveys: Sequence[Survey]) -> Units:
     """The units of sets in shards, from one pass over them: the same as `find_units` finds for arrays."""
     rows = [survey.keys["float64"] for survey in surveys]
-    return _unite([len(own) for own in rows], [survey.ids for survey in surveys], rows.__getitem__, rows.__getitem__)
+    return _unite([len(own) for own in rows], [survey.ids for survey in surveys], lambda: rows, rows.__getitem__)
+
+
+def describe_units(units: Units, reference: Samples, model: Samples) -> str:
+    """What the units of a reference and a model are, in a few words.
+
+    Examples
+    --------
+    >>> human = Samples(texts=["One.", "Two."], prompts=["a", "b"])
+    >>> model = Samples(texts=["Three.", "Four."], prompts=["b", "a"])
+    >>> describe_units(Units((np.array([0, 1]), np.array([1, 0])), np.zeros(2, np.uint64)), human, model)
+    '2 pairs by prompt'
+    >>> describe_units(Units((np.array([0, 1]), np.array([2, 3])), np.zeros(4, np.uint64)), human, model)
+    '4 independent texts'
+    """
+    n, m = map(len, units.sets)
+    of_n, of_m = units.sizes(0), units.sizes(1)
+    count, shared = int(np.count_nonzero(of_n + of_m)), int(np.count_nonzero(of_n * of_m))
+    noun, kinds = _NOUNS[reference.kind], {reference.unit_kind, model.unit_kind}
+    some = "all" if shared == count else str(shared) if shared else "none"
+    both = f", {some} of them on both sides"
+    if count == n + m or kinds == {None}:
+        return f"{count} independent {noun}{both if shared else ''}"
+    by = kinds.pop() if len(kinds) == 1 else "unit"
+    if count == shared == n == m:
+        return f"{count} pairs by {by}"
+    sizes = f"{n} {noun} each side" if n == m else f"{n} and {m} {noun}"
+    return f"{count} {by}s{'' if shared == count else f'{both},'} with {sizes}"
 
 
 def choose_units(units: Units, most: int) -> NDArray[np.bool_]:
@@ -130,21 +158,24 @@ def content_keys(sets: Sequence[Features]) -> list[Keys]:
 def _unite(
     sizes: Sequence[int],
     names: Sequence[Keys | None],
-    contents: Callable[[int], Keys | None],
+    contents: Callable[[], Sequence[Keys]],
     keys: Callable[[int], Keys],
+    *,
+    copies: bool = True,
 ) -> Units:
     """The units of sets of these sizes, from a number for the name of each row, for sets that have names.
 
-    Of a set, `contents` tells its rows apart (None: it cannot), and `keys` identifies its rows in any run.
+    The reference is the first set. `contents` tells the rows of all sets apart, and `keys` identifies the rows of a set in any run.
     """
     sets, hashes = _number_rows(sizes, names)
-    sets, merged = _merge_copies(names, contents, sets)
+    sets, merged = _merge_copies(names, contents, sets, copies=copies)
     count = max(int(units.max(initial=-1)) for units in sets) + 1
     total, known = np.zeros(count, np.uint64), np.zeros(count, np.bool_)
     named = np.arange(len(hashes))
-    named = named if merged is None else merged[named]  # a unit has several names where copies were paired with them
-    np.add.at(total, named, hashes)
-    known[named] = True
+    named = named if merged is None else merged[named]
+    told = hashes >= _PLACES  # the place of a row is no name: its unit has the key of its reference sample
+    np.add.at(total, named[told], hashes[told])
+    known[named[told]] = True
     for place, units in enumerate(sets):
         new = ~known[units]
         if new.any():
@@ -160,40 +191,62 @@ def _number_rows(sizes: Sequence[int], names: Sequence[Keys | None]) -> tuple[li
     _, first, group = np.unique(every, return_index=True, return_inverse=True)
     number = np.argsort(np.argsort(first))
     parts = iter(np.split(number[group], np.cumsum([len(own) for own in with_names])))
-    numbered = [None if own is None else next(parts) for own in names]
-    by_size: dict[int, Indices] = {}  # the units of the first set of each size, those with names before the others
-    for size, units in zip(sizes, numbered, strict=True):
-        if units is not None and len(np.unique(units)) == size:
-            by_size.setdefault(size, units)
     count, sets = len(first), []
-    for size, units in zip(sizes, numbered, strict=True):
-        if units is None and size not in by_size:
-            by_size[size] = np.arange(count, count + size)
-            count += size
-        sets.append(by_size[size] if units is None else units)
+    for size, own in zip(sizes, names, strict=True):
+        sets.append(np.arange(count, count + size) if own is None else next(parts))
+        count += size if own is None else 0
     return sets, every[np.sort(first)]
 
 
 def _merge_copies(
-    names: Sequence[Keys | None], contents: Callable[[int], Keys | None], sets: list[Indices]
+    names: Sequence[Keys | None], contents: Callable[[], Sequence[Keys]], sets: list[Indices], *, copies: bool
 ) -> tuple[list[Indices], Indices | None]:
-    """The units, with one for all copies of a row in sets without names that were repeated as a whole.
+    """The units, with one for all copies of a row in sets without names, and the new number of each unit.
 
-    And the new number of each unit; None if none has changed.
+    Copies count in sets that were repeated as a whole, and between the reference and systems that were copied from it.
+    The numbers are None if none has changed. Systems are not linked with each other, so that the
+    units of one do not depend on those beside it.
     """
-    links = []
-    for place, units in enumerate(sets):
-        keys = contents(place) if names[place] is None else None
-        if keys is None:
-            continue
-        _, first, group, times = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
-        # Rows of few kinds repeat by nature, but hardly all of them equally often.
-        if len(times) >= _FEWEST_KINDS and 1 < times.min() == times.max():
-            links.append((units, units[first[group]]))
-    if not links:
+    if all(own is not None for own in names):
         return sets, None
-    first, second = (np.concatenate(ends) for ends in zip(*links, strict=True))
+    keys, places, links = contents(), [], []
+    for own, units, named in zip(keys, sets, names, strict=True):
+        _, first, group, times = np.unique(own, return_index=True, return_inverse=True, return_counts=True)
+        # Rows of few kinds repeat by nature, but hardly all of them equally often.
+        repeated = named is None and len(times) >= _FEWEST_KINDS and 1 < times.min() == times.max()
+        places.append(first if repeated else np.arange(len(own)))
+        if repeated:
+            links.append((units, units[first[group]]))
+    for place, units in enumerate(sets[1:], start=1):
+        if copies and names[place] is None:
+            both = np.concatenate([sets[0][places[0]], units[places[place]]])
+            rows, first = _find_copies(keys[0][places[0]], keys[place][places[place]])
+            links.append((both[rows], both[first]))
+    first, second = np.concatenate([np.empty((2, 0), np.int64), *map(np.array, links)], axis=1)
+    if not len(first):
+        return sets, None
     count = max(int(units.max()) for units in sets) + 1
     graph = sparse.csr_array((np.ones(len(first)), (first, second)), shape=(count, count))
     _, merged = sparse.csgraph.connected_components(graph, directed=False)
     return [merged[units].astype(np.int64) for units in sets], merged
+
+
+def _find_copies(reference: Keys, model: Keys) -> tuple[Indices, Indices]:
+    """The rows that either side has once, those of the reference before those of the model, and where each is first.
+
+    None of them if rows are equal by nature, such as answers of one word. Such rows are about as often equal within a
+    side: of kinds with two rows in all, the share with one on each side is 2f(1 − f), where f is the share of the
+    reference. What chance made equal must not be a unit: the rows that are left would not be exchangeable.
+    """
+    _, first, group = np.unique(np.concatenate([reference, model]), return_index=True, return_inverse=True)
+    of_reference, of_model = (
+        np.bincount(own, minlength=len(first)) for own in (group[: len(reference)], group[len(reference) :])
+    )
+    share = len(reference) / len(group)
+    across = 2.0 * share * (1.0 - share)
+    by_chance = np.count_nonzero(np.maximum(of_reference, of_model) > 1) * across / (1.0 - across)
+    shared = (of_reference == 1) & (of_model == 1)
+    if np.count_nonzero(shared) <= _NOT_BY_CHANCE * by_chance:
+        shared[:] = False
+    rows = np.flatnonzero(shared[group])
+    return rows, first[group[rows]]

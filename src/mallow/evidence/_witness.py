@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mallow._checks import positive, whole
+from mallow.embed import embed_all
 from mallow.errors import InputError
 from mallow.estimate import Features, checked_pair
 from mallow.evidence._blocks import Rows
@@ -86,18 +87,24 @@ class Witness:
         if self.assignments is not None:
             whole("assignments", self.assignments, least=1)
 
-    def __call__(self, x: Any, y: Any, *, rng: int | np.random.Generator | None = 0) -> Masses:
-        """The masses of both samples by the likelihood ratio that was learned without each of them."""
-        return self.masses(self.prepare(*checked_pair(x, y)), rng)
+    def __call__(self, x: Any, y: Any, *, paired: bool = False, rng: int | np.random.Generator | None = 0) -> Masses:
+        """The masses of both samples by the likelihood ratio that was learned without each of them.
+
+        With `paired`, it was learned without row i of the other side, too.
+        """
+        return self._learn(*checked_pair(x, y), paired=paired)
 
     def prepare(self, x: Features, y: Features) -> tuple[Features, Features]:
         """Nothing needs to be prepared for repeats."""
         return x, y
 
     def masses(self, prepared: tuple[Features, Features], rng: int | np.random.Generator | None) -> Masses:
-        """Learn once, with row i of equally long samples as one unit."""
-        x, y = prepared
-        units = find_units(Samples.trusted(features=x), Samples.trusted(features=y))
+        """Learn once; all samples are independent."""
+        return self._learn(*prepared)
+
+    def _learn(self, x: Features, y: Features, *, paired: bool = False) -> Masses:
+        sides = embed_all({"x": Samples.trusted(features=x), "y": Samples.trusted(features=y)}, paired=paired)
+        units = find_units(*sides.values())
         at_x, at_y = make_learner(self, [x, y], units).scores(1)
         return pooled_masses(at_x, at_y)
 

@@ -23,6 +23,7 @@ from mallow.evidence import (
     Evidence,
     Measure,
     Signature,
+    describe_units,
     generator_for,
     hold_out,
     make_signature,
@@ -220,6 +221,7 @@ def diagnose(
     model: Any,
     *,
     embedder: AnyEmbedder | str | None = None,
+    paired: bool = False,
     measure: Measure = MAUVE_STAR,
     regions: int = 5,
     examples: int = 3,
@@ -236,7 +238,7 @@ def diagnose(
     reference, model : list of texts, path to a file or folder, table, `Samples`, or array (n, d)
         The real data and the model's samples, of one kind. `Samples` that have features are not embedded again, unless
         an embedder is named.
-    embedder : Embedder, callable, name or None
+    embedder, paired :
         As in `mallow.score`.
     measure : Measure
         Its estimator must be `Quantize`. With ``bins="auto"`` there are √(n + m) bins here, fewer than for a score: a
@@ -267,7 +269,7 @@ def diagnose(
     whole("examples", examples, least=0)
     seed = seed_from(rng)
     _check_estimator(measure)
-    sets = embed_all({"reference": reference, "model": model}, embedder)
+    sets = embed_all({"reference": reference, "model": model}, embedder, paired=paired)
     diagnosis = diagnose_embedded(
         sets["reference"], sets["model"], measure=measure, regions=regions, examples=examples, seed=seed
     )
@@ -304,6 +306,7 @@ def diagnose_embedded(
     table = tabulate_bins(masses, measure.divergence, evidence)
     points = _points_near_centres(quantize, prepared, x, y)
     largest = _describe_regions(table, regions, sides, points, examples, evidence)
+    units = describe_units(evidence.units, *sides)
     return Diagnosis(
         missed=tuple(region for region in largest if region.side == "missed"),
         invented=tuple(region for region in largest if region.side == "invented"),
@@ -311,7 +314,7 @@ def diagnose_embedded(
         sample_kind=reference.kind,
         n=(len(x), len(y)),
         bins=table.partition.bins,
-        signature=make_signature(measure, reference, len(y), [masses], seed, tolerance=evidence.tolerance),
+        signature=make_signature(measure, reference, len(y), [masses], seed, tolerance=evidence.tolerance, units=units),
         caveats=(
             *_embedder_caveats(sides),
             *masses.caveats,

@@ -288,7 +288,8 @@ def memorisation(
     same_width(x, y)
     same_width(x, z, names=("reference", "train"))
     reference, model, train = sides.values()
-    units, pool_units = find_units(reference, model), find_units(train, reference)
+    # Copies are what is looked for: they make no units.
+    units, pool_units = (find_units(*pair, copies=False) for pair in ((reference, model), (train, reference)))
     generators = np.random.default_rng([seed, 19]).spawn(3)
 
     # Every sample of both sides against training data alone: what is exchanged are the samples.

@@ -68,6 +68,7 @@ def compare_and_diagnose(
     *,
     measure: Measure = MAUVE_STAR,
     embedder: AnyEmbedder | str | None = None,
+    paired: bool = False,
     repeats: int = 5,
     rng: int | np.random.Generator | None = 0,
 ) -> tuple[Comparison, dict[str, Diagnosis]]:
@@ -78,11 +79,11 @@ def compare_and_diagnose(
 
     Parameters
     ----------
-    reference, systems, measure, embedder, repeats, rng :
+    reference, systems, measure, embedder, paired, repeats, rng :
         As in `mallow.compare`.
     """
     seed = seed_from(rng)
-    pairs = embed_pairs(reference, systems, embedder, measure)
+    pairs = embed_pairs(reference, systems, embedder, measure, paired=paired)
     comparison = compare_pairs(pairs, Settings(measure, repeats, seed))
     if not isinstance(measure.estimator, Quantize) or measure.estimator.smoothing is extrapolated:
         return comparison, {}

@@ -142,7 +142,9 @@ def difference_table(comparison: Comparison) -> Table:
                 Cell(f"{format_number(low, 4)} to {format_number(high, 4)}", low),
                 _p(pair.p_value["mauve"]),
                 _p(pair.adjusted["mauve"]),
-                Cell(f"the gap of {closer} is smaller", strong=True) if pair.significant else Cell("cannot be told apart"),
+                Cell(f"the gap of {closer} is smaller", strong=True)
+                if pair.significant
+                else Cell("cannot be told apart"),
             )
         )
     return Table("First minus second, in certified MAUVE", columns, tuple(rows))

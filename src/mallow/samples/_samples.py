@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,6 +63,8 @@ class Samples:
     >>> samples.kind, len(samples), samples.features is None
     ('text', 2, True)
     """
+
+    ROW: ClassVar[str] = "row "  # begins the ids of rows that belong together
 
     texts: tuple[str, ...] | None = None
     images: tuple[Path, ...] | None = None
@@ -166,6 +168,15 @@ class Samples:
         return self.prompts if len(self.prompts) == 1 or len(set(self.prompts)) > 1 else None
 
     @property
+    def unit_kind(self) -> str | None:
+        """What `unit_names` are: "prompt", "row" (see `with_row_ids`), "file name" or "id"; None without any."""
+        if self.ids is None and (self.shards is None or not self.shards.has_ids):
+            return None if self.unit_names is None else "prompt"
+        if self.ids is not None and self.ids[0].startswith(self.ROW):
+            return "row"
+        return "file name" if self.kind in ("image", "audio") else "id"
+
+    @property
     def generations(self) -> int | None:
         """The number of samples per id (per prompt, if there are no ids); None if it varies.
 
@@ -223,6 +234,10 @@ class Samples:
         """The same samples with their features, which the caller has checked: finite, one row per sample."""
         changes = {"features": features, "provenance": dict(provenance), "caveats": (*self.caveats, *caveats)}
         return Samples.trusted(**self._values() | changes)
+
+    def with_row_ids(self) -> Samples:
+        """The same samples with the ids "row 0", "row 1", …: row i belongs to row i of other sets that have them."""
+        return Samples.trusted(**self._values() | {"ids": tuple(f"{self.ROW}{row}" for row in range(len(self)))})
 
     def bare(self) -> Samples:
         """The features alone, without the texts, images or recordings that they were made from."""
