@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from mallow.evidence import Certificate, Evidence, Witness, find_units, gather_evidence, make_learner
+from mallow.evidence import Certificate, Evidence, Witness, certify, find_units, gather_evidence, make_learner
 from mallow.samples import Samples
 from mallow.theory import KL
 
@@ -11,20 +11,18 @@ def samples(features, ids=None):
     return Samples(features=np.asarray(features), ids=None if ids is None else [str(name) for name in ids])
 
 
-def learn(*sets, witness=None, seed=0):
+def learn(*sets, witness=None):
     """A learner of sets of features, or of pairs (features, ids)."""
     every = [samples(*one) if isinstance(one, tuple) else samples(one) for one in sets]
-    return make_learner(witness or Witness(), [one.features for one in every], find_units(*every), seed)
+    return make_learner(witness or Witness(), [one.features for one in every], find_units(*every))
 
 
 def gather(*sets, witness=None, seed=0, permutations=99) -> Evidence:
-    return gather_evidence(learn(*sets, witness=witness, seed=seed), 1, permutations=permutations, seed=seed)
+    return gather_evidence(learn(*sets, witness=witness), 1, permutations=permutations, seed=seed)
 
 
-def certificate(*sets, witness=None, seed=0, divergence=KL) -> Certificate:
-    learner = learn(*sets, witness=witness, seed=seed)
-    from mallow.evidence import certify
-
+def certificate(*sets, witness=None, divergence=KL) -> Certificate:
+    learner = learn(*sets, witness=witness)
     return certify(*learner.scores(1), learner.units.pair(1), divergence, 5.0)
 
 

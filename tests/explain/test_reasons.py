@@ -171,7 +171,7 @@ def test_reasons_of_features_are_columns_and_distances():
 
 def gather(sides):
     units = find_units(*sides)
-    learner = make_learner(Witness(assignments=2), [side.require_features() for side in sides], units, 0)
+    learner = make_learner(Witness(assignments=2), [side.require_features() for side in sides], units)
     return gather_evidence(learner, 1, permutations=199, seed=0)
 
 

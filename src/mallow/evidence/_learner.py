@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from mallow.engine import cores, ordered_map, round_to, single_threaded_blas, start
 from mallow.errors import InputError
 from mallow.estimate import Features
-from mallow.evidence._blocks import ROWS, ArrayRows, Numbers, Values, sum_blocks
+from mallow.evidence._blocks import ROWS, ArrayRows, Numbers, Values
 from mallow.evidence._blocks import Rows as RowSource
 from mallow.evidence._coarse import CoarseGrid, Metric, find_coarse_grid
 from mallow.evidence._folds import Folds, deal_folds, scatter
@@ -46,12 +46,14 @@ from mallow.evidence._space import (
     find_space,
     label_points,
     leading_axes,
+    principal_axes,
+    regularised_inverse,
 )
 from mallow.evidence._stack import STEP, round_scores, stack_weights
 from mallow.evidence._units import Indices, Units
 from mallow.theory import Array
 
-_CELLS_PER_FOLD = 20  # chosen: with more, rules are hardly better
+_CELLS = 100  # chosen: with more, rules are hardly better
 _GROUPINGS = ((8000, 16), (math.inf, 8))  # chosen: up to so many samples, so many groupings of cells into folds
 _PRODUCT_AXES = 20  # chosen: leading components whose products are looked at
 _PRODUCT_STRENGTHS = (0.1, 1.0)  # chosen
@@ -101,13 +103,13 @@ class Cells:
 
     Attributes
     ----------
-    of_set : sequence of uint8 arrays
+    of_set : sequence of int arrays
         The cell of each row of each set.
     units : array (cells, sets)
         How many units each cell has of each set.
     """
 
-    of_set: Sequence[NDArray[np.uint8]]
+    of_set: Sequence[Numbers]
     units: Array
 
     def __len__(self) -> int:
@@ -120,10 +122,10 @@ def deal_cells(units: Units, folds: int) -> Cells | None:
     least = min(len(names) for names, _ in each)
     if least < folds:
         return None
-    cells = folds * min(_CELLS_PER_FOLD, least // folds)
+    cells = folds * min(max(_CELLS // folds, 1), least // folds)
     unit = np.concatenate(units.sets)
     is_reference = np.arange(len(unit)) < len(units.sets[0])
-    dealt = deal_folds(unit, units.keys, is_reference, folds=cells).astype(np.uint8)
+    dealt = deal_folds(unit, units.keys, is_reference, folds=cells).astype(np.min_scalar_type(cells))
     of_set = np.split(dealt, np.cumsum([len(own) for own in units.sets])[:-1])
     counts = [np.bincount(own[first], minlength=cells) for own, (_, first) in zip(of_set, each, strict=True)]
     return Cells(of_set, np.stack(counts, axis=1).astype(np.float64))
@@ -282,25 +284,49 @@ class MemoryLearner(Learner):
         self._sets = sets
         self.space = find_space(sets, units, _SEED)
         self.tolerance = 0.0 if self.space.columns.dtype == np.float64 else STEP
-        self._corrections = start(lambda: LeaveUnitOut(self.space, witness.strengths))
+        self._products = start(self._find_products)
+        self._corrections = start(self._leave_units_out)
 
     def test(self, system: int, *, permutations: int, seed: int) -> IdentityTest:
         """The test of identity of the reference and one system."""
         return run_identity_test(self.space, self.units.pair(system), system, permutations=permutations, seed=seed)
 
+    def _find_products(self) -> tuple[Values, Array]:
+        """The products of leading components on their principal axes, and the variance along each."""
+        space = self.space
+        axes = _product_axes(space.points.shape[1], space.pair) if self.witness.products else 0
+        if not axes:
+            return space.points[:, :0], np.empty(0)
+        deviations = np.sqrt(np.maximum(space.variances[:axes], np.finfo(np.float32).tiny))
+        products = multiply_axes(space.points[:, :axes] / deviations.astype(space.points.dtype))
+        products -= products.mean(axis=0)
+        products /= np.maximum(products.std(axis=0), np.finfo(np.float32).tiny)
+        return principal_axes(products)
+
+    def _leave_units_out(self) -> tuple[LeaveUnitOut, LeaveUnitOut]:
+        """Of the points and of the products."""
+        (products, variances), space = self._products.result(), self.space
+        strengths = _PRODUCT_STRENGTHS if len(variances) else ()
+        return (
+            LeaveUnitOut(space.points, space.variances, space.unit, self.witness.strengths),
+            LeaveUnitOut(products, variances, space.unit, strengths),
+        )
+
+    def _correct(self, products: Values, number: int) -> Values:
+        of_points, of_products = self._corrections.result()
+        first = len(self.witness.strengths)
+        return of_points.correct(products, number) if number < first else of_products.correct(products, number - first)
+
     @cached_property
     def _rows(self) -> Coordinates:
         space = self.space
-        axes = _product_axes(space.points.shape[1], len(space.points)) if self.witness.products else 0
-        products = multiply_axes(space.points[:, :axes] / np.sqrt(space.variances[:axes]).astype(space.points.dtype))
-        products -= products.mean(axis=0)
-        products /= np.maximum(products.std(axis=0), np.finfo(np.float32).tiny)
-        return Coordinates(space.points, products, space.columns, space.bins if self.witness.bins else ())
+        labels = space.bins if self.witness.bins else ()
+        return Coordinates(space.points, self._products.result()[0], space.columns, labels)
 
     @cached_property
-    def _cell_of_row(self) -> NDArray[np.uint8]:
+    def _cell_of_row(self) -> Numbers:
         assert self._cells is not None
-        cell = np.zeros(len(self.space.unit), np.uint8)
+        cell = np.zeros(len(self.space.unit), self._cells.of_set[0].dtype)
         for own, rows in zip(self._cells.of_set, self.space.places, strict=True):
             cell[rows] = own
         return cell
@@ -318,14 +344,9 @@ class MemoryLearner(Learner):
                 add(rows.points[place]), add(rows.products[place]), add(columns, squares=True), lengths, bins
             )
 
-        def square(low: int) -> Values:
-            block = rows.products[low : low + ROWS]
-            return block.T @ block
-
-        shape = rows.products.shape[1], rows.products.shape[1]
-        covariance = sum_blocks(square, shape, len(rows.products), ROWS) / len(rows.products)
-        solvers = (lambda vectors, strength: vectors * self.space.metric(strength)), Metric(covariance).solve
-        strengths = witness.strengths, _PRODUCT_STRENGTHS if rows.products.shape[1] else ()
+        variances = self.space.variances, self._products.result()[1]
+        solvers = partial(_scale, variances[0]), partial(_scale, variances[1])
+        strengths = witness.strengths, _PRODUCT_STRENGTHS if len(variances[1]) else ()
         every = list(ordered_map(sums, [np.sort(place) for place in self.space.places], cores()))
         return Teacher(every, cells.units, solvers, strengths, witness.variances)
 
@@ -345,13 +366,13 @@ class MemoryLearner(Learner):
             features = ordered[used]
 
         def score(rules: Rules) -> NDArray[np.floating[Any]]:
-            scores = rules.score(self._rows, self._corrections.result().correct)
+            scores = rules.score(self._rows, self._correct)
             return scores if len(used) == len(weight) else scores[..., used]
 
         return Part(score, self._cell_of_row[used], self.space.unit[used], is_reference[used], weight[used], features)
 
     def _judge(self, rules: Rules, weights: Array, cells: Cells, systems: Sequence[int]) -> list[Array]:
-        judged = rules.judge(self._rows, self._cell_of_row, self._corrections.result().correct)
+        judged = rules.judge(self._rows, self._cell_of_row, self._correct)
         h = np.einsum("rv,vr->r", weights[self._cell_of_row], judged)
         return [h[self.space.places[place]] for place in (0, *systems)]
 
@@ -361,9 +382,14 @@ class MemoryLearner(Learner):
         return [own + added[np.searchsorted(used, place)] for own, place in zip(h, places, strict=True)]
 
 
-def _product_axes(width: int, rows: int) -> int:
-    """How many leading components are multiplied: their products are at most a quarter as many as there are rows."""
-    return min(width, _PRODUCT_AXES, int((math.sqrt(1.0 + 2.0 * rows) - 1.0) / 2.0))
+def _scale(variances: Array, vectors: Array, strength: float) -> Array:
+    """Vectors along principal axes times the regularised inverse of the variances."""
+    return vectors * regularised_inverse(variances, strength)
+
+
+def _product_axes(width: int, samples: int) -> int:
+    """How many leading components are multiplied: their products are at most a quarter as many as the samples."""
+    return min(width, _PRODUCT_AXES, int((math.sqrt(1.0 + 2.0 * samples) - 1.0) / 2.0))
 
 
 def multiply_axes(points: Values) -> Values:
@@ -483,8 +509,10 @@ class PassLearner(Learner):
 
     @property
     def _known_cells(self) -> Cells:
-        assert self._cells is not None  # rows are many
-        return self._cells
+        if self._cells is not None:
+            return self._cells
+        one = [np.zeros(len(own), np.uint8) for own in self._sources]  # nothing is learned, but the test needs sums
+        return Cells(one, np.ones((1, len(one))))
 
     def _find_reader(self, grid: CoarseGrid, sample: Sequence[Indices]) -> Reader:
         """Axes, bins and products, from a sample of the rows."""
@@ -614,7 +642,7 @@ def _score(reader: Reader, rules: Rules, integers: NDArray[np.int8], labels: NDA
 
 
 def _judge(
-    reader: Reader, rules: Rules, weights: Array, rows: Features, labels: NDArray[np.uint8], cell: NDArray[np.uint8]
+    reader: Reader, rules: Rules, weights: Array, rows: Features, labels: NDArray[np.uint8], cell: Numbers
 ) -> Array:
     """h of rows by the rules without their own cell, before it is rounded."""
     parts = []
@@ -625,9 +653,7 @@ def _judge(
     return np.concatenate(parts)
 
 
-def _sum_features(
-    grid: CoarseGrid, cells: int, rows: Features, cell: NDArray[np.uint8]
-) -> tuple[Array, Array, Array, Array]:
+def _sum_features(grid: CoarseGrid, cells: int, rows: Features, cell: Numbers) -> tuple[Array, Array, Array, Array]:
     """Products of the integers of rows; by cell, their sums, sums of squares and lengths: all exact."""
     width = rows.shape[1]
     table = np.zeros((width, width))
@@ -641,9 +667,7 @@ def _sum_features(
     return table, sums, squares, lengths
 
 
-def _sum_products(
-    reader: Reader, cells: int, rows: Features, cell: NDArray[np.uint8]
-) -> tuple[NDArray[np.uint8], Array, Array]:
+def _sum_products(reader: Reader, cells: int, rows: Features, cell: Numbers) -> tuple[NDArray[np.uint8], Array, Array]:
     """The bins of rows in all partitions, (partitions, rows); products of their products; sums of these by cell."""
     count = 0 if reader.product_grid is None else len(reader.product_grid.centre)
     labels = np.empty((len(reader.centres), len(rows)), np.uint8)

@@ -94,7 +94,7 @@ def count_bins(labels: Numbers, bins: int, cell: Numbers, cells: int) -> Array:
 
 
 Correct = Callable[[Values, int], Values]
-"""(products of rules with points (rules, rows), number of the strength) → the same without the own unit in the metric."""
+"""(scores by linear rules (rules, rows), number of the view) → the same without the own unit in the metric."""
 Solve = Callable[[Array, float], Array]
 """(vectors (rules, width), strength) → the vectors times (C + strength · mean variance)⁻¹."""
 
@@ -126,16 +126,17 @@ class Rules:
 
     def score(self, rows: Coordinates, correct: Correct) -> NDArray[np.floating[Any]]:
         """What every rule says of every row, (views, rules, rows)."""
-        each: list[Values] = [
-            correct(multiply(factors, rows.points), number) for number, factors in enumerate(self.points)
-        ]
+        each: list[Values] = [multiply(factors, rows.points) for factors in self.points]
         each += [multiply(factors, rows.products) for factors in self.products]
+        each = [correct(own, number) for number, own in enumerate(each)]
         if self.quadratic is not None:
             lengths = np.einsum("ij,ij->i", rows.columns, rows.columns, dtype=np.float64)
             each += [multiply(self.quadratic, rows.columns, squares=True), np.outer(self.slope, lengths)]
         for tables, labels in zip(self.bins, rows.labels, strict=True):
             each.append(np.sum([own[:, at] for own, at in zip(tables, labels, strict=True)], axis=0))
-        scores = np.stack(each).astype(rows.points.dtype, copy=False)
+        scores = np.empty((*self.constant.shape, len(rows.points)), rows.points.dtype)
+        for number, own in enumerate(each):
+            scores[number] = own
         scores += self.constant[..., None].astype(scores.dtype)
         return scores
 
@@ -143,8 +144,8 @@ class Rules:
         """What the rule with the given number (rows,) says of each row, (views, rows)."""
         blocks = [slice(low, low + ROWS) for low in range(0, len(rows.points), ROWS)]
         scores = np.concatenate([self._judge(rows.part(at), number[at]) for at in blocks], axis=1)
-        for strength in range(len(self.points)):
-            scores[[strength]] = correct(scores[[strength]], strength)
+        for view in range(len(self.points) + len(self.products)):
+            scores[[view]] = correct(scores[[view]], view)
         scores += self.constant[:, number]
         return scores
 
@@ -156,7 +157,7 @@ class Rules:
             each += [np.einsum("ij,ij->i", self.quadratic[number], squares), self.slope[number] * squares.sum(axis=1)]
         for tables, labels in zip(self.bins, rows.labels, strict=True):
             each.append(np.sum([own[number, at] for own, at in zip(tables, labels, strict=True)], axis=0))
-        return np.stack(each)
+        return np.array(each).reshape(len(self.constant), len(rows.points))
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,16 +194,19 @@ class Teacher:
         """
         chosen = [self.sums[place] for place in (0, *systems)]
         rows = [kept @ own.lengths[:, 0] for own in chosen]
+        seen = np.array([own > 0 for own in rows[1:]])[..., None]  # a small system may have no row in some cells
         of_units = kept @ self.units
         n, m = of_units[:, 0], of_units[:, list(systems)].sum(axis=1)
 
         def means(name: str, *at: int) -> tuple[Array, Array]:
             """Of the reference and of the model, (rules, ...)."""
             of_p, *of_q = (
-                kept @ (getattr(own, name)[at[0]][at[1]] if at else getattr(own, name)) / count[:, None]
+                kept
+                @ (getattr(own, name)[at[0]][at[1]] if at else getattr(own, name))
+                / np.maximum(count, 1.0)[:, None]
                 for own, count in zip(chosen, rows, strict=True)
             )
-            return of_p, np.mean(of_q, axis=0)
+            return of_p, np.sum(of_q, axis=0) / seen.sum(axis=0)
 
         constants, linear = [], []
         for name, solve, strengths in zip(("points", "products"), self.solvers, self.strengths, strict=True):
@@ -225,7 +229,7 @@ class Teacher:
             shares = [means("bins", view, number) for number in range(len(partitions))]
             bins.append(np.stack([_log_shares(p, n) - _log_shares(q, m) for p, q in shares]) / len(partitions))
             constants.append(np.zeros(len(kept)))
-        return Rules(linear[0], linear[1], quadratic, slope, tuple(bins), np.stack(constants))
+        return Rules(linear[0], linear[1], quadratic, slope, tuple(bins), np.array(constants).reshape(-1, len(kept)))
 
 
 def _shrink_variances(of_p: Array, of_q: Array, n: Array, m: Array) -> tuple[Array, Array]:

@@ -58,6 +58,8 @@ class Space:
         The unit of each row, from 0, rising: rows of one unit are neighbours.
     keys : uint64 array (units,)
         What identifies each unit.
+    pair : int
+        How many distinct samples the reference and the largest system have together.
     axes : Future of Axes
         They are still being found while columns can be used already; `points`, `variances` and `bins` wait for them.
     """
@@ -66,6 +68,7 @@ class Space:
     places: tuple[Indices, ...]
     unit: Indices
     keys: Keys
+    pair: int
     axes: Future[Axes]
 
     @property
@@ -88,8 +91,13 @@ class Space:
 
     def metric(self, strength: float) -> Array:
         """The inverse variances along each axis, regularised by `strength` times their mean."""
-        floor = strength * float(self.variances.mean())
-        return np.where(self.variances > 0, 1.0 / np.maximum(self.variances + floor, np.finfo(float).tiny), 0.0)
+        return regularised_inverse(self.variances, strength)
+
+
+def regularised_inverse(variances: Array, strength: float) -> Array:
+    """1/(variance + strength · mean variance) along each axis; 0 where there is none."""
+    floor = strength * float(variances.mean())
+    return np.where(variances > 0, 1.0 / np.maximum(variances + floor, np.finfo(float).tiny), 0.0)
 
 
 def find_space(sets: Sequence[Features], units: Units, seed: int) -> Space:
@@ -100,16 +108,17 @@ def find_space(sets: Sequence[Features], units: Units, seed: int) -> Space:
     row[order] = np.arange(len(order))
     places = tuple(np.split(row, np.cumsum([len(rows) for rows in sets])[:-1]))
     distinct = [len(np.unique(own)) for own in contents]
+    pair = distinct[0] + max(distinct[1:])
     with single_threaded_blas():
         columns = _scale_columns(sets, places)
 
     def find_axes() -> Axes:
         with single_threaded_blas():
-            points, variances = _principal_axes(columns)
-            bins = find_partitions(points, variances, unit, distinct[0] + max(distinct[1:]), seed)
+            points, variances = principal_axes(columns)
+            bins = find_partitions(points, variances, unit, pair, seed)
         return Axes(points, variances, bins)
 
-    return Space(columns, places, unit, keys, start(find_axes))
+    return Space(columns, places, unit, keys, pair, start(find_axes))
 
 
 def _order_rows(
@@ -165,7 +174,7 @@ def _scale_columns(sets: Sequence[Features], places: Sequence[Indices]) -> Value
     return columns
 
 
-def _principal_axes(columns: Values) -> tuple[Values, Array]:
+def principal_axes(columns: Values) -> tuple[Values, Array]:
     """The coordinates of centred rows on all their principal axes, and the variance along each, falling."""
     size, width = columns.shape
     if width <= size:
@@ -211,35 +220,37 @@ class LeaveUnitOut:
     become (I − L)⁻¹ Z M w with L = Z M Zᵀ/N (Woodbury), so that no rule is judged on samples that shaped its metric:
     with it, two samples of a pair that resemble each other would look easier to tell from others than they are.
 
+    `points` are rows on their principal axes with the `variances` along them, units one after the other.
+
     A unit with more rows than there are axes has a smaller form: (I − L)⁻¹ = I + Z K Zᵀ, K = (M⁻¹ − ZᵀZ/N)⁻¹/N.
     """
 
-    def __init__(self, space: Space, strengths: Sequence[float]) -> None:
-        self._points = space.points
-        size, width = space.points.shape
-        self._metrics = np.stack([space.metric(strength) / size for strength in strengths])  # (strengths, width)
-        counts = np.bincount(space.unit)
-        starts = np.cumsum(counts) - counts
-        self._small: list[
-            tuple[Indices, Array, Array]
-        ] = []  # rows (units, s); L and (I − L)⁻¹, (strengths, units, s, s)
+    def __init__(self, points: Values, variances: Array, unit: Indices, strengths: Sequence[float]) -> None:
+        self._points = points
+        size, width = points.shape
+        self._small: list[tuple[Indices, Array]] = []  # rows (units, s), and (I − L)⁻¹, (strengths, units, s, s)
         self._large: list[tuple[slice, Array]] = []  # rows, and K (strengths, width, width)
+        if not strengths:
+            return
+        metrics = np.stack([regularised_inverse(variances, own) / size for own in strengths])
+        counts = np.bincount(unit)
+        starts = np.cumsum(counts) - counts
         with single_threaded_blas():
             for count in np.unique(counts[counts <= width]):
                 rows = starts[counts == count][:, None] + np.arange(count)
                 step = at_once(_NUMBERS, int(count) * width)
                 blocks = [rows[low : low + step] for low in range(0, len(rows), step)]
-                products = ordered_map(lambda some: _own_products(space.points[some], self._metrics), blocks, cores())
+                products = ordered_map(lambda some: _own_products(points[some], metrics), blocks, cores())
                 own = np.concatenate(list(products), axis=1)
-                self._small.append((rows, own, np.linalg.inv((1.0 + 1e-9) * np.eye(int(count)) - own)))
-            for unit in np.flatnonzero(counts > width):
-                rows_of_unit = slice(int(starts[unit]), int(starts[unit] + counts[unit]))
-                self._large.append((rows_of_unit, _inner_inverses(space.points[rows_of_unit], self._metrics)))
+                self._small.append((rows, np.linalg.inv((1.0 + 1e-9) * np.eye(int(count)) - own)))
+            for large in np.flatnonzero(counts > width):
+                rows_of_unit = slice(int(starts[large]), int(starts[large] + counts[large]))
+                self._large.append((rows_of_unit, _inner_inverses(points[rows_of_unit], metrics)))
 
     def correct(self, products: Values, place: int) -> Values:
         """The corrected products, (columns, rows), for the strength at `place`."""
         corrected = np.empty_like(products)
-        for rows, _, inverses in self._small:
+        for rows, inverses in self._small:
             _apply(inverses[place].astype(products.dtype), products, rows, corrected)
         for unit, inner in self._large:
             points, own = self._points[unit].astype(np.float64), products[:, unit]
