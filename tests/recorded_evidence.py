@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from mallow.evidence._many import ManyLearner
 
 from held_out import learn, paired, samples, shifted
 from mallow import HELLINGER2, KL, TV, area, conjugate, integral, midpoint, smoothing

@@ -66,25 +66,29 @@ def test_a_permutation_test_prints_a_p_value_and_what_it_is_about(mallow):
     assert min(data["statistics"].values()) <= data["p_value"]
 
 
-def test_a_permutation_test_says_what_is_approximate(mallow, home):
+def test_a_permutation_test_says_what_it_could_not_exchange(mallow, home):
     command = "permutation-test human.jsonl far.jsonl -e letters:letters --permutations 99"
     code, out, _ = mallow(command)
     assert code == 0
-    assert out.startswith("p < 1e-6: the probability of a gap")
-    tail = "No permutation came near this gap, so that the probability is that of a normal tail, an approximation."
-    assert out.splitlines()[1:] == [tail]
+    assert out.startswith("p < 1e-5: the probability of a gap")
+    assert "by 99,999 permutations" in out
+    assert len(out.splitlines()) == 1
     table = mallow(f"{command} --format markdown")[1]
-    assert re.search(r"\| p-value +\| < 1e-6 +\|", table)
-    assert re.search(r"\| exact +\| no +\|", table)
+    assert re.search(r"\| p-value +\| < 1e-5 +\|", table)
+    assert re.search(r"\| exact +\| yes +\|", table)
     assert re.search(r"\| p-value of total variance alone +\| [01]", table)
     lines = [json.loads(line) for line in (home / "near.jsonl").read_text().splitlines()]
     groups = [json.dumps(line | {"id": f"group {i // 4}"}) for i, line in enumerate(lines)]
     (home / "groups.jsonl").write_text("\n".join(groups))
     out = mallow("permutation-test human.jsonl groups.jsonl -e letters:letters --permutations 99")[1]
     assert out.splitlines()[-1] == (
-        "It is approximate: the samples of one side come in groups and those of the other do not. Give both sides the same "
-        "prompts, or one sample per prompt."
+        "The groups of samples of both sides differ in size, so that only a part of each large group was used. Give both "
+        "sides the same prompts to use all."
     )
+    groups = [json.dumps(line | {"id": f"group {i // 100}"}) for i, line in enumerate(lines)]
+    (home / "groups.jsonl").write_text("\n".join(groups))
+    out = mallow("permutation-test human.jsonl groups.jsonl -e letters:letters --permutations 99")[1]
+    assert out.startswith("No answer: the samples of a side come in fewer than five groups")
 
 
 def test_a_permutation_test_has_no_options_of_a_measure(refused):

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::mallow.EstimateWarning")
 EVIDENCE = made_passport().evidence
 
 
-def evidence(reference, model, *, exact=True):
+def evidence(reference, model, *, exact=True, permutations=99):
     units = [np.asarray(own) for own in (reference, model)]
     scores = [np.linspace(-1, 1, len(own)) for own in units]
     keys = np.arange(1 + max(own.max() for own in units), dtype=np.uint64)
@@ -30,7 +30,7 @@ def evidence(reference, model, *, exact=True):
         **dict(zip(("reference_scores", "model_scores"), scores, strict=True)),
         **dict(zip(("reference_units", "model_units"), units, strict=True)),
         keys=keys,
-        test=IdentityTest(0.5, 99, exact, False, {}),
+        test=IdentityTest(0.5, permutations, exact, False, {}),
     )
 
 
@@ -55,12 +55,15 @@ def test_twenty_units_are_enough(reference, model, few):
 
 def test_a_test_that_is_not_exact_is_told():
     (caveat,) = evidence_caveats(evidence(range(30), range(30), exact=False))
-    assert caveat.kind == "approximate test"
-    assert caveat.message.endswith("Give both sides the same prompts, or one sample per prompt.")
+    assert caveat.kind == "groups cut"
+    assert caveat.message.endswith("Give both sides the same prompts to use all.")
     assert [one.kind for one in evidence_caveats(evidence(range(3), range(3), exact=False))] == [
         "few units",
-        "approximate test",
+        "groups cut",
     ]
+    (caveat,) = evidence_caveats(evidence(range(30), range(30), exact=False, permutations=0))
+    assert caveat.kind == "no test"
+    assert caveat.message.startswith("there is no p-value (it says 1): the samples of a side come in fewer than five")
 
 
 def test_units_of_a_pair_take_the_keys_that_they_have_alone():
@@ -84,7 +87,7 @@ def test_each_system_has_evidence_a_certificate_and_its_samples(held_out):
     assert list(held_out.evidence) == list(held_out.certificates) == list(held_out.samples) == ["near", "far", "other"]
     for name, one in held_out.evidence.items():
         assert held_out.evidence_in_memory(name) is one
-        assert one.test.permutations == 499
+        assert one.test.permutations in (499, 4_999, 99_999)
         again = one.certify(MAUVE_STAR.divergence, MAUVE_STAR.area_scale)
         assert again.estimates == held_out.certificates[name].estimates
     assert held_out.evidence["far"].test.p_value < 0.01 < held_out.evidence["near"].test.p_value

@@ -1,7 +1,6 @@
 """Exchanges of sides: what may change sides does, with what belongs to it, and nothing else."""
 
 import itertools
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,9 +9,9 @@ from hypothesis import strategies as st
 from pytest import approx
 
 from held_out import samples
-from mallow.evidence import find_space, find_units
-from mallow.evidence._exchange import draw_exchanges, exchangeable_rows
-from mallow.evidence._identity import _differences, _quadratic_forms, share_as_large
+from mallow.evidence import _exchange, find_space, find_units
+from mallow.evidence._exchange import common_size, exchangeable_rows, find_exchange
+from mallow.evidence._identity import _atoms, _products, share_as_large
 
 layouts = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)).filter(any), min_size=2, max_size=12).filter(
     lambda sizes: all(sum(side) >= 1 for side in zip(*sizes, strict=True))
@@ -26,45 +25,56 @@ def lay_out(sizes):
     return np.array(unit), np.array(side)
 
 
-def weights_of(exchange):
-    """What every row counts in Δ, (1 + permutations, rows)."""
-    return exchange.constant + exchange.signs.astype(float) @ exchange.atoms.toarray()
+def without_lonely(sizes):
+    """The layout of the rows that take part, with no units cut."""
+    unit, side = lay_out(sizes)
+    kept = exchangeable_rows(unit, side, None, np.random.default_rng(0))
+    _, numbered = np.unique(unit[kept], return_inverse=True)
+    return numbered, side[kept]
+
+
+def weights_of(exchange, permutations=0, seed=0):
+    """What every row counts in Δ as observed and in permutations, (1 + permutations, rows)."""
+    signs = [exchange.as_observed(), exchange.draw(permutations, np.random.default_rng(seed))]
+    return np.concatenate(signs) @ exchange.atoms.toarray()
 
 
 @given(layouts)
 def test_the_first_row_is_the_observed_one(sizes):
-    unit, is_reference = lay_out(sizes)
-    exchange = draw_exchanges(unit, is_reference, 3, np.random.default_rng(0))
-    n, m = is_reference.sum(), (~is_reference).sum()
-    assert weights_of(exchange)[0] == approx(np.where(is_reference, 1 / n, -1 / m), abs=1e-7)
+    unit, is_reference = without_lonely(sizes)
+    if is_reference.all() or not is_reference.any():
+        return
+    exchange = find_exchange(unit, is_reference)
+    expected = np.where(is_reference, 1 / is_reference.sum(), -1 / (~is_reference).sum())
+    assert weights_of(exchange)[0] == approx(expected, abs=1e-12)
+    for most in (1, 4, 1000):
+        merged, join = exchange.merge(most, np.random.default_rng(1))
+        assert weights_of(merged)[0] == approx(expected, abs=1e-12)
+        assert (join @ exchange.atoms).toarray() == approx(merged.atoms.toarray())
 
 
-@given(layouts)
-def test_sides_keep_their_sizes_and_units_their_halves(sizes):
-    unit, is_reference = lay_out(sizes)
-    exchange = draw_exchanges(unit, is_reference, 20, np.random.default_rng(1))
+@given(layouts, st.sampled_from([1, 3, 1000]), st.sampled_from([1, 2, 32]))
+def test_sides_keep_their_sizes_and_units_their_halves(sizes, most, least):
+    unit, is_reference = without_lonely(sizes)
+    if is_reference.all() or not is_reference.any():
+        return
     n, m = is_reference.sum(), (~is_reference).sum()
-    weights = weights_of(exchange)
-    alone = [(p + q, p > 0) for p, q in sizes if p == 0 or q == 0]
-    counterpart = {size for size, of_p in alone if (size, not of_p) in alone}
-    assert exchange.exact == all(size in counterpart for size, _ in alone)
-    for number, (p, q) in enumerate(sizes):
-        own = weights[:, unit == number]
-        if (p == 0 or q == 0) and p + q not in counterpart:  # it only changes its sign
-            assert np.abs(own) == approx(1 / n if p else 1 / m, abs=1e-7)
-            assert (own == own[:, :1]).all()
-            continue
-        of_p = own > 0
-        assert own == approx(np.where(of_p, 1 / n, -1 / m), abs=1e-7)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_exchange, "_LEAST", least)
+        merged, _ = find_exchange(unit, is_reference).merge(most, np.random.default_rng(2))
+    weights = weights_of(merged, 20)
+    for number in range(unit.max() + 1):
+        own, side = weights[:, unit == number], is_reference[unit == number]
+        of_p, p, q = own > 0, side.sum(), (~side).sum()
+        assert own == approx(np.where(of_p, 1 / n, -1 / m), abs=1e-12)
         if p == q:  # both halves change sides together
-            assert (of_p == of_p[:, :1] ^ np.repeat([False, True], p)).all()
+            assert (of_p == of_p[:, :1] ^ (side != side[0])).all()
         elif p == 0 or q == 0:
             assert (of_p == of_p[:, :1]).all()
         else:
             assert (of_p.sum(axis=1) == p).all()
-    if exchange.exact:
-        assert weights.sum(axis=1) == approx(0.0, abs=1e-5)
-        assert ((weights > 0).sum(axis=1) == n).all()
+    assert weights.sum(axis=1) == approx(0.0, abs=1e-9)
+    assert ((weights > 0).sum(axis=1) == n).all()
 
 
 @pytest.mark.parametrize(
@@ -74,44 +84,66 @@ def test_sides_keep_their_sizes_and_units_their_halves(sizes):
         ([(2, 2), (1, 1), (1, 0), (0, 1)], 4),
         ([(1, 0)] * 3 + [(0, 1)] * 2, 10),
         ([(2, 1), (1, 1)], 6),
-        ([(1, 0), (0, 3)], 4),  # signs only
     ],
 )
 def test_the_number_of_different_permutations(sizes, ways):
     unit, is_reference = lay_out(sizes)
-    exchange = draw_exchanges(unit, is_reference, 4000, np.random.default_rng(2))
-    weights = weights_of(exchange)
+    weights = weights_of(find_exchange(unit, is_reference), 4000)
     symmetric = np.round(np.concatenate([weights, -weights]), 6) if is_reference.mean() == 0.5 else np.round(weights, 6)
-    seen = len({tuple(row) for row in symmetric}) // (2 if is_reference.mean() == 0.5 else 1)
-    assert np.exp(exchange.log_count) == approx(ways)
-    assert seen == ways
+    assert len({tuple(row) for row in symmetric}) // (2 if is_reference.mean() == 0.5 else 1) == ways
+
+
+def test_merged_atoms_are_about_as_many_as_asked_for():
+    for sizes, most, atoms in (
+        ([(1, 1)] * 1000, 100, 100),
+        ([(1, 0)] * 500 + [(0, 1)] * 500, 100, 100),
+        ([(1, 0)] * 1000 + [(0, 1)] * 40, 100, 1040),  # the smaller side has few
+        ([(1, 0)] * 3000 + [(0, 1)] * 40, 100, 1064),  # and the larger one more than enough
+        ([(1, 4)] * 200, 100, 5 * 33),
+        ([(400, 200)], 60, 99),
+    ):
+        merged, _ = find_exchange(*lay_out(sizes)).merge(most, np.random.default_rng(0))
+        assert len(merged.observed) == atoms, sizes
 
 
 @given(layouts)
 def test_no_permutation_changes_the_variance(sizes):
-    unit, is_reference = lay_out(sizes)
-    exchange = draw_exchanges(unit, is_reference, 5, np.random.default_rng(3))
-    values = np.random.default_rng(4).normal(size=(len(unit), 2))
-    means, variances = _differences(values, np.arange(len(unit)), exchange)
-    centred = values - values.mean(axis=0)
-    assert means == approx(weights_of(exchange) @ centred, abs=1e-6)
-    if exchange.exact:
-        permuted = weights_of(exchange)[3] > 0
-        other = draw_exchanges(unit, permuted, 5, np.random.default_rng(3))
-        assert _differences(values, np.arange(len(unit)), other)[1] == approx(variances, rel=1e-6)
+    unit, is_reference = without_lonely(sizes)
+    if is_reference.all() or not is_reference.any():
+        return
+    values, rows = np.random.default_rng(4).normal(size=(len(unit), 2)), np.arange(len(unit))
+    values -= values.mean(axis=0)
+    exchange = find_exchange(unit, is_reference)
+    merged, join = exchange.merge(1000, np.random.default_rng(0))
+    each, variances = _atoms(values, rows, exchange, join)
+    assert merged.as_observed() @ each == approx(weights_of(exchange) @ values, abs=1e-9)
+    other = find_exchange(unit, weights_of(exchange, 3)[3] > 0)
+    assert _atoms(values, rows, other, other.merge(1000, np.random.default_rng(0))[1])[1] == approx(variances, rel=1e-9)
 
 
-def test_a_few_units_without_counterpart_are_left_out_and_many_are_not():
-    few = lay_out([(1, 1)] * 30 + [(3, 0)])
-    assert np.flatnonzero(~exchangeable_rows(*few)).tolist() == [60, 61, 62]
-    one_side = lay_out([(1, 1)] * 20 + [(1, 0)] * 70)
-    assert np.flatnonzero(~exchangeable_rows(*one_side)).tolist() == list(range(40, 110))
-    many = lay_out([(1, 1)] * 20 + [(3, 0), (0, 4)])
-    assert exchangeable_rows(*many).all()
-    assert not draw_exchanges(*many, 2, np.random.default_rng(0)).exact
-    both = lay_out([(3, 0), (0, 3), (1, 1)])
-    assert exchangeable_rows(*both).all()
-    assert draw_exchanges(*both, 2, np.random.default_rng(0)).exact
+def test_a_few_units_without_counterpart_are_left_out_and_larger_ones_are_cut():
+    def kept(sizes):
+        layout = lay_out(sizes)
+        return exchangeable_rows(*layout, common_size(*layout), np.random.default_rng(0)), common_size(*layout)
+
+    rows, size = kept([(1, 1)] * 30 + [(3, 0)])
+    assert (np.flatnonzero(~rows).tolist(), size) == ([60, 61, 62], None)
+    rows, size = kept([(1, 1)] * 3 + [(1, 0)] * 9)  # the other side has none of its own
+    assert (rows.tolist(), size) == ([True] * 6 + [False] * 9, None)
+    rows, size = kept([(3, 0), (0, 3), (1, 1)])
+    assert (rows.all(), size) == (True, None)
+    rows, size = kept([(4, 0)] * 10 + [(0, 1)] * 20)
+    assert (rows.reshape(-1)[:40].reshape(10, 4).sum(axis=1).tolist(), rows[40:].all(), size) == ([1] * 10, True, 1)
+    rows, size = kept([(5, 0)] * 8 + [(0, 20)] * 6 + [(0, 6)])
+    assert (rows[:40].all(), [int(part.sum()) for part in np.split(rows[40:], 20 * np.arange(1, 7))], size) == (
+        True,
+        [5] * 7,
+        5,
+    )
+    rows, size = kept([(2, 0), (6, 0), (0, 4)] * 3)
+    assert (rows.sum(), size) == (18, 2)
+    cuts = [exchangeable_rows(*lay_out([(9, 0), (0, 1)]), 1, np.random.default_rng(seed)) for seed in range(60)]
+    assert np.sum(cuts, axis=0)[:9].min() > 0  # any sample of a unit may be taken
 
 
 @pytest.mark.parametrize(
@@ -122,8 +154,8 @@ def test_all_permutations_together_are_exactly_uniform(sizes):
     unit, is_reference = lay_out(sizes)
     rng = np.random.default_rng(5)
     x, y = rng.normal(size=(is_reference.sum(), 2)), rng.normal(size=((~is_reference).sum(), 2))
-    exchange = draw_exchanges(unit, is_reference, 6000, rng)
-    signs = np.unique(exchange.signs, axis=0)
+    exchange = find_exchange(unit, is_reference)
+    signs = np.unique(exchange.draw(6000, rng), axis=0)
     ways = {"pairs": 32, "single rows": 35, "within units": 27}
     assert len(signs) in ways.values()
     sides = samples(x, unit[is_reference].tolist()), samples(y, unit[~is_reference].tolist())
@@ -131,8 +163,10 @@ def test_all_permutations_together_are_exactly_uniform(sizes):
     space = find_space([x, y], units, 0)
     rows = np.concatenate(space.places)
     rows = rows[np.argsort(np.argsort(np.concatenate([np.flatnonzero(is_reference), np.flatnonzero(~is_reference)])))]
-    every = replace(exchange, signs=signs)
-    forms = np.cbrt(np.stack(list(_quadratic_forms(space, rows, every).values()), axis=1))
+    merged, join = exchange.merge(1000, rng)
+    signs = signs[:, np.append(join[:-1, :-1].toarray().argmax(axis=1), -1)]  # merging puts atoms in another order
+    products = _products(space, rows, exchange, merged, join).values()
+    forms = np.cbrt(np.stack([np.einsum("ij,ij->i", signs @ own, signs) for own in products], axis=1))
     p_values = np.array([share_as_large(np.roll(forms, -place, axis=0)) for place in range(len(signs))])
     assert p_values.min() > 0
     for step in range(1, len(signs) + 1):

@@ -44,11 +44,14 @@ def test_only_larger_means_count():
     assert compare(x[order], y, moved) == compare(x, y, units)
 
 
-def test_units_that_only_change_sign_are_not_exact():
+def test_units_that_are_cut_are_not_exact():
     rng = np.random.default_rng(2)
     units = Units((np.arange(20), 20 + np.arange(30) // 3), rng.integers(2**63, size=30, dtype=np.uint64))
     x, y = rng.normal(size=(20, 1)), rng.normal(size=(30, 1))
     assert compare(x, y, units)[1] is False
+    assert compare(x + 5.0, y, units)[0] == approx(2 / 41)
+    too_few = Units((np.arange(20), 20 + np.arange(30) // 10), units.keys)
+    assert compare(x + 5.0, y, too_few) == (1.0, False)
     few = Units(
         (np.arange(20), np.append(np.arange(20), [20, 20])), units.keys
     )  # one unit without counterpart: left out

@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 from pytest import approx
+from scipy.stats import hypergeom
 
 from mallow import Samples, permutation_test
 from mallow.evidence import find_space, find_units, run_identity_test, run_permutations
@@ -12,7 +13,10 @@ from mallow.evidence import find_space, find_units, run_identity_test, run_permu
 
 def run(x, y, ids=None, permutations=99, seed=0):
     names = (None, None) if ids is None else ids
-    sides = [Samples(features=rows, ids=own) for rows, own in zip((x, y), names, strict=True)]
+    sides = [
+        Samples(features=rows, ids=None if own is None else [str(name) for name in own])
+        for rows, own in zip((x, y), names, strict=True)
+    ]
     units = find_units(*sides)
     return run_identity_test(find_space([x, y], units, seed), units, 1, permutations=permutations, seed=seed)
 
@@ -69,11 +73,40 @@ def test_one_reference_text_against_four_generations():
     assert share_rejected(draw, 60) == approx(0.2, abs=0.17)
 
 
-def test_groups_against_single_rows_are_said_to_be_approximate():
-    rng = np.random.default_rng(0)
-    x, y = rng.normal(size=(80, 3)), np.repeat(rng.normal(size=(20, 3)), 4, axis=0)
-    names = [f"one {i}" for i in range(80)], [str(i) for i in range(20) for _ in range(4)]
-    assert not run(x, y, names).exact
+def authors(count, each, rows, of_rows=1):
+    """Some authors with so many texts each against others; half of the variance is that of authors."""
+
+    def draw(rng):
+        sides, names = [], []
+        for side, (own, size) in enumerate(((count, each), (rows, of_rows))):
+            author = np.repeat(np.arange(own), size)
+            sides.append(rng.normal(size=(own, 5))[author] + rng.normal(size=(len(author), 5)))
+            names.append([f"{side} {one}" for one in author])
+        return *sides, names
+
+    return draw
+
+
+@pytest.mark.parametrize("sizes", [(6, 20, 100), (10, 10, 100), (20, 5, 5, 20), (25, 4, 100)])
+def test_groups_of_other_sizes_are_no_gap(sizes):
+    assert share_rejected(authors(*sizes), 40) <= 0.2 + 3 * np.sqrt(0.2 * 0.8 / 40)
+    test = run(*authors(*sizes)(np.random.default_rng(0)))
+    assert not test.exact
+    assert test.permutations >= 99
+
+
+def test_a_gap_between_groups_and_single_rows_is_seen():
+    x, y, names = authors(40, 5, 200)(np.random.default_rng(1))
+    assert run(x + 1.0, y, names).p_value < 0.01
+    assert run(x, 2.0 * y, names).p_value < 0.01
+
+
+def test_fewer_than_five_groups_give_no_answer():
+    x, y, names = authors(4, 20, 80)(np.random.default_rng(2))
+    test = run(x + 50.0, y, names)
+    assert (test.p_value, test.permutations, test.exact, test.tail, test.statistics) == (1.0, 0, False, False, {})
+    x, y, names = authors(4, 20, 4, 20)(np.random.default_rng(2))
+    assert run(x + 50.0, y, names).exact  # groups of one size can be exchanged, however few they are
     assert run(x, x + 0.01).exact
 
 
@@ -127,14 +160,29 @@ def test_a_sample_against_itself_has_no_gap():
     assert [run(wide, wide[order], seed=order[0]).p_value for order in permuted(60)] == [1.0] * 5  # rounding is no gap
 
 
-def test_tails_beyond_the_permutations_are_approximate_and_say_so():
+def test_small_p_values_come_from_more_permutations_and_are_bounds_where_none_reaches_the_gap():
     rng = np.random.default_rng(4)
     x, y = rng.normal(size=(2, 300, 3))
     near, far = run(x, y), run(x, y + 1.0)
-    assert not near.tail
-    assert near.p_value >= 0.01
-    assert far.tail
-    assert 0.0 < far.p_value < 1e-6
+    assert (near.permutations, near.tail) == (99, False)
+    assert near.p_value > 0.1
+    assert (far.permutations, far.tail, far.p_value) == (99_999, True, 1e-5)
+
+
+def test_a_small_p_value_is_known_to_its_order_of_magnitude():
+    # 4 of 30 against 6 of 1,000: by the hypergeometric distribution P(at least 4 of the 10 among 30) = 1.1e-4
+    x, y = np.zeros((1000, 1)), np.zeros((30, 1))
+    x[:6], y[:4] = 1.0, 1.0
+    exact = hypergeom(1030, 10, 30).sf(3)
+    test = run(x, y, (range(1000), range(1000, 1030)))
+    assert test.p_value == approx(exact, rel=0.7)
+    assert not test.tail
+
+
+def test_skewed_samples_of_very_different_sizes_have_honest_tails():
+    rng = np.random.default_rng(5)
+    p_values = [run(*(rng.lognormal(size=(size, 1)) for size in (300, 10)), seed=seed).p_value for seed in range(40)]
+    assert min(p_values) > 1e-4
 
 
 def test_few_units_never_give_a_p_value_below_what_their_exchanges_allow():
@@ -155,4 +203,4 @@ def test_the_public_test_is_the_one_of_a_score():
     rng = np.random.default_rng(7)
     x, y = rng.normal(size=(100, 3)), rng.normal(0.3, 1.0, size=(100, 3))
     assert permutation_test(x, y, permutations=99) == run(x, y).p_value
-    assert run_permutations(x, y, permutations=99).permutations == 99
+    assert run_permutations(x, x[::-1], permutations=99).permutations == 99

@@ -13,7 +13,7 @@ from mallow.evidence import _many as many
 from mallow.evidence import _many_test as many_test
 from mallow.evidence._blocks import ArrayRows
 from mallow.evidence._coarse import CoarseGrid, Metrics, find_coarse_grid, sum_cells
-from mallow.evidence._exchange import draw_exchanges
+from mallow.evidence._exchange import find_exchange
 from mallow.evidence._witness import Learner
 from mallow.theory import KL
 
@@ -282,18 +282,23 @@ def test_metrics_of_folds_solve_their_equations():
             assert solved[:, column] == approx(np.linalg.solve(covariance, targets[:, column]), rel=1e-9)
 
 
-def test_exchanged_means_are_those_of_exchanged_rows():
+def test_sums_of_atoms_are_those_of_exchanged_rows():
     rng = np.random.default_rng(2)
     values = rng.integers(-127, 128, size=(1400, 3)).astype(np.float32)
-    unit, is_reference = np.repeat(np.arange(700), 2), np.tile([True, False], 700)
-    exchange = draw_exchanges(unit, is_reference, 20, np.random.default_rng(3))
-    means, squares = many_test._exchanged_means(exchange, lambda low, high: values[low:high], 3)
     rounded = np.rint(values**2 / 16)
-    for number in range(21):
-        side = np.where(exchange.signs[number, unit] > 0, is_reference, ~is_reference)
-        for table, found in ((values, means), (rounded, squares)):
-            expected = table[side].sum(axis=0) - table[~side].sum(axis=0)
-            assert found[number] == approx(expected, abs=1e-6)
+    for unit, is_reference in (
+        (np.repeat(np.arange(700), 2), np.tile([True, False], 700)),
+        (np.arange(1400), np.arange(1400) % 7 < 3),
+    ):
+        exchange = find_exchange(unit, is_reference)
+        merged, join = exchange.merge(100, rng)
+        means, squares, spread = many_test._sum_atoms(exchange, join, lambda low, high: values[low:high])
+        half = np.abs(exchange.atoms.data).max()
+        for signs in (merged.as_observed(), merged.draw(20, rng)):
+            for table, found in ((values, means), (rounded, squares)):
+                assert signs @ found * half == approx(signs @ merged.atoms @ table, abs=1e-6)
+        each = (exchange.atoms[:-1] @ rounded) / half
+        assert spread == approx(((each - each.mean(axis=0)) ** 2).sum(axis=0), rel=1e-9)
 
 
 # --- the grid of small integers

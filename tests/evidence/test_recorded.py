@@ -17,7 +17,7 @@ RECORDED = json.loads(PATH.read_text(encoding="utf-8"))
 BLOCKS = {  # sizes of blocks: they decide about time and memory, never about numbers
     "_blocks": {"ROWS": 5},
     "_certificate": {"_ROWS": 3},
-    "_identity": {"ROWS": 3, "_PERMUTATIONS": 7, "_FEW_PERMUTATIONS": 4},
+    "_identity": {"ROWS": 3},
     "_many": {"ROWS": 6},
     "_many_rules": {"_ROOTS": 1},
     "_coarse": {"ROWS": 6, "_PART": 2},

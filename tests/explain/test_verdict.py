@@ -11,10 +11,10 @@ from mallow.explain._reason import _limit_text
 @pytest.mark.parametrize(
     ("p_value", "most", "text"),
     [
-        (1e-9, 0.4012, "The gap is real: with 95 % confidence MAUVE is at most 0.41 (p < 1e-6)."),
+        (1e-9, 0.4012, "The gap is real: with 95 % confidence MAUVE is at most 0.41 (p < 1e-5)."),
         (0.0312, 0.98765, "The gap is real: with 95 % confidence MAUVE is at most 0.99 (p = 0.031)."),
         (0.0312, 0.9951, "The gap is real: with 95 % confidence MAUVE is at most 0.996 (p = 0.031)."),
-        (1e-9, 0.0321, "The gap is real: with 95 % confidence MAUVE is at most 0.033 (p < 1e-6)."),
+        (1e-9, 0.0321, "The gap is real: with 95 % confidence MAUVE is at most 0.033 (p < 1e-5)."),
         (0.0312, 1.0, "The gap is real (p = 0.031), but too small to be measured with so few samples."),
         (0.05, 1.0, "No gap was found (p = 0.05): these 1,000 and 500 samples cannot be told apart."),
         (

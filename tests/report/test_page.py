@@ -292,7 +292,7 @@ def test_methods_name_the_settings(compared, page):
     assert "with scale c = 5." in text
     assert "means over 3 runs with different seeds of clustering (seed 0)." in text
     assert "corrected by Holm's method over 3 pairs" in text
-    assert "p-values of no gap come from 499 permutations of units." in text
+    assert "p-values of no gap come from 499 or 99,999 permutations of units." in text
     assert "The self-score is the mean score of random parts of the reference against each other." in text
     assert str(compared.signature) in text
     other = replace(compared.signature, measure="Measure(Neighbors(neighbors=5), KL, scale=5)")
@@ -358,7 +358,7 @@ def test_ids_are_no_bare_numbers(compared, diagnosed):
 def test_the_page_begins_with_the_verdict(compared_as, apart, baseline, sentence):
     comparison = compared_as([("a", 0.9), ("b", 0.8), ("c", 0.7)], apart, baseline)
     assert comparison.verdict.startswith(sentence)
-    gap = "How close is a to the reference? The gap is real: with 95 % confidence MAUVE is at most 0.95 (p < 10⁻⁶)."
+    gap = "How close is a to the reference? The gap is real: with 95 % confidence MAUVE is at most 0.95 (p < 10⁻⁵)."
     reason = reason_sentence(comparison)
     assert re.match(
         r"The reason: the certified MAUVE of (a is 0.1000 above that of b|b is 0.1000 below that of a) \(", reason

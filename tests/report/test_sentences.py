@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 
 def test_the_gap_is_that_of_the_first_system_by_evidence(compared, compared_as):
     assert sentences.gap_sentence(compared_as([("a", 0.9), ("b", 0.8)])) == (
-        "How close is a to the reference? The gap is real: with 95 % confidence MAUVE is at most 0.95 (p < 1e-6)."
+        "How close is a to the reference? The gap is real: with 95 % confidence MAUVE is at most 0.95 (p < 1e-5)."
     )
     first = next(iter(compared.scores))
     shown = sentences.gap_sentence(compared)
@@ -23,7 +23,7 @@ def test_the_gap_is_that_of_the_first_system_by_evidence(compared, compared_as):
 def test_nothing_is_said_twice_about_a_single_system(compared_as):
     alone = compared_as([("a", 0.96)])
     assert sentences.gap_sentence(alone) == ""
-    assert alone.verdict.endswith("MAUVE is at most 0.98 (p < 1e-6).")
+    assert alone.verdict.endswith("MAUVE is at most 0.98 (p < 1e-5).")
 
 
 def test_the_title_counts_the_systems(compared, compared_as):

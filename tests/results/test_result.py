@@ -381,10 +381,10 @@ def test_limits_are_rounded_to_the_safe_side(value, digits):
 
 
 def test_p_values_are_written_as_people_write_them():
-    values = (1.0, 0.5, 0.0312, 0.00213, 2.34e-5, 1e-6, 9.9e-7, 1e-300)
-    numbers = ["1", "0.5", "0.031", "0.0021", "2.3e-5", "1e-6", "< 1e-6", "< 1e-6"]
+    values = (1.0, 0.5, 0.0312, 0.00213, 2.34e-5, 1.1e-5, 1e-5, 1e-300)
+    numbers = ["1", "0.5", "0.031", "0.0021", "2.3e-5", "1.1e-5", "< 1e-5", "< 1e-5"]
     assert [p_number(value) for value in values] == numbers
-    assert [p_text(value) for value in (0.5, 1e-9)] == ["p = 0.5", "p < 1e-6"]
+    assert [p_text(value) for value in (0.5, 1e-9)] == ["p = 0.5", "p < 1e-5"]
     near = [0.05, 0.0496, 0.04996, 0.0504]  # on its side of the level, as the verdict beside it
     assert [p_number(value) for value in near] == ["0.05", "0.0496", "0.04996", "0.05"]
 

@@ -298,10 +298,16 @@ def evidence_caveats(evidence: Evidence) -> Sequence[Caveat]:
             "certified. Use more prompts."
         )
         caveats.append(Caveat("few units", text, values={"units": count}))
-    if not evidence.test.exact:
+    if evidence.test.permutations == 0:
         text = (
-            "the samples of one side come in groups and those of the other do not: the p-value is approximate. "
-            "Give both sides the same prompts, or one sample per prompt."
+            "there is no p-value (it says 1): the samples of a side come in fewer than five groups, and the other side "
+            "has none of their size. Give both sides the same prompts, or more prompts."
         )
-        caveats.append(Caveat("approximate test", text))
+        caveats.append(Caveat("no test", text))
+    elif not evidence.test.exact:
+        text = (
+            "the groups of samples of both sides differ in size: the p-value holds, but it comes from a part of each "
+            "large group. Give both sides the same prompts to use all."
+        )
+        caveats.append(Caveat("groups cut", text))
     return caveats

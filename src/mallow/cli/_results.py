@@ -48,27 +48,33 @@ class PermutationTest(Result):
         return cls(test.p_value, test.permutations, test.exact, test.tail, test.statistics, n)
 
     def __str__(self) -> str:
+        if self.permutations == 0:
+            return (
+                "No answer: the samples of a side come in fewer than five groups, and the other side has none of their "
+                "size. Give both sides the same prompts, or more prompts."
+            )
         lines = [
-            f"{p_text(self.p_value)}: the probability of a gap at least this large if {self.n[0]:,} reference and "
+            f"{self._p_text()}: the probability of a gap at least this large if {self.n[0]:,} reference and "
             f"{self.n[1]:,} model samples came from one distribution, by {self.permutations:,} permutations in which "
             "samples with the same id or prompt stay together."
         ]
-        if self.tail:
-            lines.append(
-                "No permutation came near this gap, so that the probability is that of a normal tail, an approximation."
-            )
         if not self.exact:
             lines.append(
-                "It is approximate: the samples of one side come in groups and those of the other do not. Give both "
-                "sides the same prompts, or one sample per prompt."
+                "The groups of samples of both sides differ in size, so that only a part of each large group was used. "
+                "Give both sides the same prompts to use all."
             )
         return "\n".join(lines)
 
+    def _p_text(self) -> str:
+        """The p-value, an upper bound if no permutation reached the gap."""
+        text = p_text(self.p_value)
+        return text.replace("=", "<") if self.tail else text
+
     def _table(self) -> TableData:
         rows = {
-            "p-value": p_text(self.p_value).removeprefix("p = ").removeprefix("p "),
+            "p-value": self._p_text().removeprefix("p = ").removeprefix("p "),
             "permutations": str(self.permutations),
-            "exact": "yes" if self.exact and not self.tail else "no",
+            "exact": "yes" if self.exact else "no",
             "samples": f"{self.n[0]} and {self.n[1]}",
         }
         rows |= {f"p-value of {name} alone": f"{value:.2g}" for name, value in self.statistics.items()}

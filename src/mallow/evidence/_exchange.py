@@ -5,57 +5,105 @@ single samples within a unit that has different numbers of both. Each of these i
 reference minus that of the model is then a constant plus a sum of signs times atoms, so that a permutation is a row
 of signs.
 
-Units that have no counterpart of their size cannot be exchanged. They are left out where one side has few of them;
-where they are many on both sides (400 texts against 100 prompts with 4 texts each), the deviations of units from the common mean change sign instead, which
-keeps what their samples share.
+Atoms can be merged at random into fewer that change sides together. That too is a group of permutations under which
+nothing changes if there is no gap, so that a test stays exact, and it costs less.
+
+Units that have no counterpart of their size cannot be exchanged. A few of them are left out, and all if the other side
+has no units of its own; where they are many (400
+texts against 100 prompts with 4 texts each), larger units are cut at random to a size that both sides have.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.special import gammaln
 
 from mallow.evidence._units import Indices
 from mallow.theory import Array
 
-_AT_ONCE = 32  # chosen: permutations that are drawn at once
 _LEFT_OUT = 0.1  # chosen: share of the samples of a side up to which units without counterpart are left out
+_LEAST = 32  # chosen: atoms of a side, pairs or units of one kind below which they are not merged
+_PARTNERS = 1024  # chosen: atoms of the larger side that can change sides; more take time and change little
 
 Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
 class Exchange:
-    """Random exchanges of sides.
+    """What can change sides, and random exchanges of it.
 
     Attributes
     ----------
-    signs : int8 array (1 + permutations, atoms)
-        1 and −1; the first row is the observed one.
-    atoms : sparse array (atoms, rows)
-        What each atom adds to Δ, the mean of the reference minus that of the model, from values of the rows.
-    constant : array (rows,)
-        What does not change: Δ = constant @ values + signs @ (atoms @ values).
-    within : sparse array (units, atoms)
-        Means over the atoms of each unit whose samples are exchanged one by one; the sum of their signs never changes.
-    exact : bool
-        Whether every unit could be exchanged; if not, some only changed sign.
-    log_count : float
-        The logarithm of the number of different permutations.
+    atoms : sparse array (atoms + 1, rows)
+        What each atom adds to Δ, the mean of the reference minus that of the model, from values of the rows. The last
+        is what does not change: Δ = (signs, 1) @ atoms @ values.
+    observed : int8 array (atoms,)
+        The signs as they are, 1 and −1.
+    flips : int64 array
+        Atoms that change sign by themselves: units with as many samples of both sides.
+    permuted : tuple of int64 arrays (sets, atoms)
+        In each set the signs of some atoms change places.
     """
 
-    signs: NDArray[np.int8]
     atoms: sparse.csr_array
-    constant: Array
-    within: sparse.csr_array
-    exact: bool
-    log_count: float
+    observed: NDArray[np.int8]
+    flips: Indices
+    permuted: tuple[Indices, ...]
+
+    def draw(self, permutations: int, rng: np.random.Generator) -> Array:
+        """Signs of so many exchanges at random, (permutations, atoms + 1); the last column is 1."""
+        signs = np.tile(np.append(self.observed, 1).astype(np.float64), (permutations, 1))
+        signs[:, self.flips] *= 1.0 - 2.0 * rng.integers(2, size=(permutations, len(self.flips)))
+        for members in self.permuted:
+            signs[:, members] = rng.permuted(signs[:, members], axis=-1)
+        return signs
+
+    def as_observed(self) -> Array:
+        """The signs as they are, (1, atoms + 1)."""
+        return np.append(self.observed, 1).astype(np.float64)[None]
+
+    def merge(self, most: int, rng: np.random.Generator) -> tuple[Exchange, sparse.csr_array]:
+        """Exchanges of about `most` atoms, each the sum of some, and these sums, (merged + 1, atoms + 1)."""
+        times = -(-len(self.observed) // most)
+        label = np.full(len(self.observed), -1)  # the new atom of each; those without one keep their sign
+        blocks = max(1, len(self.flips) // min(times, max(1, len(self.flips) // _LEAST)))
+        flips, permuted = np.arange(min(blocks, len(self.flips))), []
+        label[rng.permutation(self.flips)] = np.arange(len(self.flips)) % blocks
+        count = len(flips)
+        for members in self.permuted:
+            own = _by_sign(members, self.observed, rng)
+            first = int((self.observed[own[0]] > 0).sum())
+            fewer = min(first, own.shape[1] - first)
+            if fewer >= 2 * _LEAST or len(own) == 1:  # atoms of one side in a set become one
+                each = min(times, max(1, fewer // _LEAST))
+                sizes = [min(size // each, max(_PARTNERS, fewer)) for size in (first, own.shape[1] - first)]
+                new = np.arange(len(own) * sum(sizes)).reshape(len(own), -1) + count
+                for low, place, size in ((0, 0, sizes[0]), (first, sizes[0], sizes[1])):
+                    label[own[:, low : low + size * each]] = np.repeat(new[:, place : place + size], each, axis=1)
+            else:  # sets become one
+                blocks = max(1, len(own) // min(times, max(1, len(own) // _LEAST)))
+                new = np.arange(blocks * own.shape[1]).reshape(blocks, -1) + count
+                label[own] = new[np.arange(len(own)) % blocks]
+            permuted.append(new)
+            count += new.size
+        observed = np.zeros(count, np.int8)
+        observed[label[label >= 0]] = self.observed[label >= 0]
+        observed[flips] = 1
+        entries = np.append(np.where(label < 0, self.observed, 1), 1).astype(np.float64)
+        place = np.append(np.where(label < 0, count, label), count)
+        shape = count + 1, len(label) + 1
+        join = sparse.csr_array((entries, (place, np.arange(shape[1]))), shape=shape)
+        return Exchange(join @ self.atoms, observed, flips, tuple(permuted)), join
+
+
+def _by_sign(members: Indices, observed: NDArray[np.int8], rng: np.random.Generator) -> Indices:
+    """Sets in random order, and in each the atoms with sign 1 first, in random order."""
+    order = np.lexsort((rng.random(members.shape), -observed[members]), axis=-1)
+    return np.take_along_axis(members, order, axis=1)[rng.permutation(len(members))]
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +112,11 @@ class _Counts:
 
     of_p: Indices
     of_q: Indices
+
+    @property
+    def size(self) -> Indices:
+        """How many rows each unit has."""
+        return self.of_p + self.of_q
 
     @cached_property
     def equal(self) -> Flags:
@@ -81,7 +134,16 @@ class _Counts:
         """Units of one side for which the other has no unit of the same size."""
         sizes = [set(own[other == 0].tolist()) for own, other in ((self.of_p, self.of_q), (self.of_q, self.of_p))]
         shared = np.array(sorted(sizes[0] & sizes[1]), np.int64)
-        return np.logical_and(self.alone, np.isin(self.of_p + self.of_q, shared, invert=True))
+        return np.logical_and(self.alone, np.isin(self.size, shared, invert=True))
+
+    def cut(self, most: int) -> _Counts:
+        """The same with at most so many rows of each unit of one side alone."""
+        return _Counts(*(np.where(self.alone, np.minimum(own, most), own) for own in (self.of_p, self.of_q)))
+
+    def is_exchangeable(self) -> bool:
+        """Whether few rows of either side are in units without counterpart."""
+        lonely = self.without_counterpart
+        return all(float(own[lonely].sum() / own.sum()) <= _LEFT_OUT for own in (self.of_p, self.of_q))
 
 
 def _count(unit: Indices, is_reference: Flags) -> _Counts:
@@ -89,83 +151,53 @@ def _count(unit: Indices, is_reference: Flags) -> _Counts:
     return _Counts(*(np.bincount(unit[side], minlength=count) for side in (is_reference, ~is_reference)))
 
 
-def exchangeable_rows(unit: Indices, is_reference: Flags) -> Flags:
-    """Which rows take part: not those of units without counterpart, if these are few on one side.
+def common_size(unit: Indices, is_reference: Flags) -> int | None:
+    """To how many rows units of one side alone have to be cut so that they can be exchanged; None: it needs no cut.
 
-    The other side has enough rows without them: a reference with more prompts than a model was given.
+    None too where the other side has no units of its own: then nothing is left to be exchanged with them.
     """
-    left_out = _count(unit, is_reference).without_counterpart[unit]
-    if all(left_out[side].mean() > _LEFT_OUT for side in (is_reference, ~is_reference)):
-        return np.ones(len(unit), np.bool_)
-    return ~left_out
+    counts = _count(unit, is_reference)
+    if counts.is_exchangeable():
+        return None
+    sizes = [int(size) for size in np.unique(counts.size[counts.alone])]
+    return next((size for size in (*sizes[-2::-1], 1) if counts.cut(size).is_exchangeable()), None)
 
 
-def draw_exchanges(unit: Indices, is_reference: Flags, permutations: int, rng: np.random.Generator) -> Exchange:
-    """Random exchanges of the sides of rows, whose units are numbered from 0 without gaps and rise."""
+def exchangeable_rows(unit: Indices, is_reference: Flags, most: int | None, rng: np.random.Generator) -> Flags:
+    """Which rows take part: at most so many of a unit of one side, at random, and not units without counterpart."""
+    counts = _count(unit, is_reference)
+    if most is not None:
+        counts = counts.cut(most)
+    order = np.lexsort((rng.random(len(unit)), unit))
+    starts = np.searchsorted(unit, np.arange(len(counts.of_p)))
+    kept = np.empty(len(unit), np.bool_)
+    kept[order] = np.arange(len(unit)) - starts[unit] < counts.size[unit]
+    return np.logical_and(kept, ~counts.without_counterpart[unit])
+
+
+def find_exchange(unit: Indices, is_reference: Flags) -> Exchange:
+    """What of rows can change sides; their units are numbered from 0 without gaps and rise, and have counterparts."""
     counts = _count(unit, is_reference)
     n, m = int(is_reference.sum()), int((~is_reference).sum())
     half, side = (1.0 / n + 1.0 / m) / 2.0, np.where(is_reference, 1.0, -1.0)
-    lonely = counts.without_counterpart
     single = ~(counts.equal | counts.alone)[unit]  # rows that are atoms of their own
-    # One number for each atom, in the order of the rows.
     new = single | (np.diff(unit, prepend=-1) > 0)
-    atom = np.cumsum(new) - 1
-    unit_of_atom, observed = unit[new], np.where(counts.equal[unit[new]], 1.0, side[new])
+    of_atom = unit[new]
     entries = np.where(counts.equal[unit], side * half, half)
-    entries = np.where(lonely[unit], np.where(is_reference, 1.0 / n, 1.0 / m), entries)
-    shape = len(unit_of_atom), len(unit)
-    atoms = sparse.csr_array((entries, (atom, np.arange(len(unit)))), shape=shape)
-    constant = np.where(lonely[unit], 0.0, (1.0 / n - 1.0 / m) / 2.0)
-    signs = np.tile(observed.astype(np.int8), (1 + permutations, 1))
-    log_count = _draw_signs(signs, counts, unit_of_atom, single[new], lonely, rng)
-    if n == m and not single.any():
-        log_count -= math.log(2.0)  # all signs at once: the same statistics
-    at = np.flatnonzero(single[new])
-    sizes = (counts.of_p + counts.of_q)[unit_of_atom[at]]
-    _, place = np.unique(unit_of_atom[at], return_inverse=True)
-    within = sparse.csr_array((1.0 / sizes, (place, at)), shape=(int(place.max(initial=-1)) + 1, shape[0]))
-    return Exchange(signs, atoms, constant, within, not lonely.any(), max(log_count, 0.0))
-
-
-def _draw_signs(
-    signs: NDArray[np.int8],
-    counts: _Counts,
-    unit: Indices,
-    single: Flags,
-    lonely: Flags,
-    rng: np.random.Generator,
-) -> float:
-    """Fill in random signs below the observed ones; the logarithm of the number of ways."""
-    permutations = len(signs) - 1
-    flipped = np.flatnonzero((counts.equal | lonely)[unit])
-    _flip(signs[1:], flipped, rng)
-    log_count = len(flipped) * math.log(2.0)
-    whole = counts.alone & ~lonely
-    for size in np.unique((counts.of_p + counts.of_q)[whole]):
-        members = np.flatnonzero((whole & (counts.of_p + counts.of_q == size))[unit])
-        for low in range(1, len(signs), _AT_ONCE):
-            signs[low : low + _AT_ONCE, members] = rng.permuted(signs[low : low + _AT_ONCE, members], axis=1)
-        log_count += _log_ways(len(members), int((signs[0, members] > 0).sum()))
-    kinds = {(int(counts.of_p[u]), int(counts.of_q[u])) for u in np.unique(unit[single])}
-    for a, b in sorted(kinds):
+    constant = np.full(len(unit), (1.0 / n - 1.0 / m) / 2.0)
+    rows = np.arange(len(unit))
+    atoms = sparse.csr_array(
+        (
+            np.concatenate([entries, constant]),
+            (np.concatenate([np.cumsum(new) - 1, np.full(len(unit), len(of_atom))]), np.concatenate([rows, rows])),
+        ),
+        shape=(len(of_atom) + 1, len(unit)),
+    )
+    permuted = []
+    for size in np.unique(counts.size[counts.alone]):
+        permuted.append(np.flatnonzero((counts.alone & (counts.size == size))[of_atom])[None])
+    for a, b in sorted({(int(counts.of_p[u]), int(counts.of_q[u])) for u in np.unique(of_atom[single[new]])}):
         units = np.flatnonzero((counts.of_p == a) & (counts.of_q == b))
-        members = np.searchsorted(unit, units)[:, None] + np.arange(a + b)  # (units, a + b)
-        drawn = rng.permuted(np.tile(signs[0, members], (permutations, 1, 1)), axis=-1)
-        signs[1:, members] = drawn
-        log_count += len(units) * _log_ways(a + b, a)
-    return log_count
-
-
-def _flip(signs: NDArray[np.int8], columns: Indices, rng: np.random.Generator) -> None:
-    """Multiply the signs in some columns by those of fair coins.
-
-    A few rows at a time, since there may be many columns.
-    """
-    count = signs.shape[0] * len(columns)
-    bits = np.unpackbits(np.frombuffer(rng.bytes(-(-count // 8)), np.uint8), count=count).reshape(len(signs), -1)
-    for low in range(0, len(signs), _AT_ONCE):
-        signs[low : low + _AT_ONCE, columns] *= 1 - 2 * bits[low : low + _AT_ONCE].astype(np.int8)
-
-
-def _log_ways(total: int, chosen: int) -> float:
-    return float(gammaln(total + 1) - gammaln(chosen + 1) - gammaln(total - chosen + 1))
+        permuted.append(np.searchsorted(of_atom, units)[:, None] + np.arange(a + b))
+    observed = np.where(counts.equal[of_atom], 1.0, side[new]).astype(np.int8)
+    return Exchange(atoms, observed, np.flatnonzero(counts.equal[of_atom]), tuple(permuted))

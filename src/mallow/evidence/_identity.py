@@ -1,33 +1,33 @@
 """A test of identity: is there any gap? Permutations of units, with several statistics at once.
 
-All statistics are quadratic in Δ, the mean of the reference minus that of the model, of some features of the samples,
-so that a permutation costs one row of a matrix product. Each statistic is standardised by its own permutations and
-the largest is taken; its p-value comes from the same permutations. Whatever the data, this is exact where units are
-exchangeable. Where some can only change sign, the test is approximate, and looks at means alone.
+All statistics are quadratic in Δ, the mean of the reference minus that of the model, of some features of the samples:
+a table of products of atoms (`_exchange.py`) is all that permutations need. Each statistic is standardised by its own
+permutations and the largest is taken; its p-value comes from the same permutations. Whatever the data, this is exact
+where units are exchangeable. Where they are not, since their sizes differ, larger units are cut at random to a common
+size, several times, and the p-value is twice the median of those of the cuts, which holds whatever they share.
 """
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
-from scipy.special import log_ndtr
+from scipy.linalg.lapack import dpstrf
 
 from mallow._checks import seed_from, whole
 from mallow.embed import AnyEmbedder, embed_all
-from mallow.engine import cores, ordered_map, settle, single_threaded_blas
-from mallow.evidence._blocks import ROWS, Values, add_up, at_once, each_block
-from mallow.evidence._exchange import Exchange, draw_exchanges, exchangeable_rows
+from mallow.engine import cores, ordered_map, single_threaded_blas
+from mallow.evidence._blocks import ROWS, Values, at_once, each_block
+from mallow.evidence._exchange import Exchange, Flags, common_size, exchangeable_rows, find_exchange
 from mallow.evidence._space import Space, find_space, membership
 from mallow.evidence._systems import pair_points
 from mallow.evidence._units import Indices, Units, find_units
 from mallow.theory import Array
 
-_ENTRIES = 1 << 24  # chosen: signs that are drawn at once
+_ENTRIES = 1 << 22  # chosen: signs that are drawn at once
 
 
 def permutation_test(
@@ -44,13 +44,13 @@ def permutation_test(
     Small means that the gap is real, however close to 1 the score is. It is the test behind `Score.p_value`: several
     statistics of the features at once, exact where units are exchangeable. Samples that share an id (or a
     prompt, without ids) are one unit, and so is row i of both sides with `paired`: shared prompts and several samples
-    per prompt are no problem. Below 1/(permutations + 1) the p-value is that of a normal tail, an approximation.
+    per prompt are no problem. Where few permutations reach the observed gap, up to 100,000 are drawn; none gives a smaller p-value than 0.00001.
 
     Examples
     --------
     >>> rng = np.random.default_rng(0)
-    >>> permutation_test(rng.normal(size=(200, 3)), rng.normal(0.5, 1.0, size=(200, 3))) < 0.001
-    True
+    >>> permutation_test(rng.normal(size=(200, 3)), rng.normal(0.5, 1.0, size=(200, 3)))
+    1e-05
     """
     return run_permutations(
         reference, model, embedder=embedder, paired=paired, permutations=permutations, rng=rng
@@ -76,12 +76,17 @@ def run_permutations(
 
 
 STRENGTHS = (0.001, 0.01, 0.1, 1.0)  # of the regularisation of means, in units of the mean variance
-_FLOOR = 0.01  # the same for squares; chosen
+FLOOR = 0.01  # the same for squares; chosen
 _TIE = 1e-9  # chosen: rounding must not make a permutation that equals the observed one smaller
-_LEAST = 1e-16  # the smallest p-value that the tail approximation gives
-_DIGITS = 4  # of a p-value by the tail, an approximation
-_PERMUTATIONS = 128  # chosen: per task
-_FEW_PERMUTATIONS = 32  # chosen: per task with sparse arrays, which are as fast with few and need less memory
+_ATOMS = 512  # chosen: atoms that are exchanged at first
+_FEW_ATOMS = 64  # chosen: atoms that are exchanged where the p-value is small and many permutations are needed
+_ENOUGH = 10  # permutations as large as the observed one, itself included, below which more are drawn
+_MORE = (4_999, 99_999)  # so many
+_EFFORT = 1 << 33  # chosen: multiplications that these may take, a fraction of a second
+_SIGNS = 1 << 17  # signs that are drawn at once; the random numbers depend on it
+_RANK = 1e-10  # chosen: of the largest product of an atom with itself, up to which what is left counts as none
+_DRAWS = 9  # chosen: how often units are cut to a common size
+_FEWEST = 5  # units of a side that are cut; with fewer there is no answer
 
 
 @dataclass(frozen=True)
@@ -93,11 +98,12 @@ class IdentityTest:
     p_value : float
         Of all statistics together.
     permutations : int
+        That it comes from. 0: there is no answer, and the p-value is 1, since units of different sizes on both sides
+        have to be cut to a common size, and a side has fewer than five of them.
     exact : bool
-        Whether all units could be exchanged; if not, some only changed sign.
+        Whether all units could be exchanged as they are; if not, they were cut.
     tail : bool
-        Whether no permutation reached the observed value, so that the p-value is that of a normal tail: an
-        approximation, below 1/(permutations + 1).
+        Whether no permutation reached the observed value, so that the p-value is an upper bound.
     statistics : dict
         The p-value of each statistic alone, without any correction: what shows the gap.
     """
@@ -113,24 +119,128 @@ def run_identity_test(space: Space, units: Units, system: int, *, permutations: 
     """The test for the reference and one system of a space; `units` are those of the two alone."""
     whole("permutations", permutations, least=1)
     rows, unit, is_reference = _rows_of_pair(space, units, system)
-    exchange = draw_exchanges(unit, is_reference, permutations, np.random.default_rng([seed, 2]))
+
+    def test(kept: Flags, cut: bool) -> IdentityTest:
+        own = number_units(unit[kept]), is_reference[kept]
+        if cut:  # axes and bins know nothing of rows that take no part
+            return judge_rows(space.columns[rows[kept]], *own, permutations, seed)
+        return _judge_space(space, rows[kept], *own, permutations, seed)
+
+    return judge_draws(unit, is_reference, test)
+
+
+def judge_rows(values: Values, unit: Indices, is_reference: Flags, permutations: int, seed: int) -> IdentityTest:
+    """The test of some rows in a space of their own."""
+    sides = is_reference, ~is_reference
+    units = Units((unit[sides[0]], unit[sides[1]]), np.arange(int(unit.max()) + 1, dtype=np.uint64))
+    space = find_space([values[side] for side in sides], units, seed)
+    return _judge_space(space, *_rows_of_pair(space, units, 1), permutations, seed, more=_MORE[:1])
+
+
+def _judge_space(
+    space: Space,
+    rows: Indices,
+    unit: Indices,
+    is_reference: Flags,
+    permutations: int,
+    seed: int,
+    *,
+    more: Sequence[int] = _MORE,
+) -> IdentityTest:
+    exchange = find_exchange(unit, is_reference)
     with single_threaded_blas():
-        groups = _quadratic_forms(space, rows, exchange)
-    return judge_statistics(groups, exchange)
+        merged, join = merge_atoms(exchange)
+        products = _products(space, rows, exchange, merged, join)
+        return judge_statistics(products, merged, permutations, seed, more=more)
 
 
-def judge_statistics(groups: dict[str, Array], exchange: Exchange) -> IdentityTest:
-    """The test by several statistics, each (1 + permutations,) with the observed value first."""
-    permutations = len(exchange.signs) - 1
-    # Cube roots of quadratic forms are nearly normal (Wilson and Hilferty), so that each counts in its tail alike.
-    roots = np.cbrt(np.stack(list(groups.values()), axis=1))  # (1 + permutations, statistics); the observed first
-    p_value = share_as_large(roots)
-    tail = p_value * (permutations + 1) < 1.5
-    if tail:
-        least = math.exp(-exchange.log_count)
-        p_value = min(p_value, settle(max(_tail_probability(roots), least, _LEAST), _DIGITS))
-    alone = {name: float(np.mean(own >= own[0] * (1.0 - _TIE))) for name, own in groups.items()}
-    return IdentityTest(p_value, permutations, exchange.exact, tail, alone)
+def merge_atoms(exchange: Exchange) -> tuple[Exchange, sparse.csr_array]:
+    """As many atoms as are exchanged at first, whatever the seed; see `Exchange.merge`."""
+    return exchange.merge(_ATOMS, np.random.default_rng(2))
+
+
+def judge_draws(unit: Indices, is_reference: Flags, test: Callable[[Flags, bool], IdentityTest]) -> IdentityTest:
+    """The test of rows that can be exchanged, or of several draws of them; ``test(kept, cut)`` does one."""
+    draws, cut = draw_rows(unit, is_reference)
+    if not draws:
+        return IdentityTest(1.0, 0, False, False, {})
+    tests = [test(kept, cut) for kept in draws]
+    if not cut:
+        return tests[0]
+    p_values = [one.p_value for one in tests]
+    middle = tests[int(np.argsort(p_values, kind="stable")[len(tests) // 2])]
+    alone = {name: float(np.median([one.statistics.get(name, 1.0) for one in tests])) for name in middle.statistics}
+    return IdentityTest(combine_draws(p_values), middle.permutations, False, middle.tail, alone)
+
+
+def draw_rows(unit: Indices, is_reference: Flags) -> tuple[list[Flags], bool]:
+    """Which rows take part in the test, and whether units were cut: then several draws, or none if units are too few."""
+    most, rng = common_size(unit, is_reference), np.random.default_rng(1)
+    if most is None:
+        return [exchangeable_rows(unit, is_reference, None, rng)], False
+    if min(len(np.unique(unit[side])) for side in (is_reference, ~is_reference)) < _FEWEST:
+        return [], True
+    return [exchangeable_rows(unit, is_reference, most, rng) for _ in range(_DRAWS)], True
+
+
+def combine_draws(p_values: Sequence[float]) -> float:
+    """Twice the median of p-values: it holds whatever they share."""
+    return min(1.0, 2.0 * float(np.median(p_values))) if len(p_values) > 1 else p_values[0]
+
+
+def judge_statistics(
+    products: dict[str, Array], exchange: Exchange, permutations: int, seed: int, *, more: Sequence[int] = _MORE
+) -> IdentityTest:
+    """The test by several statistics, each a table of products of atoms (atoms + 1, atoms + 1).
+
+    Where few permutations reach the observed values, `more` are drawn.
+    """
+    values = _statistics(products, exchange, permutations, np.random.default_rng([seed, 2]))
+    p_value = share_as_large(np.cbrt(values))
+    alone = {name: float(np.mean(own >= own[0] * (1.0 - _TIE))) for name, own in zip(products, values.T, strict=True)}
+    few, join = exchange.merge(_FEW_ATOMS, np.random.default_rng(3))
+    for count in more:
+        most = _ENOUGH / (permutations + 1)
+        if p_value > most * (1.0 + _TIE):
+            break
+        if len(few.observed) < len(exchange.observed):
+            exchange, products = few, {name: join @ (join @ own).T for name, own in products.items()}
+        drawn = _statistics(products, exchange, count, np.random.default_rng([seed, 2, count]))
+        if len(drawn) > permutations + 1:
+            # Without a gap no more than a share `most` come here, so that a p-value as large needs no further proof.
+            p_value, permutations = min(share_as_large(np.cbrt(drawn)), most), len(drawn) - 1
+    return IdentityTest(p_value, permutations, True, p_value * (permutations + 1) < 1.5, alone)
+
+
+def _statistics(products: dict[str, Array], exchange: Exchange, most: int, rng: np.random.Generator) -> Array:
+    """The statistics as observed and of permutations, (1 + permutations, statistics), at most so many of these."""
+    roots = [_root(own) for own in products.values()]
+    factor = np.concatenate(roots, axis=1)
+    ends = np.cumsum([own.shape[1] for own in roots])
+    count = min(most, 2 ** int(np.log2(at_once(_EFFORT, factor.size))))  # a rank that rounding changed changes nothing
+    step = at_once(_SIGNS, len(factor))
+    parts = [min(step, count - low) for low in range(0, count, step)]
+
+    def evaluate(signs: Array) -> Array:
+        each = np.split(np.square(signs @ factor), ends[:-1], axis=1)
+        return np.stack([own.sum(axis=1) for own in each], axis=1)
+
+    def task(part: tuple[int, np.random.Generator]) -> Array:
+        return evaluate(exchange.draw(*part))
+
+    drawn = ordered_map(task, zip(parts, rng.spawn(len(parts)), strict=True), cores())
+    return np.concatenate([evaluate(exchange.as_observed()), *drawn])
+
+
+def _root(products: Array) -> Array:
+    """A table (atoms, rank) whose rows have these products."""
+    largest = float(products.diagonal().max())
+    if not largest > 0.0:
+        return np.zeros((len(products), 1))
+    lower, pivot, rank, _ = dpstrf(products / largest, tol=_RANK, lower=1)
+    root = np.empty((len(products), max(int(rank), 1)))
+    root[pivot - 1] = np.sqrt(largest) * np.tril(lower)[:, : root.shape[1]]
+    return root
 
 
 def share_as_large(statistics: Array) -> float:
@@ -140,104 +250,83 @@ def share_as_large(statistics: Array) -> float:
     return float(np.mean(largest >= largest[0] - _TIE))
 
 
-def _rows_of_pair(space: Space, units: Units, system: int) -> tuple[Indices, Indices, NDArray[np.bool_]]:
+def _rows_of_pair(space: Space, units: Units, system: int) -> tuple[Indices, Indices, Flags]:
     """The rows of the space that take part, their units from 0 on, and whether they are of the reference."""
     sides = space.places[0], space.places[system]
     rows = np.concatenate(sides)
     order = np.argsort(rows)
-    unit = _number(np.concatenate(units.sets)[order])
-    is_reference = order < len(sides[0])
-    kept = exchangeable_rows(unit, is_reference)
-    return rows[order][kept], _number(unit[kept]), is_reference[kept]
+    return rows[order], number_units(np.concatenate(units.sets)[order]), order < len(sides[0])
 
 
-def _number(unit: Indices) -> Indices:
+def number_units(unit: Indices) -> Indices:
     """Units numbered from 0 in the order in which they appear; rows of one unit are neighbours."""
     return np.cumsum(np.diff(unit, prepend=-1) != 0) - 1
 
 
-def _tail_probability(roots: Array) -> float:
-    """The normal tail beyond the observed value of the clearest statistic, times the number of statistics."""
-    others = roots[1:]
-    deviation = others.std(axis=0, ddof=1) if len(others) > 1 else np.zeros(roots.shape[1])
-    z = np.where(deviation > 0, (roots[0] - others.mean(axis=0)) / np.maximum(deviation, 1e-300), 0.0)
-    return min(1.0, int(roots.shape[1]) * math.exp(float(log_ndtr(-z.max()))))
-
-
-def _quadratic_forms(space: Space, rows: Indices, exchange: Exchange) -> dict[str, Array]:
-    """Every statistic of every permutation."""
-    forms: dict[str, Array] = {}
-    if exchange.exact:  # otherwise axes, columns and bins follow the side with fewer units: only means are safe
-        means, variances = _differences(space.columns, rows, exchange, squares=True)
-        forms["variances by column"] = means**2 @ _inverse(variances, _FLOOR)
-        forms["total variance"] = means.sum(axis=1) ** 2
-    means, variances = _differences(space.points, rows, exchange)
+def _products(
+    space: Space, rows: Indices, exchange: Exchange, merged: Exchange, join: sparse.csr_array
+) -> dict[str, Array]:
+    """The products of merged atoms, (atoms + 1, atoms + 1), in the metric of each statistic."""
+    products: dict[str, Array] = {}
+    each, variances = _atoms(space.columns, rows, exchange, join, squares=True)
+    products["variances by column"] = (each * _inverse(variances, FLOOR)) @ each.T
+    total = each.sum(axis=1)
+    products["total variance"] = np.outer(total, total)
+    each, variances = _atoms(space.points, rows, exchange, join)
     for strength in STRENGTHS:
-        forms[f"means, strength {strength:g}"] = means**2 @ _inverse(variances, strength)
-    if exchange.exact:
-        for partitions in space.bins:
-            bins = int(partitions.max()) + 1
-            forms[f"{bins} bins"] = bin_form(partitions[:, rows], bins, exchange)
-    return forms
+        products[f"means, strength {strength:g}"] = (each * _inverse(variances, strength)) @ each.T
+    for partitions in space.bins:
+        bins = int(partitions.max()) + 1
+        products[f"{bins} bins"] = bin_products(partitions[:, rows], bins, merged)
+    return products
 
 
-def _differences(source: Values, rows: Indices, exchange: Exchange, *, squares: bool = False) -> tuple[Array, Array]:
-    """Δ of every permutation, (1 + permutations, columns), and its variance, (columns,), common to all permutations."""
+def _atoms(
+    source: Values, rows: Indices, exchange: Exchange, join: sparse.csr_array, *, squares: bool = False
+) -> tuple[Array, Array]:
+    """What each merged atom adds to Δ, (atoms + 1, columns), and the variance of Δ, but for a factor, (columns,)."""
     values = source if len(rows) == len(source) else source[rows]
     each = _sum_atoms(exchange.atoms.astype(source.dtype), values, squares=squares)
     # What copies in a unit leave of each other is rounding.
     least = 64.0 * np.finfo(source.dtype).eps * float(np.abs(exchange.atoms.data).max() * np.abs(values).max())
     each[np.abs(each) < least] = 0.0
-    means = np.empty((len(exchange.signs), source.shape[1]))
-    constant = np.zeros(source.shape[1])
-    if exchange.constant.any():
-        constant = add_up(values, exchange.constant[None], squares=squares)[0]
-    mass = exchange.atoms.sum(axis=1)
-    if np.abs(mass).max() > _TIE * np.abs(exchange.atoms.data).max():  # less the mean of all rows; in pairs it cancels
-        centre = add_up(values, np.full((1, len(rows)), 1.0 / len(rows)), squares=squares)[0].astype(source.dtype)
-        each -= mass.astype(source.dtype)[:, None] * centre
-        constant = constant - exchange.constant.sum() * centre
+    merged = (join @ each).astype(np.float64)
+    return merged, spread_of_atoms(each, exchange)
 
-    def task(low: int) -> None:
-        some = exchange.signs[low : low + _PERMUTATIONS].astype(source.dtype)
-        means[low : low + _PERMUTATIONS] = some @ each + constant
 
-    for _ in ordered_map(task, range(0, len(means), _PERMUTATIONS), cores()):
-        pass
-    if exchange.within.shape[0]:
-        middle = exchange.within.astype(source.dtype) @ each
-        each -= (exchange.within != 0).T.astype(source.dtype) @ middle
-    return means, np.einsum("ij,ij->j", each, each).astype(np.float64)
+def spread_of_atoms(each: Values, exchange: Exchange) -> Array:
+    """The sum of squares of atoms (atoms + 1, columns), less the mean of those whose signs change places."""
+    for members in exchange.permuted:
+        each[members] -= each[members].mean(axis=1, keepdims=True)
+    spread: Array = np.einsum("ij,ij->j", each[:-1], each[:-1]).astype(np.float64)
+    return spread
 
 
 def _sum_atoms(atoms: sparse.csr_array, values: Values, *, squares: bool) -> Values:
-    """``atoms @ values``, or atoms @ their squares, (atoms, columns), without a copy of all squares."""
-    each = np.empty((atoms.shape[0], values.shape[1]), values.dtype)
+    """``atoms @ values``, or atoms @ their squares, (atoms + 1, columns), without a copy of all squares."""
+    each = np.zeros((atoms.shape[0], values.shape[1]), values.dtype)
+    last = atoms[[-1]]
 
     def task(low: int) -> None:
-        some = atoms[low : low + ROWS]
-        first, last = int(some.indices.min()), int(some.indices.max()) + 1  # atoms are in the order of the rows
-        block = values[first:last]
-        each[low : low + ROWS] = some[:, first:last] @ (np.square(block) if squares else block)
+        some = atoms[low : min(low + ROWS, len(each) - 1)]
+        first, end = int(some.indices.min()), int(some.indices.max()) + 1  # atoms are in the order of the rows
+        block = values[first:end]
+        each[low : low + some.shape[0]] = some[:, first:end] @ (np.square(block) if squares else block)
 
-    each_block(task, len(each), ROWS)
+    each_block(task, len(each) - 1, ROWS)
+    if np.any(last.data):
+        for low in range(0, len(values), ROWS):
+            block = values[low : low + ROWS]
+            each[-1] += (last[:, low : low + ROWS] @ (np.square(block) if squares else block))[0]
     return each
 
 
-def bin_form(partitions: Indices, bins: int, exchange: Exchange) -> Array:
-    """Σ (difference of the shares of a bin)²/(its size), over the bins of all partitions (partitions, rows)."""
+def bin_products(partitions: Indices, bins: int, exchange: Exchange) -> Array:
+    """Products of atoms for Σ (difference of the shares of a bin)²/(its size), over all bins of (partitions, rows)."""
     member = membership(partitions, bins)
-    each = (exchange.atoms @ member).T.tocsr()
-    least = _TIE * np.abs(exchange.atoms.data).max()  # less is rounding: where all samples share a bin, nothing differs
-    constant, one_over_size = exchange.constant @ member, 1.0 / np.maximum(member.sum(axis=0), 1.0)
-
-    def task(low: int) -> Array:
-        shares = (each @ exchange.signs[low : low + _FEW_PERMUTATIONS].T.astype(np.float64)).T + constant
-        shares[np.abs(shares) < least] = 0.0
-        form: Array = shares**2 @ one_over_size
-        return form
-
-    return np.concatenate(list(ordered_map(task, range(0, len(exchange.signs), _FEW_PERMUTATIONS), cores())))
+    shares = (exchange.atoms @ member).toarray()
+    products: Array = (shares / np.maximum(member.sum(axis=0), 1.0)) @ shares.T
+    return products
 
 
 def _inverse(variances: Array, strength: float) -> Array:
@@ -252,22 +341,22 @@ def compare_means(
 
     Each column of `first` (n, statistics) and `second` (m, statistics) is one statistic, the difference of the means.
     It is standardised by its own permutations, and the largest is taken, so that the p-value needs no further
-    correction. Exact where units of the two sides can be exchanged.
+    correction. Exact where units of the two sides can be exchanged as they are; see `IdentityTest` for others.
     """
     values = np.concatenate([first, second])
     rank = np.empty(units.count, np.int64)
     rank[np.argsort(units.keys, kind="stable")] = np.arange(units.count)  # whatever the order of the samples
     unit = rank[np.concatenate(units.sets)]
     order = np.argsort(unit, kind="stable")
-    unit, is_first = unit[order], order < len(first)
-    kept = exchangeable_rows(np.cumsum(np.diff(unit, prepend=-1) != 0) - 1, is_first)
-    unit, is_first, values = unit[kept], is_first[kept], values[order][kept] - values.mean(axis=0)
-    unit = np.cumsum(np.diff(unit, prepend=-1) != 0) - 1
-    step = at_once(_ENTRIES, len(unit))
-    parts, exact = [], True
-    for low in range(0, permutations, step):
-        exchange = draw_exchanges(unit, is_first, min(step, permutations - low), rng)
-        exact = exchange.exact
-        means = exchange.signs.astype(np.float64) @ (exchange.atoms @ values) + exchange.constant @ values
-        parts.append(means if low == 0 else means[1:])
-    return share_as_large(np.concatenate(parts)), exact
+    unit, is_first, values = number_units(unit[order]), order < len(first), values[order] - values.mean(axis=0)
+    draws, cut = draw_rows(unit, is_first)
+    if not draws:
+        return 1.0, False
+    p_values = []
+    for kept in draws:
+        exchange = find_exchange(number_units(unit[kept]), is_first[kept])
+        each = exchange.atoms @ values[kept]
+        step = at_once(_ENTRIES, len(each))
+        parts = [exchange.draw(min(step, permutations - low), rng) @ each for low in range(0, permutations, step)]
+        p_values.append(share_as_large(np.concatenate([exchange.as_observed() @ each, *parts])))
+    return combine_draws(p_values), not cut

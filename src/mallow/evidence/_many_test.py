@@ -7,12 +7,23 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
+from scipy import sparse
 
 from mallow.engine import cores, ordered_map, single_threaded_blas
 from mallow.evidence._blocks import Rows, Values, at_once
 from mallow.evidence._coarse import CoarseGrid, Metric
-from mallow.evidence._exchange import Exchange, draw_exchanges, exchangeable_rows
-from mallow.evidence._identity import STRENGTHS, IdentityTest, bin_form, judge_statistics
+from mallow.evidence._exchange import Exchange, Flags, find_exchange
+from mallow.evidence._identity import (
+    FLOOR,
+    STRENGTHS,
+    IdentityTest,
+    bin_products,
+    judge_draws,
+    judge_rows,
+    judge_statistics,
+    merge_atoms,
+    number_units,
+)
 from mallow.evidence._space import PARTITIONS_OF_MANY
 from mallow.evidence._units import Indices
 from mallow.theory import Array
@@ -20,7 +31,7 @@ from mallow.theory import Array
 _ATOMS = 512  # chosen: atoms per product at most; up to 4,096, sums of squares over 16 are exact in float32
 _NUMBERS = 2**19  # chosen: numbers of the atoms of a product, since wide rows need memory
 _SQUARES = 16.0  # squares are rounded to multiples of it
-_FLOOR = 0.01  # regularisation of squares, in units of their mean variance; as in `_identity.py`
+_CUT_UNITS = 2**12  # chosen: units that take part where they have to be cut, since these need axes of their own
 
 
 def run_test_of_many(
@@ -48,75 +59,77 @@ def run_test_of_many(
     place = np.concatenate([np.full(len(own), side) for side, own in enumerate(rows)])
     row, unit = np.concatenate(list(rows)), np.concatenate(list(units))
     order = np.argsort(unit, kind="stable")
-    kept = order[exchangeable_rows(_number(unit[order]), place[order] == 0)]
-    place, row, number = place[kept], row[kept], _number(unit[kept])
-    exchange = draw_exchanges(number, place == 0, permutations, np.random.default_rng([seed, 2]))
+    place, row, number = place[order], row[order], number_units(unit[order])
 
-    def read(low: int, high: int) -> Values:
-        values = np.empty((high - low, sets[0].width), np.float32)
+    def read(places: Indices) -> Values:
+        values = np.empty((len(places), sets[0].width), np.float32)
         for side, source in enumerate(sets):
-            own = place[low:high] == side
-            values[own] = grid.integers(source.take(row[low:high][own]))
+            own = place[places] == side
+            values[own] = grid.integers(source.take(row[places[own]]))
         return values
 
-    with single_threaded_blas():
-        forms = _forms(exchange, *_exchanged_means(exchange, read, sets[0].width), metric)
-        if exchange.exact:
+    def test(kept: Flags, cut: bool) -> IdentityTest:
+        at, own_unit = np.flatnonzero(kept), number_units(number[kept])
+        if cut:  # axes, bins and metric know nothing of rows that take no part
+            at = at[own_unit < _CUT_UNITS]
+            return judge_rows(read(at), number_units(number[at]), place[at] == 0, permutations, seed)
+        exchange = find_exchange(own_unit, place[at] == 0)
+        with single_threaded_blas():
+            merged, join = merge_atoms(exchange)
+            products = _products(_sum_atoms(exchange, join, lambda low, high: read(at[low:high])), metric)
             for low in range(0, len(labels), PARTITIONS_OF_MANY):
-                partitions = labels[low : low + PARTITIONS_OF_MANY, kept].astype(np.int64)
+                partitions = labels[low : low + PARTITIONS_OF_MANY, order[at]].astype(np.int64)
                 bins = int(partitions.max()) + 1
-                forms[f"{bins} bins"] = bin_form(partitions, bins, exchange)
-    return judge_statistics(forms, exchange)
+                products[f"{bins} bins"] = bin_products(partitions, bins, merged)
+            return judge_statistics(products, merged, permutations, seed)
+
+    return judge_draws(number, place == 0, test)
 
 
-def _number(unit: Indices) -> Indices:
-    """Units numbered from 0 in the order in which they appear; rows of one unit are neighbours."""
-    return np.cumsum(np.diff(unit, prepend=-1) != 0) - 1
-
-
-def _exchanged_means(exchange: Exchange, read: Callable[[int, int], Values], width: int) -> tuple[Array, Array]:
-    """Δ of the values and of their squares, (1 + permutations, d) each, for every permutation."""
-    atoms, signs = exchange.atoms, exchange.signs
-    largest = float(np.abs(atoms.data).max())  # atoms of exchangeable units become −1, 0 and 1
-    constant = exchange.constant / largest
+def _sum_atoms(
+    exchange: Exchange, join: sparse.csr_array, read: Callable[[int, int], Values]
+) -> tuple[Array, Array, Array]:
+    """What each merged atom adds to Δ of values and of their squares, (atoms + 1, d), and the spread of the latter."""
+    largest = float(np.abs(exchange.atoms.data).max())  # atoms become −1, 0 and 1
+    atoms = exchange.atoms[:-1] / largest
+    constant = np.asarray(exchange.atoms[[-1]].todense()).ravel() / largest
+    joined = join[:, :-1]
+    width = read(0, 1).shape[1]
     step = min(_ATOMS, at_once(_NUMBERS, width))
 
-    def task(low: int) -> tuple[Values, Values, Array, Array]:
+    def task(low: int) -> tuple[Array, Array, Array, Array]:
         some = atoms[low : low + step]
         first, last = int(some.indices.min()), int(some.indices.max()) + 1
         values = read(first, last)
-        squares = np.square(values)
-        squares /= np.float32(_SQUARES)
-        np.rint(squares, out=squares)
-        own = (some[:, first:last] / largest).astype(np.float32)
-        block = signs[:, low : low + step].astype(np.float32)
+        squares = np.rint(np.square(values) / np.float32(_SQUARES))
+        own = some[:, first:last].astype(np.float32)
+        each, each_square = own @ values, own @ squares
+        to = joined[:, low : low + step].astype(np.float32)
         fixed = np.stack([constant[first:last] @ values, constant[first:last] @ squares])
-        return block @ (own @ values), block @ (own @ squares), fixed, values.sum(axis=0, dtype=np.float64)
+        moments = np.stack(
+            [each_square.sum(axis=0, dtype=np.float64), np.square(each_square, dtype=np.float64).sum(axis=0)]
+        )
+        return to @ each, to @ each_square, fixed, moments
 
-    totals = np.zeros((2, len(signs), width))
-    fixed, sums = np.zeros((2, width)), np.zeros(width)
-    for of_values, of_squares, own, some in ordered_map(task, range(0, atoms.shape[0], step), cores(), ahead=1):
+    totals, moments = np.zeros((2, join.shape[0], width)), np.zeros((2, width))
+    for of_values, of_squares, fixed, own in ordered_map(task, range(0, atoms.shape[0], step), cores(), ahead=1):
         totals[0] += of_values
         totals[1] += of_squares
-        fixed += own
-        sums += some
-    totals += fixed[:, None]
-    if not exchange.exact:  # what changes sign is the deviation from the common mean
-        mass = signs @ (np.asarray(atoms.sum(axis=1)).ravel() / largest) + constant.sum()
-        totals[0] -= np.outer(mass, sums / atoms.shape[1])
-    return totals[0], totals[1]
+        totals[:, -1] += fixed
+        moments += own
+    return totals[0], totals[1], moments[1] - moments[0] ** 2 / atoms.shape[0]
 
 
-def _forms(exchange: Exchange, means: Array, squares: Array, metric: Metric) -> dict[str, Array]:
-    """The statistics of means and squares. The metric comes from all rows together: no permutation changes them."""
-    forms: dict[str, Array] = {}
-    if exchange.exact:
-        spread = squares.var(axis=0)  # over all permutations, the observed one among them
-        floor = _FLOOR * float(spread.mean())
-        forms["variances by column"] = squares**2 @ np.where(spread > 0, 1.0 / np.maximum(spread + floor, 1e-300), 0.0)
-        forms["total variance"] = squares.sum(axis=1) ** 2
+def _products(sums: tuple[Array, Array, Array], metric: Metric) -> dict[str, Array]:
+    """The products of atoms for means and squares. Metrics come from all rows together: no permutation changes them."""
+    means, squares, spread = sums
+    products: dict[str, Array] = {}
+    floor = FLOOR * float(spread.mean())
+    weight = np.where(spread > 0, 1.0 / np.maximum(spread + floor, 1e-300), 0.0)
+    products["variances by column"] = (squares * weight) @ squares.T
+    total = squares.sum(axis=1)
+    products["total variance"] = np.outer(total, total)
     for strength in STRENGTHS:
-        root = metric.root(strength)
-        white = scipy.linalg.solve_triangular(root, means.T, lower=True, check_finite=False)
-        forms[f"means, strength {strength:g}"] = np.einsum("ij,ij->j", white, white)
-    return forms
+        white = scipy.linalg.solve_triangular(metric.root(strength), means.T, lower=True, check_finite=False)
+        products[f"means, strength {strength:g}"] = white.T @ white
+    return products

@@ -67,7 +67,7 @@ def verdict_text(p_value: float, most: float, n: tuple[int, int], reasons: Seque
     Examples
     --------
     >>> verdict_text(1e-9, 0.2379, (1000, 1000))
-    'The gap is real: with 95 % confidence MAUVE is at most 0.24 (p < 1e-6).'
+    'The gap is real: with 95 % confidence MAUVE is at most 0.24 (p < 1e-5).'
     >>> verdict_text(0.31, 1.0, (1000, 500))
     'No gap was found (p = 0.31): these 1,000 and 500 samples cannot be told apart.'
     """

@@ -72,7 +72,7 @@ def p_text(p_value: float) -> str:
     Examples
     --------
     >>> p_text(0.0312), p_text(0.00213), p_text(3e-9)
-    ('p = 0.031', 'p = 0.0021', 'p < 1e-6')
+    ('p = 0.031', 'p = 0.0021', 'p < 1e-5')
     """
     number = p_number(p_value)
     return f"p {number}" if number.startswith("<") else f"p = {number}"
@@ -84,10 +84,10 @@ def p_number(p_value: float) -> str:
     Examples
     --------
     >>> p_number(0.0312), p_number(2.34e-5), p_number(3e-9), p_number(0.0496)
-    ('0.031', '2.3e-5', '< 1e-6', '0.0496')
+    ('0.031', '2.3e-5', '< 1e-5', '0.0496')
     """
-    if p_value < 1e-6:
-        return "< 1e-6"
+    if p_value <= 1e-5:  # the least that permutations can show
+        return "< 1e-5"
     for digits in (2, 3, 4):
         text = f"{p_value:.{digits}g}"
         if (float(text) < _LEVEL) == (p_value < _LEVEL):
