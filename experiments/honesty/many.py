@@ -17,7 +17,7 @@ import numpy as np
 from settings import LEVEL, evidence_of
 
 from mallow.evidence import Witness, find_units
-from mallow.evidence._witness import Learner, ManyLearner
+from mallow.evidence._learner import MemoryLearner, PassLearner
 from mallow.samples import Samples
 
 HERE = Path(__file__).resolve().parent
@@ -59,7 +59,7 @@ GAPS = {
 
 
 def learner(kind: type, sides: tuple[Samples, Samples], seed: int):
-    return kind(Witness(), [side.features for side in sides], find_units(*sides), seed)
+    return kind(Witness(), [side.features for side in sides], find_units(*sides))
 
 
 def measure(kind: type, sides: tuple[Samples, Samples], seed: int) -> dict[str, float]:
@@ -76,7 +76,7 @@ def main() -> None:
     for name, options in NULLS.items():
         for seed in SEEDS:
             runs = [
-                measure(ManyLearner, draw(np.random.default_rng([seed, trial]), **options), seed + trial)
+                measure(PassLearner, draw(np.random.default_rng([seed, trial]), **options), seed + trial)
                 for trial in range(TRIALS)
             ]
             alarms = np.mean([run["p"] < LEVEL for run in runs])
@@ -91,12 +91,12 @@ def main() -> None:
     ]
     for name, options in GAPS.items():
         sides = draw(np.random.default_rng(14), **options)
-        few, many = (measure(kind, sides, 0) for kind in (Learner, ManyLearner))
+        few, many = (measure(kind, sides, 0) for kind in (MemoryLearner, PassLearner))
         results[f"gap, {name}"] = {"unit": few, "fold": many}
         lines.append(f"| {name} | {few['z']:.2f} | {many['z']:.2f} | {few['mauve']:.4f}, {many['mauve']:.4f} |")
         print(lines[-1], flush=True)
     sides = draw(np.random.default_rng(14), n=20000, m=20000, width=64, shift=0.1)
-    z = [measure(ManyLearner, sides, seed)["z"] for seed in range(8)]
+    z = [measure(PassLearner, sides, seed)["z"] for seed in range(8)]
     results["seeds"] = {"z": z, "std": float(np.std(z, ddof=1))}
     lines += [
         "",

@@ -22,10 +22,10 @@ import numpy as np
 from mallow.embed import embed_samples, find_embedder
 from mallow.estimate import Quantize
 from mallow.evidence import (
-    Learner,
     Certificate,
     Evidence,
     IdentityTest,
+    Learner,
     Witness,
     find_units,
     gather_evidence,

@@ -31,7 +31,7 @@ import settings
 
 from mallow.evaluate import _check as _drop
 from mallow.evaluate._check import _SHIFTS, estimate_drop, gaussian_areas
-from mallow.evidence import Evidence, IdentityTest, Learner, Witness, find_units
+from mallow.evidence import Evidence, IdentityTest, Witness, find_units, make_learner
 from mallow.samples import Samples
 from mallow.theory import KL
 
@@ -103,7 +103,7 @@ SETTINGS: dict[str, tuple[Draw, bool]] = {  # and whether the true MAUVE is that
 
 def learn(reference: Samples, model: Samples, seed: int) -> Evidence:
     units = find_units(reference, model)
-    scores = Learner(Witness(), [reference.features, model.features], units, seed).scores(1)
+    scores = make_learner(Witness(), [reference.features, model.features], units).scores(1)
     return Evidence(*scores, *units.sets, units.keys, NO_TEST)
 
 

@@ -26,7 +26,7 @@ from synthetic import write
 
 from mallow import EstimateWarning, plan_samples
 from mallow.evaluate._check import _SHIFTS, gaussian_areas
-from mallow.evidence import Learner, Witness, certify, difference_between, find_units
+from mallow.evidence import Witness, certify, difference_between, find_units, make_learner
 from mallow.samples import Samples
 from mallow.theory import KL
 
@@ -75,7 +75,7 @@ def compare(s: Setting, n: int, pilot: int, trial: int) -> tuple[float, bool]:
     """The certified difference of n new samples per side, and whether it is significant with the right sign."""
     sets = draw(s, n, np.random.default_rng([18, pilot, trial]))
     units = find_units(*(Samples(features=one) for one in sets))
-    learner = Learner(Witness(), sets, units, trial)
+    learner = make_learner(Witness(), sets, units)
     first, second = (certify(*learner.scores(i), units.pair(i), KL, SCALE) for i in (1, 2))
     one = difference_between(learner, (1, 2), (first, second), KL)
     return one.value["mauve"], one.p_value["mauve"] < 0.05 and one.value["mauve"] > 0
