@@ -58,7 +58,7 @@ def measure_size(n: int, width: int) -> dict[str, float]:
     result = {
         "mallow.score(x, y), all that it returns (s)": best(lambda: mallow.score(x, y)),
         "published score: reduction and five clusterings (s)": best(published),
-        "evidence: witness, certificate, test (s)": best(lambda: hold_out(measure, {"model": (reference, model)}, 0)),
+        "evidence: witness, certificate, test (s)": best(lambda: hold_out(measure, {"model": (reference, model)})),
         "intervals of the published score (s)": best(intervals),
         "self-score (s)": best(lambda: self_score(measure, reference, n, repeats=5, seed=0)),
     }

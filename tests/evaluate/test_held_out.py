@@ -80,7 +80,7 @@ def held_out():
     rng = np.random.default_rng(0)
     x = Samples(features=rng.normal(size=(60, 3)))
     near, far, other = (Samples(features=rng.normal(shift, 1.0, size=(60, 3))) for shift in (0.0, 1.5, 1.4))
-    return hold_out(MAUVE_STAR, {"near": (x, near), "far": (x, far), "other": (x, other)}, 3)
+    return hold_out(MAUVE_STAR, {"near": (x, near), "far": (x, far), "other": (x, other)})
 
 
 def test_each_system_has_evidence_a_certificate_and_its_samples(held_out):

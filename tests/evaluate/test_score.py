@@ -671,7 +671,7 @@ def test_estimates_are_doubted_by_the_samples_that_were_seen():
     wide = [Samples(features=np.c_[own, own]) for own in (x, y)]
     masses = counted(rng.integers(4, size=60), rng.integers(4, size=60), 4)
     units = Units((np.arange(60), 60 + np.arange(60)), np.arange(120, dtype=np.uint64))
-    held_out = hold_out(MAUVE_STAR, {"model": tuple(wide)}, 0)
+    held_out = hold_out(MAUVE_STAR, {"model": tuple(wide)})
     known = {"evidence": held_out.evidence["model"], "certificate": held_out.certificates["model"]}
     itself = dict.fromkeys(("mauve", "frontier_integral", "midpoint"), 0.5)
     for seen, expected in ((None, False), (pair, True)):

@@ -17,16 +17,9 @@ RECORDED = json.loads(PATH.read_text(encoding="utf-8"))
 BLOCKS = {  # sizes of blocks: they decide about time and memory, never about numbers
     "_blocks": {"ROWS": 5},
     "_certificate": {"_ROWS": 3},
-<<<<<<< HEAD
     "_identity": {"ROWS": 3},
-    "_many": {"ROWS": 6},
-    "_many_rules": {"_ROOTS": 1},
-    "_coarse": {"ROWS": 6, "_PART": 2},
-=======
-    "_identity": {"ROWS": 3, "_PERMUTATIONS": 7, "_FEW_PERMUTATIONS": 4},
     "_learner": {"ROWS": 6},
     "_rules": {"ROWS": 6},
->>>>>>> h7
     "_many_test": {"_ATOMS": 5},
     "_space": {"ROWS": 6, "_LARGE": 5, "_NUMBERS": 1},
 }

@@ -266,7 +266,7 @@ def test_the_score_of_a_region_is_the_mean_of_the_side_in_excess():
 
 def test_evidence_is_not_gathered_twice(monkeypatch):
     sides = Samples(features=X), Samples(features=Y)
-    evidence = hold_out(TWELVE_BINS, {"model": sides}, 4).evidence["model"]
+    evidence = hold_out(TWELVE_BINS, {"model": sides}).evidence["model"]
     expected = diagnose(X, Y, measure=TWELVE_BINS, rng=4)
     monkeypatch.setattr(_diagnose, "hold_out", None)
     assert diagnose_embedded(*sides, measure=TWELVE_BINS, seed=4, evidence=evidence) == expected
@@ -322,7 +322,7 @@ def join(*parts: Samples) -> Samples:
 
 def diagnose_with_seeds(sides: tuple[Samples, Samples]) -> list[Diagnosis]:
     """Diagnoses with other clusterings; the evidence is gathered once."""
-    evidence = hold_out(MAUVE_STAR, {"model": sides}, 0).evidence["model"]
+    evidence = hold_out(MAUVE_STAR, {"model": sides}).evidence["model"]
     options = {"measure": MAUVE_STAR, "examples": 100, "evidence": evidence}
     return [diagnose_embedded(*sides, **options, seed=seed) for seed in SEEDS]
 

@@ -100,8 +100,13 @@ def row_keys(rows: Array) -> npt.NDArray[np.uint64]:
     return hash_rows(rows, np.dtype(np.float64), cores())
 
 
-def hash_rows(array: Array, dtype: np.dtype[Any], threads: int) -> npt.NDArray[np.uint64]:
-    """A 64-bit multilinear hash of every row, in this precision."""
+def unit_keys(rows: Array, threads: int | None = None) -> npt.NDArray[np.uint64]:
+    """The same, but equal for rows that differ by a power of two: what depends on it knows no unit of measurement."""
+    return hash_rows(rows, np.dtype(np.float64), threads or cores(), scaled=True)
+
+
+def hash_rows(array: Array, dtype: np.dtype[Any], threads: int, *, scaled: bool = False) -> npt.NDArray[np.uint64]:
+    """A 64-bit multilinear hash of every row, in this precision; `scaled`: of rows between 1/2 and 1."""
     width = -(-array.shape[1] * dtype.itemsize // 8)  # in 64-bit words; the last one is padded with zeros
     odd = np.random.default_rng(0x6D616C6C6F77).integers(2**64, size=width, dtype=np.uint64) | np.uint64(1)
 
@@ -109,6 +114,8 @@ def hash_rows(array: Array, dtype: np.dtype[Any], threads: int) -> npt.NDArray[n
         part = array[low : low + BLOCK]
         values = np.zeros((len(part), width * 8 // dtype.itemsize), dtype)
         np.add(part, dtype.type(0), out=values[:, : array.shape[1]])  # -0.0 becomes 0.0
+        if scaled:
+            np.ldexp(values, -np.frexp(np.abs(values).max(axis=1, keepdims=True))[1], out=values)
         words = values.view(np.uint64)
         words ^= words >> np.uint64(32)  # otherwise the high bits of a word would barely reach the sum of products
         words *= odd

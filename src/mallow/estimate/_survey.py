@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mallow.engine import Passes
-from mallow.estimate._row_order import hash_rows
+from mallow.estimate._row_order import hash_rows, unit_keys
 from mallow.samples import Chunk, Samples, Shards
 
 Array = npt.NDArray[Any]
@@ -31,6 +31,8 @@ class Survey:
     ----------
     keys : dict
         Name of a dtype → a 64-bit number for each row, which depends on its values in this precision alone.
+    unit_keys : uint64 array (n,)
+        The same for rows in any unit of measurement.
     largest : float
         The largest absolute value.
     ids : uint64 array (n,) or None
@@ -38,6 +40,7 @@ class Survey:
     """
 
     keys: dict[str, Keys]
+    unit_keys: Keys
     largest: float
     ids: Keys | None
 
@@ -52,16 +55,18 @@ def survey_rows(passes: Passes, name: str, shards: Shards, dtypes: Sequence[np.d
     names = sorted({dtype.name for dtype in dtypes})
     state: dict[str, Array] = {each: np.zeros(len(shards), np.uint64) for each in names}
     state["largest"] = np.zeros(1)
+    state["units"] = np.zeros(len(shards), np.uint64)
     if shards.has_ids:
         state["ids"] = np.zeros(len(shards), np.uint64)
     tasks = list(shards.chunks(chunk_rows(shards.width)))
     state = passes.run(name, partial(_survey_chunk, names, shards.has_ids), tasks, state, _add_survey)
-    return Survey({each: state[each] for each in names}, float(state["largest"][0]), state.get("ids"))
+    return Survey({each: state[each] for each in names}, state["units"], float(state["largest"][0]), state.get("ids"))
 
 
 def _survey_chunk(dtypes: Sequence[str], with_ids: bool, chunk: Chunk) -> dict[str, Array]:
     rows = chunk.read()
     result: dict[str, Array] = {name: hash_rows(rows, np.dtype(name), 1) for name in dtypes}
+    result["units"] = unit_keys(rows, 1)
     result["largest"] = np.array([max(float(rows.max()), -float(rows.min()))])
     if with_ids:
         result["ids"] = hash_names(chunk.ids() or ())

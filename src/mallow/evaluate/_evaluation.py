@@ -72,9 +72,9 @@ class LoadedSystems:
         """What gives reason to doubt the samples of each system."""
         return check_samples(self.pairs)
 
-    def hold_out(self, measure: Measure, seed: int) -> HeldOut:
+    def hold_out(self, measure: Measure) -> HeldOut:
         """The evidence about each system."""
-        return hold_out(measure, self.pairs, seed, units=self.units)
+        return hold_out(measure, self.pairs, units=self.units)
 
     def score_itself(self, settings: Settings, generations: Generations) -> dict[str, dict[str, float]]:
         """The summaries of the reference of each system against itself: the same for models of the same size."""
@@ -177,7 +177,7 @@ def evaluate_systems(systems: Systems, settings: Settings, *, split: bool = Fals
     With `split`, each generation of several samples per prompt has a run of its own. The parts of a single system share
     the processors; of several, one part after the other runs for all systems at once.
     """
-    pairs, seed = systems.pairs, settings.seed
+    pairs = systems.pairs
     measure = measure_for(settings.measure, next(iter(pairs.values()))[0])
     _check_answer(measure, systems)
     generations, doubts = (
@@ -187,7 +187,7 @@ def evaluate_systems(systems: Systems, settings: Settings, *, split: bool = Fals
     settings = replace(settings, measure=measure)
 
     def gather() -> tuple[HeldOut, dict[str, tuple[Reason, ...]]]:
-        held_out = systems.hold_out(measure, seed)
+        held_out = systems.hold_out(measure)
         tasks = [partial(find_reasons, *pair, held_out.evidence_in_memory(name)) for name, pair in pairs.items()]
         return held_out, dict(zip(pairs, run_systems(tasks, pairs.values()), strict=True))
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from mallow._checks import open_unit, seed_from
+from mallow._checks import open_unit
 from mallow.caveats import evidence_caveats, find_confounds, rename_system, unique_caveats
 from mallow.embed import AnyEmbedder
 from mallow.errors import Caveat, InputError, warn_about
@@ -167,7 +167,7 @@ def plan_samples(
         raise InputError(
             f"a pilot must have at least {_FEWEST} independent samples on each side; the smallest has {min(counts)}."
         )
-    held_out = hold_out(measure, pairs, seed_from(rng))
+    held_out = hold_out(measure, pairs)
     pilot = _show_pilot(held_out, max(counts))
     error = pilot["standard error"]
     distance = -NormalDist().inv_cdf(level / 2) + NormalDist().inv_cdf(power)  # in standard errors

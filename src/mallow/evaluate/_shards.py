@@ -163,20 +163,18 @@ def look_at(passes: Passes, sets: Mapping[str, SurveyedSet], units: Units, *, ev
     return Seen(some, (Caveat("subset of rows", text, values={"rows": count, "n": total}),), chosen_places)
 
 
-def hold_out_shards(
-    passes: Passes, measure: Measure, sets: Mapping[str, Shards], units: Units, seen: Seen, seed: int
-) -> HeldOut:
+def hold_out_shards(passes: Passes, measure: Measure, sets: Mapping[str, Shards], units: Units, seen: Seen) -> HeldOut:
     """The evidence about each system against the reference: from all rows, unless only some of them can be used."""
     reference = seen.samples[""]
     pairs = {name: (reference, samples) for name, samples in seen.samples.items() if name}
     began = time.monotonic()
     if seen.complete or not streams_evidence(measure, units):
-        held_out = hold_out(measure, pairs, seed)
+        held_out = hold_out(measure, pairs)
     else:
         rows = {name: ShardRows(passes, shards) for name, shards in sets.items()}
         sources = {name: (rows[""], rows[name]) for name in pairs}
         places = {name: (seen.places[""], seen.places[name]) for name in pairs}
-        held_out = hold_out_sources(measure, sources, units, pairs, places, seed)
+        held_out = hold_out_sources(measure, sources, units, pairs, places)
     _LOG.info("%s: %.1f s", "evidence", time.monotonic() - began)
     return held_out
 
@@ -295,10 +293,10 @@ class StreamedSystems:
         """Each system with the reference, all of their samples."""
         return {name: (self.sets[""].samples, one.samples) for name, one in self.sets.items() if name}
 
-    def hold_out(self, measure: Measure, seed: int) -> HeldOut:
+    def hold_out(self, measure: Measure) -> HeldOut:
         """The evidence about each system."""
         shards = {name: one.shards for name, one in self.sets.items()}
-        return hold_out_shards(self.passes, measure, shards, self.units, self.seen, seed)
+        return hold_out_shards(self.passes, measure, shards, self.units, self.seen)
 
     def caveats(self) -> dict[str, list[Caveat]]:
         """What gives reason to doubt the samples of each system."""

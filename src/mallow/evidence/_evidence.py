@@ -99,8 +99,11 @@ class Evidence:
         return certify(self.reference_scores, self.model_scores, self.units, divergence, scale)
 
 
-def gather_evidence(learner: Learner, system: int, *, permutations: int, seed: int) -> Evidence:
-    """The evidence about one of the systems of a learner (1 is the first)."""
+def gather_evidence(learner: Learner, system: int, *, permutations: int, seed: int = 0) -> Evidence:
+    """The evidence about one of the systems of a learner (1 is the first).
+
+    `seed` is that of the permutations: results use one, so that nobody can choose among several answers.
+    """
     units = learner.units.pair(system)
     reference_units, model_units = units.sets
     with single_threaded_blas():

@@ -62,7 +62,6 @@ class HeldOut:
     samples: Pairs
     evidence: dict[str, Evidence]
     certificates: dict[str, Certificate]
-    seed: int
     places: Mapping[str, tuple[Indices, Indices]] = field(default_factory=dict)
     known: dict[tuple[str, int], Certificate] = field(default_factory=dict, repr=False)  # of cut systems
 
@@ -165,7 +164,7 @@ def _certify_richly(measure: Measure, cut: _Cut) -> Certificate:
 
 
 def hold_out(
-    measure: Measure, pairs: Pairs, seed: int, *, permutations: int = PERMUTATIONS, units: Units | None = None
+    measure: Measure, pairs: Pairs, *, permutations: int = PERMUTATIONS, units: Units | None = None
 ) -> HeldOut:
     """The evidence about each system against its reference, the same whichever systems are beside it.
 
@@ -179,11 +178,11 @@ def hold_out(
         own = units.pair(place)
         if pairs[name][0] is not references[0]:
             own = _with_keys_of(own, find_units(*pairs[name]))
-        return gather_and_certify(measure, sources[name], own, seed, permutations=permutations)
+        return gather_and_certify(measure, sources[name], own, permutations=permutations)
 
     tasks = [partial(gather, place, name) for place, name in enumerate(pairs, start=1)]
     each = run_systems(tasks, pairs.values(), alone=bool(measure.witness.views))
-    return HeldOut(measure, sources, units, pairs, *_by_name(pairs, each), seed)
+    return HeldOut(measure, sources, units, pairs, *_by_name(pairs, each))
 
 
 def hold_out_sources(
@@ -192,22 +191,20 @@ def hold_out_sources(
     units: Units,
     samples: Pairs,
     places: Mapping[str, tuple[Indices, Indices]],
-    seed: int,
 ) -> HeldOut:
     """The same for many rows that need not be in memory; some of them are, as samples."""
     each = [
-        gather_and_certify(measure, source, units.pair(place), seed)
-        for place, source in enumerate(sources.values(), start=1)
+        gather_and_certify(measure, source, units.pair(place)) for place, source in enumerate(sources.values(), start=1)
     ]
-    return HeldOut(measure, sources, units, samples, *_by_name(samples, each), seed, places)
+    return HeldOut(measure, sources, units, samples, *_by_name(samples, each), places)
 
 
 def gather_and_certify(
-    measure: Measure, source: tuple[Source, Source], units: Units, seed: int, *, permutations: int = PERMUTATIONS
+    measure: Measure, source: tuple[Source, Source], units: Units, *, permutations: int = PERMUTATIONS
 ) -> tuple[Evidence, Certificate]:
     """The evidence about one system, and its certificate."""
     learner = make_learner(measure.witness, source, units)
-    evidence = gather_evidence(learner, 1, permutations=permutations, seed=seed)
+    evidence = gather_evidence(learner, 1, permutations=permutations)
     return evidence, evidence.certify(measure.divergence, measure.area_scale)
 
 

@@ -72,7 +72,7 @@ def run_permutations(
     sides = embed_all({"reference": reference, "model": model}, embedder, paired=paired)
     points = pair_points(sides["reference"], sides["model"])
     units = find_units(sides["reference"], sides["model"])
-    return run_identity_test(find_space(points, units, seed), units, 1, permutations=permutations, seed=seed)
+    return run_identity_test(find_space(points, units, 0), units, 1, permutations=permutations, seed=seed)
 
 
 STRENGTHS = (0.001, 0.01, 0.1, 1.0)  # of the regularisation of means, in units of the mean variance

@@ -382,7 +382,7 @@ class MemoryLearner(Learner):
         return [own + added[np.searchsorted(used, place)] for own, place in zip(h, places, strict=True)]
 
 
-def _scale(variances: Array, vectors: Array, strength: float) -> Array:
+def _scale(variances: Array, vectors: Array, strength: float, _: Array) -> Array:
     """Vectors along principal axes times the regularised inverse of the variances."""
     return vectors * regularised_inverse(variances, strength)
 
@@ -478,10 +478,10 @@ class PassLearner(Learner):
         self._rank = [rank[own] for own in units.sets]  # the place of each row's unit in an order by keys alone
         sample = self._first_rows(_MOST_ROWS)
         grid = find_coarse_grid(self._sources, sample)
-        self._sums, covariance = self._sum_features(grid)
-        self.metric = Metric(covariance)
+        self._sums, self._metrics = self._sum_features(grid)
+        self.metric = self._metrics.whole
         self._reader = self._find_reader(grid, sample)
-        self._labels, self._bins, self._product_sums, self._product_metric = self._sum_products()
+        self._labels, self._bins, self._product_sums, self._product_metrics = self._sum_products()
 
     def _first_rows(self, count: int) -> list[Indices]:
         """About so many rows of all sets, those of the first units, in the order of their units."""
@@ -490,22 +490,26 @@ class PassLearner(Learner):
         rows = [np.flatnonzero(own <= last) for own in self._rank]
         return [own[np.argsort(rank[own], kind="stable")] for own, rank in zip(rows, self._rank, strict=True)]
 
-    def _sum_features(self, grid: CoarseGrid) -> tuple[list[tuple[Array, Array, Array]], Array]:
-        """Sums, sums of squares and lengths by cell of each set, and the covariance of all rows."""
+    def _sum_features(self, grid: CoarseGrid) -> tuple[list[tuple[Array, Array, Array]], _Metrics]:
+        """Sums, sums of squares and lengths by cell of each set, and the metrics of all sets together."""
         cells, width = self._known_cells, self._sources[0].width
-        total, table = [], np.zeros((width, width))
+        total, tables = [], np.zeros((2, width, width))
         for source, cell in zip(self._sources, cells.of_set, strict=True):
             parts = np.zeros((len(cells), width)), np.zeros((len(cells), width)), np.zeros((len(cells), 3))
             for _, (products, *some) in source.scan(partial(_sum_features, grid, len(cells)), cell):
-                table += products
+                tables += products
                 for part, own in zip(parts, some, strict=True):
                     part += own
             total.append(parts)
-        return total, _covariance(table, [own[0] for own in total], self._sizes)
+        return total, _Metrics(tables, [own[0] for own in total], self._rows_by_cell)
 
     @property
-    def _sizes(self) -> float:
-        return float(sum(len(own) for own in self._sources))
+    def _rows_by_cell(self) -> Array:
+        cells = self._known_cells
+        rows: Array = np.sum([np.bincount(own, minlength=len(cells)) for own in cells.of_set], axis=0).astype(
+            np.float64
+        )
+        return rows
 
     @property
     def _known_cells(self) -> Cells:
@@ -538,16 +542,16 @@ class PassLearner(Learner):
         product_grid = find_coarse_grid([products], [np.arange(len(points))])
         return Reader(grid, axes, exponent, centres, deviations, product_grid)
 
-    def _sum_products(self) -> tuple[list[NDArray[np.uint8]], list[tuple[Array, ...]], list[Array], Metric]:
-        """The bins of the rows of each set; their counts by cell; sums of the products by cell; and their metric."""
+    def _sum_products(self) -> tuple[list[NDArray[np.uint8]], list[tuple[Array, ...]], list[Array], _Metrics]:
+        """The bins of the rows of each set; their counts by cell; sums of the products by cell; and their metrics."""
         reader, cells = self._reader, self._known_cells
         count = 0 if reader.product_grid is None else len(reader.product_grid.centre)
-        labels, bins, sums, table = [], [], [], np.zeros((count, count))
+        labels, bins, sums, tables = [], [], [], np.zeros((2, count, count))
         for source, cell in zip(self._sources, cells.of_set, strict=True):
             own, total = np.empty((len(reader.centres), len(source)), np.uint8), np.zeros((len(cells), count))
             for at, (some, products, part) in source.scan(partial(_sum_products, reader, len(cells)), cell):
                 own[:, at] = some
-                table += products
+                tables += products
                 total += part
             labels.append(own)
             sums.append(total)
@@ -558,7 +562,7 @@ class PassLearner(Learner):
                     for low in views
                 )
             )
-        return labels, bins, sums, Metric(_covariance(table, sums, self._sizes))
+        return labels, bins, sums, _Metrics(tables, sums, self._rows_by_cell)
 
     def test(self, system: int, *, permutations: int, seed: int) -> IdentityTest:
         """The test of identity of the reference and one system, on so many units as memory allows."""
@@ -587,7 +591,7 @@ class PassLearner(Learner):
             )
         ]
         strengths = self.witness.strengths, _PRODUCT_STRENGTHS if self._reader.product_grid is not None else ()
-        solvers = self.metric.solve, self._product_metric.solve
+        solvers = self._metrics.solve, self._product_metrics.solve
         return Teacher(sums, cells.units, solvers, strengths, self.witness.variances)
 
     def _part(self, cells: Cells, systems: Sequence[int]) -> Part:
@@ -654,40 +658,72 @@ def _judge(
 
 
 def _sum_features(grid: CoarseGrid, cells: int, rows: Features, cell: Numbers) -> tuple[Array, Array, Array, Array]:
-    """Products of the integers of rows; by cell, their sums, sums of squares and lengths: all exact."""
+    """Products of the integers of rows, by half; by cell, their sums, sums of squares and lengths: all exact."""
     width = rows.shape[1]
-    table = np.zeros((width, width))
+    tables = np.zeros((2, width, width))
     sums, squares, lengths = np.zeros((cells, width)), np.zeros((cells, width)), np.zeros((cells, 3))
     for low in range(0, len(rows), ROWS):
         integers, own = grid.integers(rows[low : low + ROWS]), cell[low : low + ROWS]
-        table += integers.T @ integers  # exact in float32
+        tables += _multiply_halves(integers, own)
         sums += sum_by_cell(integers, own, cells)
         squares += sum_by_cell(integers, own, cells, squares=True)
         lengths += sum_lengths(integers, own, cells)
-    return table, sums, squares, lengths
+    return tables, sums, squares, lengths
 
 
 def _sum_products(reader: Reader, cells: int, rows: Features, cell: Numbers) -> tuple[NDArray[np.uint8], Array, Array]:
-    """The bins of rows in all partitions, (partitions, rows); products of their products; sums of these by cell."""
+    """The bins of rows in all partitions, (partitions, rows); products of their products, by half; sums of these by cell."""
     count = 0 if reader.product_grid is None else len(reader.product_grid.centre)
     labels = np.empty((len(reader.centres), len(rows)), np.uint8)
-    table, sums = np.zeros((count, count)), np.zeros((cells, count))
+    tables, sums = np.zeros((2, count, count)), np.zeros((cells, count))
     for low in range(0, len(rows), ROWS):
         at = slice(low, low + ROWS)
         points = reader.points(reader.grid.integers(rows[at]))
         for number, centres in enumerate(reader.centres):
             labels[number, at] = label_points(points, centres)
         products = reader.products(points)
-        table += products.T @ products
+        tables += _multiply_halves(products, cell[at])
         sums += sum_by_cell(products, cell[at], cells)
-    return labels, table, sums
+    return labels, tables, sums
 
 
-def _covariance(table: Array, sums: Sequence[Array], size: float) -> Array:
-    """The covariance of all rows, from their products and from sums by cell of each set."""
-    mean = np.sum([own.sum(axis=0) for own in sums], axis=0) / size
-    covariance: Array = table
-    covariance /= size
+def _multiply_halves(integers: Values, cell: Numbers) -> Array:
+    """The products of the columns of the rows in even cells, and in odd cells, (2, d, d); exact in float32."""
+    even = cell % 2 == 0
+    return np.stack([some.T @ some for some in (integers[even], integers[~even])])
+
+
+class _Metrics:
+    """The metrics of all rows, of those in even cells, and of those in odd cells.
+
+    A rule that judges a cell has a metric without it, that of the other half: with its own unit in the metric, samples
+    of a pair that have much in common would look easier to tell apart than they are.
+    """
+
+    def __init__(self, tables: Array, sums: Sequence[Array], rows: Array) -> None:
+        by_cell = np.sum(sums, axis=0)  # (cells, d)
+        halves = [slice(0, None, 2), slice(1, None, 2)]
+        self.whole = Metric(_covariance(tables.sum(axis=0), by_cell.sum(axis=0), float(rows.sum())))
+        self._halves = [
+            Metric(_covariance(table, by_cell[half].sum(axis=0), float(rows[half].sum())))
+            for table, half in zip(tables, halves, strict=True)
+        ]
+
+    def solve(self, vectors: Array, strength: float, kept: Array) -> Array:
+        """See `Solve`."""
+        left_out = len(kept[0]) - kept.sum(axis=1)
+        if (left_out != 1).any():  # these rules judge several cells: only weights are fitted on them
+            return self.whole.solve(vectors, strength)
+        parity = kept.argmin(axis=1) % 2
+        solved = np.empty_like(vectors)
+        for half, metric in enumerate(self._halves):
+            solved[parity != half] = metric.solve(vectors[parity != half], strength)
+        return solved
+
+
+def _covariance(table: Array, total: Array, size: float) -> Array:
+    """The covariance of rows, from their products and their sum."""
+    mean, covariance = total / size, table / size
     for low in range(0, len(covariance), ROWS):  # in parts: no second table
         covariance[low : low + ROWS] -= np.outer(mean[low : low + ROWS], mean)
     return covariance

@@ -95,8 +95,8 @@ def count_bins(labels: Numbers, bins: int, cell: Numbers, cells: int) -> Array:
 
 Correct = Callable[[Values, int], Values]
 """(scores by linear rules (rules, rows), number of the view) → the same without the own unit in the metric."""
-Solve = Callable[[Array, float], Array]
-"""(vectors (rules, width), strength) → the vectors times (C + strength · mean variance)⁻¹."""
+Solve = Callable[[Array, float, Array], Array]
+"""(vectors (rules, width), strength, kept (rules, cells)) → the vectors times (C + strength · mean variance)⁻¹."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,7 +211,7 @@ class Teacher:
         constants, linear = [], []
         for name, solve, strengths in zip(("points", "products"), self.solvers, self.strengths, strict=True):
             of_p, of_q = means(name)
-            factors = np.array([solve(of_p - of_q, strength) for strength in strengths])
+            factors = np.array([solve(of_p - of_q, strength, kept) for strength in strengths])
             factors = factors.reshape(len(strengths), *of_p.shape)
             constants += [-np.einsum("ij,ij->i", own, (of_p + of_q) / 2.0) for own in factors]
             linear.append(factors)

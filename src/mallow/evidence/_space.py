@@ -17,11 +17,12 @@ import scipy.linalg
 from scipy import sparse
 
 from mallow.engine import cores, ordered_map, single_threaded_blas, start
-from mallow.estimate import Features
+from mallow.estimate import Features, unit_keys
 from mallow.evidence._blocks import ROWS, Values, add_up, at_once, each_block, sum_blocks
 from mallow.evidence._units import Indices, Keys, Units, content_keys
 from mallow.theory import Array
 
+_FEW_COLUMNS = 8  # chosen: they usually tell all rows apart
 _LARGE = 2560  # chosen: rows per large product; fewer take more time, more take more memory
 _FEW = 2**32  # chosen: up to so many multiplications float64 costs a few tenths of a second at most
 _ORDINARY = 20  # chosen: values between 2^-20 and 2^20 are not rescaled
@@ -103,7 +104,7 @@ def regularised_inverse(variances: Array, strength: float) -> Array:
 def find_space(sets: Sequence[Features], units: Units, seed: int) -> Space:
     """The common coordinates of the reference and one or more systems, whose units are known."""
     contents = content_keys(sets)
-    order, unit, keys = _order_rows(contents, [rows[:, 0] for rows in sets], units)
+    order, unit, keys = _order_rows(sets, units)
     row = np.empty_like(order)
     row[order] = np.arange(len(order))
     places = tuple(np.split(row, np.cumsum([len(rows) for rows in sets])[:-1]))
@@ -121,16 +122,18 @@ def find_space(sets: Sequence[Features], units: Units, seed: int) -> Space:
     return Space(columns, places, unit, keys, pair, start(find_axes))
 
 
-def _order_rows(
-    contents: Sequence[Keys], first_column: Sequence[Features], units: Units
-) -> tuple[Indices, Indices, Keys]:
-    """The order of all samples by unit and value, the unit of each in that order, and the keys of these units."""
-    content, value, unit = np.concatenate(contents), np.concatenate(first_column), np.concatenate(units.sets)
-    sums = np.zeros(units.count, np.uint64)  # tell units with the same key apart: duplicates in a reference without ids
-    np.add.at(sums, unit, content)
+def _order_rows(sets: Sequence[Features], units: Units) -> tuple[Indices, Indices, Keys]:
+    """The order of all samples by unit and value, the unit of each in that order, and the keys of these units.
+
+    It is the same in other units of measurement.
+    """
+    content = np.concatenate([unit_keys(rows[:, :_FEW_COLUMNS]) for rows in sets])
+    value, unit = np.concatenate([rows[:, 0] for rows in sets]), np.concatenate(units.sets)
+    least = np.full(units.count, np.inf)  # tells units with the same key apart
+    np.minimum.at(least, unit, value)
     rank = np.empty(units.count, np.int64)
-    rank[np.lexsort((sums, units.keys))] = np.arange(units.count)
-    order = np.lexsort((content, value, rank[unit]))  # by values first: other units of measurement change nothing
+    rank[np.lexsort((least, units.keys))] = np.arange(units.count)
+    order = np.lexsort((content, value, rank[unit]))
     ordered = rank[unit[order]]
     first = np.diff(ordered, prepend=-1) > 0
     return order, np.cumsum(first) - 1, units.keys[unit[order[first]]]

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mallow.estimate import Features, Survey, hash_names, row_keys
+from mallow.estimate import Features, Survey, hash_names, row_keys, unit_keys
 from mallow.samples import Samples
 from mallow.theory import Array
 
@@ -92,18 +92,16 @@ def find_units(reference: Samples, *systems: Samples, keys: Sequence[Keys] = (),
         return keys or content_keys([own.require_features() for own in every])
 
     def identify(place: int) -> Keys:
-        if keys:
-            return keys[place]
         rows = every[place].require_features()
-        return row_keys(rows if rows.ndim == 2 else rows[:, None])
+        return unit_keys(rows if rows.ndim == 2 else rows[:, None])
 
     return _unite([len(own) for own in every], names, contents, identify, copies=copies)
 
 
 def units_of_surveys(surveys: Sequence[Survey]) -> Units:
     """The units of sets in shards, from one pass over them: the same as `find_units` finds for arrays."""
-    rows = [survey.keys["float64"] for survey in surveys]
-    return _unite([len(own) for own in rows], [survey.ids for survey in surveys], lambda: rows, rows.__getitem__)
+    rows, keys = [survey.keys["float64"] for survey in surveys], [survey.unit_keys for survey in surveys]
+    return _unite([len(own) for own in rows], [survey.ids for survey in surveys], lambda: rows, keys.__getitem__)
 
 
 def describe_units(units: Units, reference: Samples, model: Samples) -> str:

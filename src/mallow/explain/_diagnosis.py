@@ -296,7 +296,7 @@ def diagnose_embedded(
     quantize = _check_estimator(measure)
     refuse_without_answer(measure, (x, y))
     if evidence is None:
-        evidence = hold_out(measure, {"model": sides}, seed).evidence["model"]
+        evidence = hold_out(measure, {"model": sides}).evidence["model"]
     if quantize.bins == "auto" and not isinstance(quantize.codebook, Codebook):
         quantize = replace(quantize, bins=_readable_bins(len(x), len(y)))
     measure = replace(measure, estimator=quantize)
