@@ -99,7 +99,7 @@ def test_a_plan_tells_how_many_samples(mallow):
     command = "plan human.jsonl near.jsonl far.jsonl -e letters:letters --detect 0.2 -q"
     code, out, _ = mallow(command)
     assert code == 0
-    assert re.match(r"Take \d+ samples of the reference and of each system: ", out)
+    assert re.match(r"Take [\d,]+ samples of the reference and of each system: ", out)
     n = json.loads(mallow(f"{command} --format json")[1])["n"]
     table = mallow(f"{command} --format markdown")[1]
     assert f"| samples per side | {n:,} |" in table

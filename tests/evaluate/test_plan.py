@@ -1,4 +1,4 @@
-"""Plan: n follows the law of √n, counts independent units, and nothing is planned from too little."""
+"""Plan: n follows what is learned from n samples, counts independent units, and nothing is planned from too little."""
 
 import json
 import math
@@ -11,8 +11,8 @@ import pytest
 from pytest import approx
 
 from mallow import EstimateWarning, InputError, compare
-from mallow.evaluate._check import gaussian_slope
-from mallow.evaluate._plan import SamplePlan, _plan_caveats, _show_pilot, plan_samples
+from mallow.evaluate._check import _SHIFTS, gaussian_areas, gaussian_slope
+from mallow.evaluate._plan import SamplePlan, _dimension, _LearningLaw, _plan_caveats, _show_pilot, plan_samples
 from mallow.evidence._measure import MAUVE_STAR
 from mallow.results import Estimate
 from mallow.samples import Samples
@@ -33,12 +33,40 @@ def plan():
     return plan_samples(X, A, B, detect=0.1)
 
 
+def gaussian_law(dimension, values=(0.9, 0.7), noise=1.0):
+    areas = gaussian_areas(KL, 5.0)
+    return _LearningLaw(areas, -np.gradient(areas, _SHIFTS), 10 + 3.5 * dimension, values, noise)
+
+
 def test_n_is_where_the_difference_is_far_enough_from_0_in_standard_errors(plan):
-    error = plan.pilot["standard error"]
-    assert error == approx((plan.pilot["high"] - plan.pilot["difference"]) / 1.959964, rel=1e-6)
-    at_n = error * math.sqrt(300 / plan.n)
-    assert 0.1 / at_n == approx(1.959964 + NormalDist().inv_cdf(0.8), rel=2e-3)
+    assert plan.pilot["standard error"] == approx((plan.pilot["high"] - plan.pilot["difference"]) / 1.959964, rel=1e-6)
     assert plan.pilot["n"] == 300
+    law = gaussian_law(8)
+    for difference in (0.05, 0.2, 0.5):
+        n = law.samples_for(difference, 2.8)
+        assert law.z(n, difference) >= 2.8
+        assert n == 100 or law.z(n - 1, difference) < 2.8
+
+
+def test_what_is_certified_of_gaussians_follows_the_law():
+    """Measured: the mean certified MAUVE of 20 draws of n Gaussian samples per side, shifted by 0.6 and 0.9 (0.910, 0.712)."""
+    for n, dimension, near, far in ((100, 8, 0.971, 0.838), (200, 50, 0.991, 0.893), (800, 8, 0.921, 0.726)):
+        law = gaussian_law(dimension, (0.910, 0.712))
+        seen = law.seen(n, np.array([0.6, 0.9]))
+        assert np.interp(seen, _SHIFTS, law.areas) == approx([near, far], abs=0.015)
+    unlimited = law.seen(1e12, np.array([0.6, 0.9]))
+    assert unlimited == approx([0.6, 0.9])
+
+
+def test_more_dimensions_need_more_samples():
+    assert gaussian_law(2).samples_for(0.2, 2.8) < gaussian_law(20).samples_for(0.2, 2.8)
+    rng = np.random.default_rng(0)
+    round_ones = [Samples(features=rng.normal(shift, 1.0, size=(400, 20))) for shift in (0.0, 3.0)]
+    flat = [Samples(features=own.features * np.r_[10.0, np.ones(19)]) for own in round_ones]
+    assert 18 < _dimension(round_ones) < 20
+    assert 1 < _dimension(flat) < 2
+    wide = [Samples(features=rng.normal(size=(30, 200)))]
+    assert _dimension(wide) == approx(200 * 30 / 230, rel=0.1)
 
 
 @quiet
@@ -52,7 +80,7 @@ def test_n_rises_with_what_is_asked_for(plan):
     def n(**options):
         return plan_samples(X, A, B, **{"detect": 0.1, **options}).n
 
-    assert n(detect=0.05) == approx(4 * plan.n, abs=4)
+    assert 3 * plan.n < n(detect=0.05) < 6 * plan.n
     assert n(power=0.4) < plan.n < n(power=0.95)
     assert n(level=0.001) > 1.5 * plan.n
     assert n(detect=0.9) == 100  # no plan is smaller than a pilot
@@ -63,7 +91,7 @@ def test_n_rises_with_what_is_asked_for(plan):
 def test_what_was_seen_in_the_pilot_is_planned_for_by_the_same_law(plan):
     seen = abs(plan.pilot["difference"])
     assert seen > plan.pilot["standard error"]
-    assert plan.n_observed == approx(max(100, plan.n * (0.1 / seen) ** 2), abs=2)
+    assert plan.n_observed == plan_samples(X, A, B, detect=seen).n
     swapped = plan_samples(X, B, A, detect=0.1)
     assert swapped.pilot["difference"] == approx(-plan.pilot["difference"])
     assert swapped.n_observed == approx(plan.n_observed, abs=1)
@@ -75,7 +103,7 @@ def test_what_was_seen_in_the_pilot_is_planned_for_by_the_same_law(plan):
 def test_the_plan_in_words_and_as_json(plan):
     lines = str(plan).splitlines()
     assert lines[0] == (
-        f"Take {plan.n:,} samples of the reference and of each system: a difference of 0.1 in certified MAUVE is then found at "
+        f"Take {plan.n:,} samples of the reference and of each system: a true difference of 0.1 in MAUVE is then found at "
         "the 0.05 level with probability 0.8."
     )
     pilot = plan.pilot
@@ -116,8 +144,7 @@ def test_prompts_count_where_several_samples_share_one():
 def test_where_sizes_differ_every_side_needs_as_many_as_the_largest(plan):
     smaller = plan_samples(X, A[:150], B[:150], detect=0.1)
     assert smaller.pilot["n"] == 300
-    error = smaller.pilot["standard error"]
-    assert smaller.n == approx(300 * ((1.959964 + NormalDist().inv_cdf(0.8)) * error / 0.1) ** 2, abs=1)
+    assert smaller.n > plan.n
 
 
 def test_near_the_reference_a_plan_is_not_smaller_than_gaussians_need():
@@ -125,10 +152,7 @@ def test_near_the_reference_a_plan_is_not_smaller_than_gaussians_need():
     with pytest.warns(EstimateWarning, match="no gap to the reference is certain"):
         plan = plan_samples(X, points(0.0, 5), points(0.2, 3), detect=0.1)
     distance = 1.959964 + NormalDist().inv_cdf(0.8)
-    by_pilot = 300 * (distance * plan.pilot["standard error"] / 0.1) ** 2
-    slope = gaussian_slope(0.9, KL, 5.0)
-    assert plan.n == math.ceil(2 * (distance * slope / 0.1) ** 2) > by_pilot
-    assert plan.n == approx(2 * 2.8**2 * 0.5**2 / 0.1**2, rel=0.1)
+    assert plan.n >= 2 * (0.7 * distance * gaussian_slope(0.9, KL, 5.0) / 0.1) ** 2
 
 
 def test_doubts_about_a_plan_are_said():

@@ -219,7 +219,7 @@ def permutation_test_command(reference: str, model: str, permutations: int, run:
 @click.argument("reference")
 @click.argument("model_a")
 @click.argument("model_b")
-@option("--detect", type=float, default=0.01, help="The difference in certified MAUVE to be detected.")
+@option("--detect", type=float, default=0.01, help="The true difference in MAUVE to be detected.")
 @option("--power", type=float, default=0.8, help="The probability of detecting it.")
 @option("--level", type=float, default=0.05, help="The level of significance, two-sided.")
 @run_options("embedder", "read", "paired", "measure", "rng")

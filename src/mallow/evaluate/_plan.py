@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mallow._checks import open_unit
 from mallow.caveats import evidence_caveats, find_confounds, rename_system, unique_caveats
 from mallow.embed import AnyEmbedder
 from mallow.errors import Caveat, InputError, warn_about
-from mallow.evaluate._check import gaussian_slope
+from mallow.evaluate._check import _SHIFTS, gaussian_areas
 from mallow.evaluate._compare import embed_pairs
 from mallow.evidence import MAUVE_STAR, NORMAL, HeldOut, Measure, Pairs, find_units, hold_out
 from mallow.results import Result, TableData, draw
+from mallow.samples import Samples
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,6 +28,12 @@ if TYPE_CHECKING:
 _FEWEST = 100  # of a pilot and of a plan; chosen: with fewer, next to nothing is learned from the folds
 _NO_NOISE = 1e-9  # below which an error comes from rounding
 _FAR = 30  # times the pilot, beyond which a plan is doubtful; chosen
+_CONSTANT, _PER_DIMENSION = (
+    10.0,
+    3.5,
+)  # of what a witness has to learn; fitted, experiments/honesty/plan.py shows how well
+_LEAST, _MOST = 0.7, 3.0  # of the noise of a pilot, as a multiple of that for Gaussians; chosen
+_LIMIT = 2**40  # samples, beyond which no plan is made
 
 
 @dataclass(frozen=True, repr=False)
@@ -42,7 +51,7 @@ class SamplePlan(Result):
         true one may then have any size. A difference that was noticed because it is large tends to be overestimated,
         and this number tends to be too low.
     detect, power, level : float
-        As requested; `detect` is a difference in certified MAUVE.
+        As requested; `detect` is a true difference in MAUVE, the one that unlimited samples would show.
     pilot : dict
         What the pilot showed: "difference" (certified MAUVE of A minus that of B), "low" and "high" (its 95 %
         interval), "standard error" (the longer arm of the interval, divided by 1.96) and "n", the units of its largest
@@ -69,8 +78,8 @@ class SamplePlan(Result):
     def __str__(self) -> str:
         pilot, more = self.pilot, "" if self.unit == "samples" else ", each with as many samples as in the pilot"
         lines = [
-            f"Take {self.n:,} {self.unit} of the reference and of each system{more}: a difference of {self.detect:g} "
-            f"in certified MAUVE is then found at the {self.level:.3g} level with probability {self.power:.3g}.",
+            f"Take {self.n:,} {self.unit} of the reference and of each system{more}: a true difference of {self.detect:g} "
+            f"in MAUVE is then found at the {self.level:.3g} level with probability {self.power:.3g}.",
             f"The pilot of {pilot['n']:,.0f} {self.unit} showed a difference of {pilot['difference']:+.4f} (95 % "
             f"interval of the difference: {pilot['low']:+.4f} to {pilot['high']:+.4f}).",
         ]
@@ -125,9 +134,11 @@ def plan_samples(
 ) -> SamplePlan:
     """How many samples are needed to find a difference between two systems, from a pilot of at least 100 samples.
 
-    The standard error of the difference between the certificates of the two systems, as `compare` computes it, falls
-    like 1/√n. The plan has the n at which `detect` is far enough from 0 in these errors. It is for systems about as far
-    from the reference as those of the pilot, and for samples that share as much (the reference, perhaps prompts).
+    The plan has the n at which the verdict of `compare` finds a true difference of `detect`. Two things grow with n: the
+    standard error of the difference between the certificates of the two systems falls like 1/√n, and a witness that
+    learned from more samples sees more of the true difference, the later the more dimensions the features have. The
+    plan is for systems about as far from the reference as those of the pilot, and for samples that share as much (the
+    reference, perhaps prompts).
 
     Parameters
     ----------
@@ -135,7 +146,7 @@ def plan_samples(
         The pilot: a few hundred samples of each are enough. Where their numbers differ, the plan assumes that each side
         has as many as the largest, and is on the safe side.
     detect : float
-        The difference in certified MAUVE to be found, between 0 and 1.
+        The true difference in MAUVE to be found, between 0 and 1.
     power : float
         The probability with which it is to be found.
     level : float
@@ -169,22 +180,87 @@ def plan_samples(
         )
     held_out = hold_out(measure, pairs)
     pilot = _show_pilot(held_out, max(counts))
-    error = pilot["standard error"]
+    law = _LearningLaw.fit(held_out, pilot, _dimension([pairs["A"][0], pairs["A"][1], pairs["B"][1]]))
     distance = -NormalDist().inv_cdf(level / 2) + NormalDist().inv_cdf(power)  # in standard errors
-
-    def samples_for(difference: float) -> int:
-        # Near 1 the error of a certificate tends to 0. Of two systems that differ by so much, one is at least so far
-        # from the reference: its error is not below that of Gaussians as far apart, √(2/n) in their shift.
-        least = gaussian_slope(1.0 - difference, measure.divergence, measure.area_scale) * math.sqrt(2.0)
-        at_one = max(least, error * math.sqrt(pilot["n"]))  # the standard error of a single sample per side
-        return max(_FEWEST, math.ceil((distance * at_one / difference) ** 2))
-
-    n, seen = samples_for(detect), abs(pilot["difference"])
+    n, seen = law.samples_for(detect, distance), abs(pilot["difference"])
     caveats = unique_caveats([*_sample_caveats(pairs, held_out), *_plan_caveats(held_out, n, max(counts))])
     warn_about(caveats)
     grouped = any(len(own) > count for own, count in zip(units.sets, counts, strict=True))
-    n_observed = samples_for(seen) if seen > error else None
+    n_observed = law.samples_for(seen, distance) if seen > pilot["standard error"] else None
     return SamplePlan(n, n_observed, detect, power, level, pilot, "prompts" if grouped else "samples", caveats)
+
+
+@dataclass(frozen=True, eq=False)
+class _LearningLaw:
+    """What the verdict sees of a true difference with n samples: less than all of it, since a witness has to learn.
+
+    For Gaussians with means a distance s apart, a witness learned from n samples per side shows the distance s_n with
+    1/s_n² = 1/s² + k/(n s⁴), as a linear discriminant in about k/2 dimensions does. k = 10 + 3.5 d was fitted to what
+    was certified of Gaussians in 2 to 50 dimensions (experiments/honesty/plan.md compares both).
+
+    Attributes
+    ----------
+    areas, slopes : arrays
+        The true area at each of `_SHIFTS`, and how fast it falls.
+    k : float
+    values : tuple
+        The areas of the two systems of the pilot, had it had unlimited samples.
+    noise : float
+        The error of the pilot, as a multiple of that for Gaussians.
+    """
+
+    areas: NDArray[np.float64]
+    slopes: NDArray[np.float64]
+    k: float
+    values: tuple[float, float]
+    noise: float
+
+    @classmethod
+    def fit(cls, held_out: HeldOut, pilot: Mapping[str, float], dimension: float) -> _LearningLaw:
+        """From the certified areas of a pilot and their error."""
+        measure, k = held_out.measure, _CONSTANT + _PER_DIMENSION * dimension
+        areas = gaussian_areas(measure.divergence, measure.area_scale)
+        slopes = -np.gradient(areas, _SHIFTS)
+        certified = [held_out.certificates[name].estimates["mauve"].value for name in "AB"]
+        seen = np.interp(-np.array(certified), -areas, _SHIFTS)
+        part = k / pilot["n"]
+        square = 2.0 * part / (np.sqrt(1.0 + 4.0 * part / np.maximum(seen, 1e-9) ** 2) - 1.0)  # of the true distance
+        first, second = np.interp(np.sqrt(square), _SHIFTS, areas)
+        slope = math.sqrt(2.0 * float((np.interp(seen, _SHIFTS, slopes) ** 2).sum()))
+        noise = pilot["standard error"] * math.sqrt(pilot["n"]) / max(slope, _NO_NOISE)
+        return cls(areas, slopes, k, (float(first), float(second)), min(max(noise, _LEAST), _MOST))
+
+    def seen(self, n: float, shifts: NDArray[np.float64]) -> NDArray[np.float64]:
+        """What a witness that learned from n samples per side sees of true distances."""
+        learned: NDArray[np.float64] = shifts / np.sqrt(1.0 + self.k / (n * np.maximum(shifts, 1e-9) ** 2))
+        return learned
+
+    def z(self, n: float, difference: float) -> float:
+        """How many standard errors two systems are apart with n samples, about as far from the reference as the pilot's."""
+        middle = min(max(sum(self.values) / 2.0, difference / 2.0), 1.0 - difference / 2.0)
+        true = np.interp([-middle - difference / 2.0, difference / 2.0 - middle], -self.areas, _SHIFTS)
+        seen = self.seen(n, true)
+        near, far = np.interp(seen, _SHIFTS, self.areas)
+        error = self.noise * math.sqrt(2.0 / n * float((np.interp(seen, _SHIFTS, self.slopes) ** 2).sum()))
+        return float(near - far) / max(error, 1e-300)
+
+    def samples_for(self, difference: float, distance: float) -> int:
+        """The fewest samples with which a difference is so many standard errors from 0."""
+        low, high = _FEWEST - 1, _FEWEST
+        while self.z(high, difference) < distance and high < _LIMIT:
+            low, high = high, 2 * high
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if self.z(middle, difference) >= distance else (middle, high)
+        return high
+
+
+def _dimension(sets: Sequence[Samples]) -> float:
+    """The effective number of dimensions of features: (Σλ)²/Σλ², with λ the variances of their principal components."""
+    rows = [np.asarray(own.require_features(), dtype=np.float64) for own in sets]
+    centred = np.concatenate([(own - own.mean(axis=0)).reshape(len(own), -1) for own in rows])
+    gram = centred.T @ centred if centred.shape[1] <= len(centred) else centred @ centred.T
+    return float(np.trace(gram)) ** 2 / max(float((gram**2).sum()), 1e-300)
 
 
 def _show_pilot(held_out: HeldOut, n: int) -> dict[str, float]:
