@@ -138,11 +138,73 @@ def test_other_sizes_and_versions_are_doubts(baseline):
         check = check_regression(X[:300], MODEL[:350], old)
     caveat = check.caveats[-1]
     assert caveat.message == (
-        "the baseline has 400 and 400 samples, and this score 300 and 350: more samples certify a larger gap, so that part of "
-        "a drop or rise may come from the sizes. Score the baseline again with the same sizes, such as 300 samples on all "
-        "sides (--limit 300)."
+        "the baseline has 400 and 400 samples, and this score 300 and 350. More samples prove a larger gap, so that no more "
+        "samples of a side are compared than the baseline has, and with clearly fewer the model cannot pass. Score the "
+        "baseline again with the same sizes, such as 300 samples on all sides (--limit 300)."
     )
     assert (caveat.kind, caveat.values) == ("other sizes", {"least": 300, "most": 400})
+
+
+@pytest.fixture(scope="module")
+def wide():
+    """A reference of 1,000 rows, and the score of a model that is off by 0.1 in each of 300 columns."""
+    rng = np.random.default_rng(0)
+    human = rng.normal(size=(1000, 300))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EstimateWarning)
+        return human, score(human, rng.normal(0.1, 1.0, size=(1000, 300)), repeats=1)
+
+
+@pytest.mark.parametrize(("n", "m"), [(1000, 30), (60, 1000), (1000, 900)])
+def test_a_worse_model_never_passes_because_its_samples_are_fewer(n, m, wide):
+    human, before = wide
+    check = check_regression(human[:n], np.random.default_rng(1).normal(0.12, 1.0, size=(m, 300)), before)
+    if m == 900:  # within 10%: the sizes count as equal
+        assert check.outcome == "regression"
+        return
+    assert check.outcome == "cannot tell"
+    assert check.interval[1] < 0  # by itself the interval would exclude a drop
+    assert "rose by" in check.message
+    assert check.message.endswith(
+        ", but this run has fewer samples or units than the baseline, and fewer prove a smaller gap; a drop of more than "
+        "the allowed 0.02 is not excluded."
+    )
+    assert "More samples narrow the interval" not in str(check)
+
+
+def test_few_samples_of_a_far_worse_model_are_a_regression(wide):
+    human, before = wide
+    assert (
+        check_regression(human, np.random.default_rng(1).normal(0.6, 1.0, size=(30, 300)), before).outcome
+        == "regression"
+    )
+
+
+def test_more_samples_than_in_the_baseline_are_cut_to_its_size_in_any_order():
+    x, y, z = sample(0.0, 10, 1000), sample(0.3, 11, 150), sample(0.3, 12, 1000)
+    before = score(x[:150], y, repeats=1)
+    check = check_regression(x, z, before)
+    assert check.outcome == "cannot tell"  # with all samples: 0.02 is excluded, or a drop is shown
+    whole = check.score.certified["mauve"].value
+    assert check.score.n == (1000, 1000)
+    assert check.now > whole == approx(score(x, z, repeats=1).certified["mauve"].value)
+    assert check.drop == approx(check.before - check.now)
+    assert f"{check.now:.4f} now ({whole:.4f} with all samples)." in str(check)
+    order = np.random.default_rng(2).permutation(1000)
+    assert check_regression(x, z[order], before).interval == approx(check.interval)
+
+
+def test_more_units_than_in_the_baseline_show_no_drop():
+    rows = sample(0.3, 11, 400)
+    names = [f"prompt {i // 4}" for i in range(400)]
+    before = score(Samples(features=X, ids=names), Samples(features=rows, ids=names), repeats=1)
+    check = check_regression(X, WORSE + 1.0, before)
+    assert (check.outcome, check.ok) == ("cannot tell", True)
+    assert check.interval[0] > 0.02
+    assert check.message.endswith(
+        ", but this run has more samples or units than the baseline, and more prove a larger gap; a drop of more than the "
+        "allowed 0.02 is not shown."
+    )
 
 
 def test_ids_join_runs_whatever_the_order_of_their_samples(baseline):

@@ -226,7 +226,7 @@ def test_equal_systems_do_not_differ():
     for name in ("mauve", "frontier_integral", "midpoint"):
         assert (one.difference[name], one.p_value[name]) == (approx(0, abs=1e-9), approx(1))
     assert found.verdict == (
-        "No winner can be named: one and other cannot be told apart (5 % level, corrected for all pairs)."
+        "No clear winner: the proven gaps of one and other cannot be told apart (5 % level, corrected for all pairs)."
     )
 
 
@@ -319,8 +319,8 @@ def test_the_text_names_first_and_last_and_has_all_numbers(found):
     lines = str(found).splitlines()
     names = " and ".join(found.best)
     assert lines[0] == (
-        f"No winner can be named: {names} cannot be told apart (5 % level, corrected for all pairs). "
-        "far is last: every other system beats it."
+        f"No clear winner: the proven gaps of {names} cannot be told apart (5 % level, corrected for all pairs). "
+        That of "far is the largest."
     )
     assert [line.strip() for line in lines[2:4]] == [
         "certified   at most,    p of  published         95 % of",
@@ -405,22 +405,22 @@ def test_the_verdict_names_first_and_last(found):
     level = "(5 % level, corrected for all pairs)"
     clear = ordered(found, ["a", "b", "c"], [{"a", "b"}, {"a", "c"}, {"b", "c"}])
     assert clear.verdict == (
-        f"a is closest to the reference: it beats every other system {level}. c is last: every other system beats it."
+        f"a has the smallest proven gap: that of every other system is larger {level}. That of c is the largest."
     )
     tied = ordered(found, ["a", "b", "c", "d"], [{"a", "c"}, {"a", "d"}, {"b", "c"}, {"b", "d"}])
     assert tied.verdict == (
-        f"No winner can be named: a and b cannot be told apart {level}. Last are c and d, which cannot be told apart."
+        f"No clear winner: the proven gaps of a and b cannot be told apart {level}. Last are c and d, which cannot be told apart."
     )
     assert (tied.best, tied.worst, tied.winner, tied.last) == (("a", "b"), ("c", "d"), None, None)
     first = ordered(found, ["a", "b", "c"], [{"a", "b"}, {"a", "c"}])
     assert first.verdict.endswith("Last are b and c, which cannot be told apart.")
     blurred = ordered(found, ["a", "b", "c"], [{"a", "c"}])
-    assert blurred.verdict == f"No winner can be named: a and b cannot be told apart {level}."
+    assert blurred.verdict == f"No clear winner: the proven gaps of a and b cannot be told apart {level}."
     two = ordered(found, ["a", "b"], [{"a", "b"}])
-    assert two.verdict == f"a is closest to the reference: it beats every other system {level}."
+    assert two.verdict == f"a has the smallest proven gap: that of every other system is larger {level}."
     untested = replace(two, differences=(), ranks={}, groups=())
     assert untested.verdict == (
-        "No winner can be named: the differences were not tested. a has the highest certified MAUVE."
+        "No clear winner: the differences were not tested. a has the highest certified MAUVE."
     )
     alone = replace(two, scores={"a": two.scores["a"]}, differences=(), ranks={"a": (1, 1)})
     assert alone.verdict == f"a was compared with the reference only. {two.scores['a'].verdict}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -18,8 +19,20 @@ from mallow.engine import settle
 from mallow.errors import Caveat, InputError, warn_about
 from mallow.evaluate._run import Settings
 from mallow.evaluate._score import Score, score_embedded
-from mallow.evidence import MAUVE_2021, MAUVE_KERNEL, MAUVE_STAR, ONE_SIDED, Certificate, Evidence, Measure
+from mallow.evidence import (
+    MAUVE_2021,
+    MAUVE_KERNEL,
+    MAUVE_STAR,
+    ONE_SIDED,
+    Certificate,
+    Evidence,
+    Measure,
+    Units,
+    choose_units,
+    hold_out,
+)
 from mallow.results import Estimate, Result, TableData, draw
+from mallow.samples import Samples
 from mallow.theory import Array, Divergence, Masses, area, frontier
 
 if TYPE_CHECKING:
@@ -30,6 +43,7 @@ Outcome = Literal["passed", "regression", "cannot tell"]
 
 _KNOWN = {repr(measure): measure for measure in (MAUVE_STAR, MAUVE_2021, MAUVE_KERNEL)}
 _SCORE_AGAIN = " Write one with: mallow score REFERENCE MODEL --format json > baseline.json"
+_SIMILAR = 1.1  # chosen: times as many samples or units, up to which sizes count as equal
 _LUCK = math.sqrt(2.0)  # each run learned a witness of its own, with luck of its own: as in `subtract_certificates`
 # A shift of δ between Gaussians gives a mid-point cost of δ²/8, whose certificate has a standard error of √(δ²/8/n)
 # with an ideal witness: z = δ/2 in units of √(1/n + 1/n), the standard error of the shift. Up to z = 1 nothing counts
@@ -52,7 +66,7 @@ class Check(Result):
     ----------
     outcome : str
         "passed": the whole interval of the drop is at most `max_drop`. "regression": all of it is above. "cannot tell":
-        `max_drop` lies inside.
+        `max_drop` lies inside, or the sizes of the two runs do not allow a verdict.
     drop : float
         Certified MAUVE of the baseline minus that of the model now.
     interval : tuple of float
@@ -61,9 +75,9 @@ class Check(Result):
     max_drop : float
         The drop that is allowed.
     before, now : float
-        Certified MAUVE of the baseline and of the model.
+        Certified MAUVE of the baseline, and of the model with at most as many samples as the baseline.
     score : Score
-        The model's score: the next baseline.
+        The model's score with all samples: the next baseline.
     caveats : tuple of Caveat
         Reasons to doubt the verdict.
     """
@@ -85,8 +99,10 @@ class Check(Result):
         return f"Check({self.outcome}, drop={span}, max_drop={self.max_drop:g})"
 
     def __str__(self) -> str:
-        lines = [self.message, f"Certified MAUVE: {self.before:.4f} in the baseline, {self.now:.4f} now."]
-        if self.outcome == "cannot tell":
+        everything = self.score.certified["mauve"].value
+        whole = "" if everything == self.now else f" ({everything:.4f} with all samples)"
+        lines = [self.message, f"Certified MAUVE: {self.before:.4f} in the baseline, {self.now:.4f} now{whole}."]
+        if self.outcome == "cannot tell" and self.interval[0] <= self.max_drop < self.interval[1]:
             lines.append("More samples narrow the interval: `mallow plan` estimates how many are needed.")
         return "\n".join([*lines, *(f"caveat: {line}" for line in self.caveat_lines())])
 
@@ -110,6 +126,16 @@ class Check(Result):
         if self.outcome == "passed":
             but = ", but the model got worse" if worse else ""
             return f"Passed{but}: {change}; {more} is excluded with 95 % confidence."
+        if high <= self.max_drop:
+            return (
+                f"Cannot tell: {change}, but this run has fewer samples or units than the baseline, and fewer prove a "
+                f"smaller gap; {more} is not excluded."
+            )
+        if low > self.max_drop:
+            return (
+                f"Cannot tell: {change}, but this run has more samples or units than the baseline, and more prove a "
+                f"larger gap; {more} is not shown."
+            )
         but = "the model got worse, but " if worse else ""
         return f"Cannot tell: {change}; {but}{more} is neither shown nor excluded."
 
@@ -157,7 +183,9 @@ def check_regression(
 
     The answer rests on held-out evidence of both runs and has three outcomes: passed, regression, cannot tell. With few
     samples it is often the last; `mallow.plan_samples` says how many are needed. What is compared is what samples of
-    these sizes can certify: a gap that the witness cannot see in either run plays no part.
+    these sizes can certify: a gap that the witness cannot see in either run plays no part. More samples certify a
+    larger gap, so that both runs are compared at one size. Where there are over 10% more samples than in the baseline,
+    as many as in the baseline are used; where there are over 10% fewer, the model cannot pass.
 
     Parameters
     ----------
@@ -193,19 +221,47 @@ def check_regression(
     now = score_embedded(sides["reference"], sides["model"], settings)
     _refuse_other_embedder(before, now)
     caveats = [*now.caveats, *_changes_since(before, now)]
+    evidence_now = _cut_to_baseline(evidence_before, _evidence_of(now), sides, settings)
     if _same_samples(before, now):
         drop = Estimate(0.0, 0.0, 0.0)
         caveats.append(Caveat("same samples", "the samples are those of the baseline: no new ones were checked."))
     else:
-        drop = settle(estimate_drop(evidence_before, _evidence_of(now), measure.divergence, measure.area_scale))
+        drop = settle(estimate_drop(evidence_before, evidence_now, measure.divergence, measure.area_scale))
     warn_about(caveats)
+    fewer, more = _compare_sizes(evidence_before, evidence_now)
     outcome: Outcome = "cannot tell"
-    if drop.high <= max_drop:
+    if drop.high <= max_drop and not fewer:
         outcome = "passed"
-    elif drop.low > max_drop:
+    elif drop.low > max_drop and not more:
         outcome = "regression"
-    values = {"before": before.certified["mauve"].value, "now": now.certified["mauve"].value}
+    value_now = evidence_now.certify(measure.divergence, measure.area_scale).estimates["mauve"].value
+    values = {"before": before.certified["mauve"].value, "now": value_now}
     return Check(outcome, drop.value, (drop.low, drop.high), max_drop, **values, score=now, caveats=tuple(caveats))
+
+
+def _cut_to_baseline(before: Evidence, now: Evidence, sides: Mapping[str, Samples], settings: Settings) -> Evidence:
+    """The evidence of this run with at most as many samples of each side as the baseline has: some whole units.
+
+    Which units are chosen depends on neither the seed nor the order of the samples.
+    """
+    cut = []
+    for samples, own, known in zip(sides.values(), now.units.sets, before.units.sets, strict=True):
+        if len(own) > _SIMILAR * len(known):
+            chosen = choose_units(Units((own,), now.keys), len(known))
+            samples = samples.take(np.flatnonzero(chosen[own]))
+        cut.append(samples)
+    if all(len(samples) == len(own) for samples, own in zip(cut, now.units.sets, strict=True)):
+        return now
+    return hold_out(settings.measure, {"model": (cut[0], cut[1])}, settings.seed).evidence["model"]
+
+
+def _compare_sizes(before: Evidence, now: Evidence) -> tuple[bool, bool]:
+    """Whether a run has clearly fewer samples or units of either side than the baseline, and whether clearly more."""
+    counts = [
+        np.array([count for units in run.units.sets for count in (len(units), len(np.unique(units)))])
+        for run in (before, now)
+    ]
+    return bool((_SIMILAR * counts[1] < counts[0]).any()), bool((counts[1] > _SIMILAR * counts[0]).any())
 
 
 def read_baseline(path: str | PathLike[str]) -> Score:
@@ -272,9 +328,10 @@ def _changes_since(before: Score, now: Score) -> list[Caveat]:
     if before.n != now.n:
         least = min(*before.n, *now.n)
         text = (
-            f"the baseline has {before.n[0]} and {before.n[1]} samples, and this score {now.n[0]} and {now.n[1]}: "
-            "more samples certify a larger gap, so that part of a drop or rise may come from the sizes. Score the "
-            f"baseline again with the same sizes, such as {least} samples on all sides (--limit {least})."
+            f"the baseline has {before.n[0]} and {before.n[1]} samples, and this score {now.n[0]} and {now.n[1]}. More "
+            "samples prove a larger gap, so that no more samples of a side are compared than the baseline has, and with "
+            "clearly fewer the model cannot pass. Score the baseline again with the same sizes, such as "
+            f"{least} samples on all sides (--limit {least})."
         )
         caveats.append(Caveat("other sizes", text, values={"least": least, "most": max(*before.n, *now.n)}))
     return caveats
