@@ -25,6 +25,7 @@ from mallow.theory import Array
 _LARGE = 2560  # chosen: rows per large product; fewer take more time, more take more memory
 _FEW = 2**32  # chosen: up to so many multiplications float64 costs a few tenths of a second at most
 _ORDINARY = 20  # chosen: values between 2^-20 and 2^20 are not rescaled
+_EXTREME = 900  # chosen: powers of two beyond which an inverse is out of range
 _CONSTANT = 16.0  # chosen: roundings of its mean up to which the spread of a column counts as none
 _RANK = 32.0  # roundings of the largest variance up to which an axis counts as none, as in `Reduce`
 
@@ -95,7 +96,7 @@ class Space:
 def find_space(sets: Sequence[Features], units: Units, seed: int) -> Space:
     """The common coordinates of the reference and one or more systems, whose units are known."""
     contents = content_keys(sets)
-    order, unit, keys = _order_rows(contents, [rows[:, 0] for rows in sets], units)
+    order, unit, keys = _order_rows(contents, _project(sets), units)
     row = np.empty_like(order)
     row[order] = np.arange(len(order))
     places = tuple(np.split(row, np.cumsum([len(rows) for rows in sets])[:-1]))
@@ -112,16 +113,31 @@ def find_space(sets: Sequence[Features], units: Units, seed: int) -> Space:
     return Space(columns, places, unit, keys, start(find_axes))
 
 
-def _order_rows(
-    contents: Sequence[Keys], first_column: Sequence[Features], units: Units
-) -> tuple[Indices, Indices, Keys]:
+def _project(sets: Sequence[Features]) -> list[Array]:
+    """A number for each row, on one line through all columns: other units of measurement do not change their order."""
+    low, high = np.min([rows.min(axis=0) for rows in sets], axis=0), np.max([rows.max(axis=0) for rows in sets], axis=0)
+    with np.errstate(over="ignore"):
+        span = high.astype(np.float64) - low
+    exponent = np.frexp(span)[1]
+    shift = np.where(np.abs(exponent) > _EXTREME, -exponent, 0)  # where its inverse would overflow
+    line = np.random.default_rng(0).standard_normal(len(span)) / np.where(span > 0, np.ldexp(span, shift), np.inf)
+
+    def project(rows: Features) -> Array:
+        own = np.ldexp(rows.astype(np.float64), shift) if shift.any() else rows
+        value: Array = (own * line).sum(axis=1)
+        return value
+
+    return [np.concatenate([project(rows[at : at + ROWS]) for at in range(0, len(rows), ROWS)]) for rows in sets]
+
+
+def _order_rows(contents: Sequence[Keys], values: Sequence[Array], units: Units) -> tuple[Indices, Indices, Keys]:
     """The order of all samples by unit and value, the unit of each in that order, and the keys of these units."""
-    content, value, unit = np.concatenate(contents), np.concatenate(first_column), np.concatenate(units.sets)
-    sums = np.zeros(units.count, np.uint64)  # tell units with the same key apart: duplicates in a reference without ids
-    np.add.at(sums, unit, content)
-    rank = np.empty(units.count, np.int64)
-    rank[np.lexsort((sums, units.keys))] = np.arange(units.count)
-    order = np.lexsort((content, value, rank[unit]))  # by values first: other units of measurement change nothing
+    unit = np.concatenate(units.sets)
+    order = np.lexsort((np.concatenate(contents), np.concatenate(values)))
+    rank = np.empty(units.count, np.int64)  # units in the order of their first rows
+    present, first_row = np.unique(unit[order], return_index=True)
+    rank[present[np.argsort(first_row)]] = np.arange(len(present))
+    order = order[np.argsort(rank[unit[order]], kind="stable")]
     ordered = rank[unit[order]]
     first = np.diff(ordered, prepend=-1) > 0
     return order, np.cumsum(first) - 1, units.keys[unit[order[first]]]
