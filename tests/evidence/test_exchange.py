@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from pytest import approx
 
 from held_out import samples
-from mallow.evidence import _exchange, find_space, find_units
+from mallow.evidence import find_space, find_units
 from mallow.evidence._exchange import common_size, exchangeable_rows, find_exchange
-from mallow.evidence._identity import _atoms, _products, share_as_large
+from mallow.evidence._identity import _atoms, _products, fuse, share_as_large
 
 layouts = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)).filter(any), min_size=2, max_size=12).filter(
     lambda sizes: all(sum(side) >= 1 for side in zip(*sizes, strict=True))
@@ -59,9 +59,7 @@ def test_sides_keep_their_sizes_and_units_their_halves(sizes, most, least):
     if is_reference.all() or not is_reference.any():
         return
     n, m = is_reference.sum(), (~is_reference).sum()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_exchange, "_LEAST", least)
-        merged, _ = find_exchange(unit, is_reference).merge(most, np.random.default_rng(2))
+    merged, _ = find_exchange(unit, is_reference).merge(most, np.random.default_rng(2), least=least)
     weights = weights_of(merged, 20)
     for number in range(unit.max() + 1):
         own, side = weights[:, unit == number], is_reference[unit == number]
@@ -165,9 +163,11 @@ def test_all_permutations_together_are_exactly_uniform(sizes):
     rows = rows[np.argsort(np.argsort(np.concatenate([np.flatnonzero(is_reference), np.flatnonzero(~is_reference)])))]
     merged, join = exchange.merge(1000, rng)
     signs = signs[:, np.append(join[:-1, :-1].toarray().argmax(axis=1), -1)]  # merging puts atoms in another order
-    products = _products(space, rows, exchange, merged, join).values()
-    forms = np.cbrt(np.stack([np.einsum("ij,ij->i", signs @ own, signs) for own in products], axis=1))
-    p_values = np.array([share_as_large(np.roll(forms, -place, axis=0)) for place in range(len(signs))])
+    products = _products(space, rows, exchange, merged, join)
+    forms = np.stack([np.einsum("ij,ij->i", signs @ own, signs) for own in products.values()], axis=1)
+    forms[forms < 1e-12 * forms.max(axis=0)] = 0.0  # rounding
+    fused = fuse(list(products), forms)
+    p_values = np.array([share_as_large(np.roll(fused, -place, axis=0)) for place in range(len(signs))])
     assert p_values.min() > 0
     for step in range(1, len(signs) + 1):
         assert (p_values <= step / len(signs) + 1e-9).sum() <= step

@@ -351,7 +351,11 @@ def test_ids_are_no_bare_numbers(compared, diagnosed):
             "No clear winner: the proven gaps of a, b and c cannot be told apart (5 % level, corrected for all pairs).",
         ),
         ([{"a", "c"}], None, "No clear winner: the proven gaps of a and b cannot be told apart"),
-        ([{"a", "b"}, {"b", "c"}], "b", "Compared with the proven gap of b: that of a is smaller; that of c is larger."),
+        (
+            [{"a", "b"}, {"b", "c"}],
+            "b",
+            "Compared with the proven gap of b: that of a is smaller; that of c is larger.",
+        ),
         ([], "a", "Compared with the proven gap of a: that of b and c is not distinguishable."),
     ],
 )

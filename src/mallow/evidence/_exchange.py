@@ -66,11 +66,14 @@ class Exchange:
         """The signs as they are, (1, atoms + 1)."""
         return np.append(self.observed, 1).astype(np.float64)[None]
 
-    def merge(self, most: int, rng: np.random.Generator) -> tuple[Exchange, sparse.csr_array]:
-        """Exchanges of about `most` atoms, each the sum of some, and these sums, (merged + 1, atoms + 1)."""
+    def merge(self, most: int, rng: np.random.Generator, *, least: int = _LEAST) -> tuple[Exchange, sparse.csr_array]:
+        """Exchanges of about `most` atoms, each the sum of some, and these sums, (merged + 1, atoms + 1).
+
+        Not fewer than `least` are left of the smaller side.
+        """
         times = -(-len(self.observed) // most)
         label = np.full(len(self.observed), -1)  # the new atom of each; those without one keep their sign
-        blocks = max(1, len(self.flips) // min(times, max(1, len(self.flips) // _LEAST)))
+        blocks = max(1, len(self.flips) // min(times, max(1, len(self.flips) // least)))
         flips, permuted = np.arange(min(blocks, len(self.flips))), []
         label[rng.permutation(self.flips)] = np.arange(len(self.flips)) % blocks
         count = len(flips)
@@ -78,14 +81,14 @@ class Exchange:
             own = _by_sign(members, self.observed, rng)
             first = int((self.observed[own[0]] > 0).sum())
             fewer = min(first, own.shape[1] - first)
-            if fewer >= 2 * _LEAST or len(own) == 1:  # atoms of one side in a set become one
-                each = min(times, max(1, fewer // _LEAST))
+            if fewer >= 2 * least or len(own) == 1:  # atoms of one side in a set become one
+                each = min(times, max(1, fewer // least))
                 sizes = [min(size // each, max(_PARTNERS, fewer)) for size in (first, own.shape[1] - first)]
                 new = np.arange(len(own) * sum(sizes)).reshape(len(own), -1) + count
                 for low, place, size in ((0, 0, sizes[0]), (first, sizes[0], sizes[1])):
                     label[own[:, low : low + size * each]] = np.repeat(new[:, place : place + size], each, axis=1)
             else:  # sets become one
-                blocks = max(1, len(own) // min(times, max(1, len(own) // _LEAST)))
+                blocks = max(1, len(own) // min(times, max(1, len(own) // least)))
                 new = np.arange(blocks * own.shape[1]).reshape(blocks, -1) + count
                 label[own] = new[np.arange(len(own)) % blocks]
             permuted.append(new)

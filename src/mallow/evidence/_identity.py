@@ -1,10 +1,12 @@
 """A test of identity: is there any gap? Permutations of units, with several statistics at once.
 
 All statistics are quadratic in Δ, the mean of the reference minus that of the model, of some features of the samples:
-a table of products of atoms (`_exchange.py`) is all that permutations need. Each statistic is standardised by its own
-permutations and the largest is taken; its p-value comes from the same permutations. Whatever the data, this is exact
-where units are exchangeable. Where they are not, since their sizes differ, larger units are cut at random to a common
-size, several times, and the p-value is twice the median of those of the cuts, which holds whatever they share.
+a table of products of atoms (`_exchange.py`) is all that permutations need. There are four families: regularised means
+in the full width, variances, counts of bins, and Gaussian kernels of several widths. Each statistic is standardised by
+its own permutations; a soft maximum is taken in each family, and one of all families; its p-value comes from the same
+permutations. Whatever the data, this is exact where units are exchangeable. Where they are not, since their sizes
+differ, larger units are cut at random to a common size, several times, and the p-value is twice the median of those of
+the cuts, which holds whatever they share.
 """
 
 from __future__ import annotations
@@ -16,11 +18,13 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from scipy.linalg.lapack import dpstrf
+from scipy.spatial.distance import pdist
+from scipy.special import logsumexp
 
 from mallow._checks import seed_from, whole
 from mallow.embed import AnyEmbedder, embed_all
 from mallow.engine import cores, ordered_map, single_threaded_blas
-from mallow.evidence._blocks import ROWS, Values, at_once, each_block
+from mallow.evidence._blocks import ROWS, Values, at_once, each_block, sum_blocks
 from mallow.evidence._exchange import Exchange, Flags, common_size, exchangeable_rows, find_exchange
 from mallow.evidence._space import Space, find_space, membership
 from mallow.evidence._systems import pair_points
@@ -77,9 +81,15 @@ def run_permutations(
 
 STRENGTHS = (0.001, 0.01, 0.1, 1.0)  # of the regularisation of means, in units of the mean variance
 FLOOR = 0.01  # the same for squares; chosen
+_FAMILIES = ("varianc", "means", "bins", "kernel")  # words in the names of statistics
+_SHARPNESS = 2.0  # chosen: of soft maxima of standardised statistics
+_WIDTHS = 6  # chosen: of kernels, from a quarter of small distances between samples to twice large ones
+_DISTANCES = 256  # chosen: samples whose distances decide about widths
+_FREQUENCIES = 128  # chosen: of random features, which stand for kernels of many samples
+_KERNEL_EFFORT = 1 << 33  # chosen: multiplications that exact kernels may take
 _TIE = 1e-9  # chosen: rounding must not make a permutation that equals the observed one smaller
 _ATOMS = 512  # chosen: atoms that are exchanged at first
-_FEW_ATOMS = 64  # chosen: atoms that are exchanged where the p-value is small and many permutations are needed
+_FEW_ATOMS = 48  # chosen: atoms that are exchanged where the p-value is small and many permutations are needed
 _ENOUGH = 10  # permutations as large as the observed one, itself included, below which more are drawn
 _MORE = (4_999, 99_999)  # so many
 _EFFORT = 1 << 33  # chosen: multiplications that these may take, a fraction of a second
@@ -196,9 +206,9 @@ def judge_statistics(
     Where few permutations reach the observed values, `more` are drawn.
     """
     values = _statistics(products, exchange, permutations, np.random.default_rng([seed, 2]))
-    p_value = share_as_large(np.cbrt(values))
+    p_value = share_as_large(fuse(list(products), values))
     alone = {name: float(np.mean(own >= own[0] * (1.0 - _TIE))) for name, own in zip(products, values.T, strict=True)}
-    few, join = exchange.merge(_FEW_ATOMS, np.random.default_rng(3))
+    few, join = exchange.merge(_FEW_ATOMS, np.random.default_rng(3), least=_FEW_ATOMS // 3)
     for count in more:
         most = _ENOUGH / (permutations + 1)
         if p_value > most * (1.0 + _TIE):
@@ -208,7 +218,7 @@ def judge_statistics(
         drawn = _statistics(products, exchange, count, np.random.default_rng([seed, 2, count]))
         if len(drawn) > permutations + 1:
             # Without a gap no more than a share `most` come here, so that a p-value as large needs no further proof.
-            p_value, permutations = min(share_as_large(np.cbrt(drawn)), most), len(drawn) - 1
+            p_value, permutations = min(share_as_large(fuse(list(products), drawn)), most), len(drawn) - 1
     return IdentityTest(p_value, permutations, True, p_value * (permutations + 1) < 1.5, alone)
 
 
@@ -222,8 +232,8 @@ def _statistics(products: dict[str, Array], exchange: Exchange, most: int, rng: 
     parts = [min(step, count - low) for low in range(0, count, step)]
 
     def evaluate(signs: Array) -> Array:
-        each = np.split(np.square(signs @ factor), ends[:-1], axis=1)
-        return np.stack([own.sum(axis=1) for own in each], axis=1)
+        each = np.split(signs @ factor, ends[:-1], axis=1)
+        return np.stack([np.einsum("ij,ij->i", own, own) for own in each], axis=1)
 
     def task(part: tuple[int, np.random.Generator]) -> Array:
         return evaluate(exchange.draw(*part))
@@ -243,10 +253,28 @@ def _root(products: Array) -> Array:
     return root
 
 
+def fuse(names: Sequence[str], values: Array) -> Array:
+    """One statistic, (rows, 1), of several (rows, statistics), each family counting alike."""
+    # Cube roots of quadratic forms are nearly normal (Wilson and Hilferty), so that each counts in its tail alike.
+    standard = _standardise(np.cbrt(np.maximum(values, 0.0)))
+    own = np.array([next((word for word in _FAMILIES if word in name), "") for name in names])
+    families = [_soft_maximum(standard[:, own == family]) for family in sorted(set(own.tolist()))]
+    return _soft_maximum(_standardise(np.stack(families, axis=1)))[:, None]
+
+
+def _soft_maximum(values: Array) -> Array:
+    maximum: Array = logsumexp(_SHARPNESS * values, axis=1)
+    return maximum
+
+
+def _standardise(values: Array) -> Array:
+    standard: Array = (values - values.mean(axis=0)) / np.maximum(values.std(axis=0), 1e-300)
+    return standard
+
+
 def share_as_large(statistics: Array) -> float:
     """The share of rows in which the clearest statistic, standardised by all rows, is as large as in the first row."""
-    standard = (statistics - statistics.mean(axis=0)) / np.maximum(statistics.std(axis=0), 1e-300)
-    largest = standard.max(axis=1)
+    largest = _standardise(statistics).max(axis=1)
     return float(np.mean(largest >= largest[0] - _TIE))
 
 
@@ -278,7 +306,64 @@ def _products(
     for partitions in space.bins:
         bins = int(partitions.max()) + 1
         products[f"{bins} bins"] = bin_products(partitions[:, rows], bins, merged)
-    return products
+    columns = space.columns if len(rows) == len(space.columns) else space.columns[rows]
+    exact = len(rows) ** 2 * (columns.shape[1] + 100) <= _KERNEL_EFFORT
+    if exact:
+        return products | kernel_products(columns, merged)
+    return products | random_kernel_products(lambda places: columns[places], len(rows), merged)
+
+
+def _kernel_widths(read: Callable[[Indices], Values], size: int) -> Array:
+    """Widths of Gaussian kernels for so many rows: none if those that are looked at are equal."""
+    distances = pdist(read(np.sort(np.random.default_rng(4).permutation(size)[:_DISTANCES])).astype(np.float64))
+    distances = distances[distances > 0]
+    if not distances.size:
+        return np.empty(0)
+    small, large = np.quantile(distances, [0.05, 0.95])
+    return np.geomspace(small / 4.0, 2.0 * large, _WIDTHS)
+
+
+def kernel_products(values: Values, exchange: Exchange) -> dict[str, Array]:
+    """Products of atoms for the squared mean discrepancies of Gaussian kernels of several widths."""
+    widths = _kernel_widths(lambda places: values[places], len(values))
+    lengths = np.einsum("ij,ij->i", values, values)
+    atoms = exchange.atoms.tocsc().astype(values.dtype)
+
+    def task(low: int) -> Array:
+        some = slice(low, low + ROWS)
+        squares = np.maximum(lengths[some, None] + lengths - 2.0 * (values[some] @ values.T), 0.0)
+        sums = [atoms @ np.exp(squares / values.dtype.type(-2.0 * width**2)).T for width in widths]  # (atoms + 1, some)
+        products: Array = np.stack([atoms[:, some] @ own.T for own in sums])
+        return products
+
+    shape = len(widths), atoms.shape[0], atoms.shape[0]
+    total = sum_blocks(task, shape, len(values), ROWS) if len(widths) else np.zeros(shape)
+    return _name_kernels(total)
+
+
+def random_kernel_products(read: Callable[[Indices], Values], size: int, exchange: Exchange) -> dict[str, Array]:
+    """The same by random Fourier features, for many rows, some of which are read at a time."""
+    widths = _kernel_widths(read, size)
+    if not len(widths):
+        return {}
+    wide = read(np.arange(1)).shape[1]
+    frequencies = np.random.default_rng(5).normal(size=(wide, _FREQUENCIES)).astype(np.float32)
+    atoms = exchange.atoms.tocsc().astype(np.float32)
+
+    def task(low: int) -> Array:
+        some = np.arange(low, min(low + ROWS, size))
+        angles = read(some).astype(np.float32) @ frequencies
+        waves = [wave(angles / np.float32(width)) for width in widths for wave in (np.cos, np.sin)]
+        part: Array = atoms[:, low : low + ROWS] @ np.concatenate(waves, axis=1)
+        return part
+
+    total = sum_blocks(task, (atoms.shape[0], 2 * _FREQUENCIES * len(widths)), size, ROWS)
+    each = np.split(total, len(widths), axis=1)
+    return _name_kernels(np.stack([own @ own.T for own in each]) / _FREQUENCIES)
+
+
+def _name_kernels(products: Array) -> dict[str, Array]:
+    return {f"kernel, width {place} of {len(products)}": own for place, own in enumerate(products, 1)}
 
 
 def _atoms(
@@ -296,10 +381,12 @@ def _atoms(
 
 def spread_of_atoms(each: Values, exchange: Exchange) -> Array:
     """The sum of squares of atoms (atoms + 1, columns), less the mean of those whose signs change places."""
+    spread: Array = np.einsum("ij,ij->j", each[:-1], each[:-1], dtype=np.float64)
     for members in exchange.permuted:
-        each[members] -= each[members].mean(axis=1, keepdims=True)
-    spread: Array = np.einsum("ij,ij->j", each[:-1], each[:-1]).astype(np.float64)
-    return spread
+        all_of_them = members.shape == (1, len(each) - 1)
+        means = each[:-1].mean(axis=0)[None] if all_of_them else each[members].mean(axis=1)
+        spread -= members.shape[1] * np.einsum("ij,ij->j", means, means, dtype=np.float64)
+    return np.maximum(spread, 0.0)
 
 
 def _sum_atoms(atoms: sparse.csr_array, values: Values, *, squares: bool) -> Values:

@@ -280,9 +280,12 @@ class MemoryLearner(Learner):
     """A learner of arrays."""
 
     def __init__(self, witness: Options, sets: Sequence[Features], units: Units) -> None:
-        super().__init__(witness, units)
-        self._sets = sets
         self.space = find_space(sets, units, _SEED)
+        keys = np.zeros(units.count, np.uint64)  # by the order of the space, which knows no unit of measurement
+        for own, rows in zip(units.sets, self.space.places, strict=True):
+            keys[own] = self.space.unit[rows]
+        super().__init__(witness, Units(units.sets, keys))
+        self._sets = sets
         self.tolerance = 0.0 if self.space.columns.dtype == np.float64 else STEP
         self._products = start(self._find_products)
         self._corrections = start(self._leave_units_out)

@@ -23,6 +23,7 @@ from mallow.evidence._identity import (
     judge_statistics,
     merge_atoms,
     number_units,
+    random_kernel_products,
 )
 from mallow.evidence._space import PARTITIONS_OF_MANY
 from mallow.evidence._units import Indices
@@ -81,6 +82,7 @@ def run_test_of_many(
                 partitions = labels[low : low + PARTITIONS_OF_MANY, order[at]].astype(np.int64)
                 bins = int(partitions.max()) + 1
                 products[f"{bins} bins"] = bin_products(partitions, bins, merged)
+            products |= random_kernel_products(lambda places: read(at[places]), len(at), merged)
             return judge_statistics(products, merged, permutations, seed)
 
     return judge_draws(number, place == 0, test)

@@ -17,15 +17,15 @@ import scipy.linalg
 from scipy import sparse
 
 from mallow.engine import cores, ordered_map, single_threaded_blas, start
-from mallow.estimate import Features, unit_keys
+from mallow.estimate import Features
 from mallow.evidence._blocks import ROWS, Values, add_up, at_once, each_block, sum_blocks
 from mallow.evidence._units import Indices, Keys, Units, content_keys
 from mallow.theory import Array
 
-_FEW_COLUMNS = 8  # chosen: they usually tell all rows apart
 _LARGE = 2560  # chosen: rows per large product; fewer take more time, more take more memory
 _FEW = 2**32  # chosen: up to so many multiplications float64 costs a few tenths of a second at most
 _ORDINARY = 20  # chosen: values between 2^-20 and 2^20 are not rescaled
+_EXTREME = 900  # chosen: powers of two beyond which an inverse is out of range
 _CONSTANT = 16.0  # chosen: roundings of its mean up to which the spread of a column counts as none
 _RANK = 32.0  # roundings of the largest variance up to which an axis counts as none, as in `Reduce`
 
@@ -104,7 +104,7 @@ def regularised_inverse(variances: Array, strength: float) -> Array:
 def find_space(sets: Sequence[Features], units: Units, seed: int) -> Space:
     """The common coordinates of the reference and one or more systems, whose units are known."""
     contents = content_keys(sets)
-    order, unit, keys = _order_rows(sets, units)
+    order, unit, keys = _order_rows(contents, _project(sets), units)
     row = np.empty_like(order)
     row[order] = np.arange(len(order))
     places = tuple(np.split(row, np.cumsum([len(rows) for rows in sets])[:-1]))
@@ -122,18 +122,31 @@ def find_space(sets: Sequence[Features], units: Units, seed: int) -> Space:
     return Space(columns, places, unit, keys, pair, start(find_axes))
 
 
-def _order_rows(sets: Sequence[Features], units: Units) -> tuple[Indices, Indices, Keys]:
-    """The order of all samples by unit and value, the unit of each in that order, and the keys of these units.
+def _project(sets: Sequence[Features]) -> list[Array]:
+    """A number for each row, on one line through all columns: other units of measurement do not change their order."""
+    low, high = np.min([rows.min(axis=0) for rows in sets], axis=0), np.max([rows.max(axis=0) for rows in sets], axis=0)
+    with np.errstate(over="ignore"):
+        span = high.astype(np.float64) - low
+    exponent = np.frexp(span)[1]
+    shift = np.where(np.abs(exponent) > _EXTREME, -exponent, 0)  # where its inverse would overflow
+    line = np.random.default_rng(0).standard_normal(len(span)) / np.where(span > 0, np.ldexp(span, shift), np.inf)
 
-    It is the same in other units of measurement.
-    """
-    content = np.concatenate([unit_keys(rows[:, :_FEW_COLUMNS]) for rows in sets])
-    value, unit = np.concatenate([rows[:, 0] for rows in sets]), np.concatenate(units.sets)
-    least = np.full(units.count, np.inf)  # tells units with the same key apart
-    np.minimum.at(least, unit, value)
-    rank = np.empty(units.count, np.int64)
-    rank[np.lexsort((least, units.keys))] = np.arange(units.count)
-    order = np.lexsort((content, value, rank[unit]))
+    def project(rows: Features) -> Array:
+        own = np.ldexp(rows.astype(np.float64), shift) if shift.any() else rows
+        value: Array = (own * line).sum(axis=1)
+        return value
+
+    return [np.concatenate([project(rows[at : at + ROWS]) for at in range(0, len(rows), ROWS)]) for rows in sets]
+
+
+def _order_rows(contents: Sequence[Keys], values: Sequence[Array], units: Units) -> tuple[Indices, Indices, Keys]:
+    """The order of all samples by unit and value, the unit of each in that order, and the keys of these units."""
+    unit = np.concatenate(units.sets)
+    order = np.lexsort((np.concatenate(contents), np.concatenate(values)))
+    rank = np.empty(units.count, np.int64)  # units in the order of their first rows
+    present, first_row = np.unique(unit[order], return_index=True)
+    rank[present[np.argsort(first_row)]] = np.arange(len(present))
+    order = order[np.argsort(rank[unit[order]], kind="stable")]
     ordered = rank[unit[order]]
     first = np.diff(ordered, prepend=-1) > 0
     return order, np.cumsum(first) - 1, units.keys[unit[order[first]]]
