@@ -320,7 +320,7 @@ def test_the_text_names_first_and_last_and_has_all_numbers(found):
     names = " and ".join(found.best)
     assert lines[0] == (
         f"No clear winner: the proven gaps of {names} cannot be told apart (5 % level, corrected for all pairs). "
-        That of "far is the largest."
+        "That of far is the largest."
     )
     assert [line.strip() for line in lines[2:4]] == [
         "certified   at most,    p of  published         95 % of",
@@ -419,9 +419,7 @@ def test_the_verdict_names_first_and_last(found):
     two = ordered(found, ["a", "b"], [{"a", "b"}])
     assert two.verdict == f"a has the smallest proven gap: that of every other system is larger {level}."
     untested = replace(two, differences=(), ranks={}, groups=())
-    assert untested.verdict == (
-        "No clear winner: the differences were not tested. a has the highest certified MAUVE."
-    )
+    assert untested.verdict == ("No clear winner: the differences were not tested. a has the highest certified MAUVE.")
     alone = replace(two, scores={"a": two.scores["a"]}, differences=(), ranks={"a": (1, 1)})
     assert alone.verdict == f"a was compared with the reference only. {two.scores['a'].verdict}"
     assert (alone.winner, alone.last) == (None, None)

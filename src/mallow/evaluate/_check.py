@@ -252,7 +252,7 @@ def _cut_to_baseline(before: Evidence, now: Evidence, sides: Mapping[str, Sample
         cut.append(samples)
     if all(len(samples) == len(own) for samples, own in zip(cut, now.units.sets, strict=True)):
         return now
-    return hold_out(settings.measure, {"model": (cut[0], cut[1])}, settings.seed).evidence["model"]
+    return hold_out(settings.measure, {"model": (cut[0], cut[1])}).evidence["model"]
 
 
 def _compare_sizes(before: Evidence, now: Evidence) -> tuple[bool, bool]:
