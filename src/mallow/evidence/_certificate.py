@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import log_expit, ndtr
+from scipy.special import log_expit, ndtr, stdtrit
 
 from mallow.engine import cores, ordered_map, settle
 from mallow.evidence._units import Units
@@ -177,7 +177,8 @@ def _lower_quantile(influence: Array, worst: Array) -> float:
 
     It is the smaller of two. The first is that of Σ (E − 1) · influence with independent exponential variables E of
     mean 1, the Bayesian bootstrap: with many units the normal quantile, with few skewed ones it is farther away. (It
-    is computed by the saddlepoint approximation of Lugannani and Rice, which agrees with 100,000 draws to 1%.) The
+    is computed by the saddlepoint approximation of Lugannani and Rice, which agrees with 100,000 draws to 1%, and is
+    as much wider with few units as Student's quantile is.) The
     second is about samples too rare to have been seen: with 95% confidence they are fewer than 3/n, and each adds at
     worst `worst` (sides,), what one sample with the worst score adds.
 
@@ -188,6 +189,7 @@ def _lower_quantile(influence: Array, worst: Array) -> float:
     """
     unseen = math.log(1.0 - _CONFIDENCE) * -float(worst.min())
     every = influence[influence != 0.0]
+    count = len(every)
     least = float(every.min(initial=0.0))
     if least >= 0.0:
         return min(unseen, 0.0)
@@ -211,7 +213,8 @@ def _lower_quantile(influence: Array, worst: Array) -> float:
             low = middle
         else:
             high = middle
-    return min(tail(high)[1], unseen, 0.0)
+    few = float(stdtrit(count - 1, _CONFIDENCE)) / ONE_SIDED * math.sqrt(count / (count - 1)) if count > 1 else 1.0
+    return min(few * tail(high)[1], unseen, 0.0)
 
 
 def cost_terms(at_p: Array, at_q: Array, divergence: Divergence, lam: Array, rest: Array) -> tuple[Array, Array]:
