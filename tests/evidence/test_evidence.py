@@ -1,5 +1,7 @@
 """Differences of systems: nothing where they are equal, recomputable, and an interval that agrees with the p-value."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from pytest import approx
@@ -8,6 +10,8 @@ from scipy.stats import norm
 from mallow import KL, Samples
 from mallow.errors import InputError
 from mallow.evidence import (
+    MAUVE_STAR,
+    hold_out,
     Evidence,
     IdentityTest,
     Witness,
