@@ -24,7 +24,7 @@ def test_a_project_holds_a_long_command(mallow, home):
     (home / "pyproject.toml").write_text(CONFIG)
     code, out, err = mallow("--config pyproject.toml compare")
     assert code == 0
-    assert "first is closest to the reference" in out
+    assert "first has the smallest proven gap" in out
     assert "repeats=1" in out
     assert "mallow: note: from pyproject.toml: reference, systems, embedder, repeats\n" in err
     line = "compare human.jsonl third=far.jsonl --repeats 2 -e letters:letters -q"

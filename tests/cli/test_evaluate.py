@@ -35,7 +35,7 @@ def test_the_other_systems_are_compared_with_a_baseline(mallow):
     code, out, _ = mallow(f"{command} near")
     assert code == 0
     assert re.search(r"^far − near  +-0\.\d{4}  +-[01]\.\d{4} to -0\.\d{4}", out, re.MULTILINE)
-    assert "Compared with near: far is farther from it." in out
+    assert "Compared with the proven gap of near: that of far is larger." in out
     code, _, err = mallow(f"{command} neat")
     assert code == 2
     assert "--baseline must be one of near, far; got 'neat'." in err

@@ -45,7 +45,7 @@ def test_a_comparison_starts_with_the_verdict(mallow):
     assert code == 0
     parts = [part.splitlines() for part in out.split("\n\n")]
     assert parts[0] == [
-        "a is closest to the reference: it beats every other system (5 % level, corrected for all pairs)."
+        "a has the smallest proven gap: that of every other system is larger (5 % level, corrected for all pairs)."
     ]
     head, units, first, second = parts[1]
     assert re.split(r"  +", head.strip()) == ["certified", "at most,", "p of", "published", "95 % of"]
@@ -68,7 +68,7 @@ def test_a_comparison_starts_with_the_verdict(mallow):
 def test_with_a_baseline_differences_are_from_it(mallow):
     command = "compare human.jsonl a=near.jsonl far.jsonl -e letters:letters --repeats 1 --baseline a -q"
     verdict, *_, differences, _ = mallow(command)[1].split("\n\n")
-    assert verdict == "Compared with a: far is farther from it."
+    assert verdict == "Compared with the proven gap of a: that of far is larger."
     assert re.search(r"^far − a  +-0\.\d{4}  -[01]\.\d{4} to -0\.\d{4}", differences, re.MULTILINE)
 
 

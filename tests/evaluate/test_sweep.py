@@ -142,12 +142,12 @@ def test_no_winner_inside_the_noise(swept):
     near = fake(swept, scores, [{"a", "c"}, {"a", "d"}, {"b", "d"}])
     assert (near.best, near.winner) == (("a", "b"), None)
     assert near.verdict == (
-        "No winner can be named: a and b cannot be told apart (5 % level, corrected for all pairs). "
-        "Last are c and d, which cannot be told apart."
+        "No clear winner: no difference was shown between the proven gaps of a and b (5 % level, corrected for all pairs). "
+        "Last are c and d, between whose gaps no difference was shown."
     )
     clear = fake(swept, scores, [{"a", other} for other in "bcd"])
     assert (clear.best, clear.winner) == (("a",), "a")
-    assert clear.verdict.startswith("a is closest to the reference")
+    assert clear.verdict.startswith("a has the smallest proven gap")
     assert str(clear).startswith(clear.verdict)
 
 
@@ -198,10 +198,10 @@ def test_the_curve_is_drawn_with_its_band(swept):
     assert [segment[1, 1] for segment in reach] == pytest.approx(
         [scores[name].certified["mauve"].high for name in DECODERS[:3]]
     )
-    shown = {each.get_text() for each in ax.get_legend().get_texts()} - {"closest to the reference"}
+    shown = {each.get_text() for each in ax.get_legend().get_texts()} - {"smallest proven gap"}
     inside = ax.get_ylim()[0] <= scores["greedy"].mauve <= ax.get_ylim()[1]
     greedy = "greedy, published" + ("" if inside else f": {scores['greedy'].mauve:.2f}, not in this part")
-    assert ("closest to the reference" in ax.get_legend_handles_labels()[1]) == (swept.winner in DECODERS[:3])
+    assert ("smallest proven gap" in ax.get_legend_handles_labels()[1]) == (swept.winner in DECODERS[:3])
     assert shown == {
         "95 % of other draws",
         greedy,
@@ -227,7 +227,7 @@ def test_what_is_missing_is_not_drawn(swept):
     ax = replace(swept, comparison=replace(swept.comparison, scores=scores)).plot(figure.subplots())
     assert not ax.collections
     assert not ax.containers
-    shown = {each.get_text() for each in ax.get_legend().get_texts()} - {"closest to the reference"}
+    shown = {each.get_text() for each in ax.get_legend().get_texts()} - {"smallest proven gap"}
     greedy = next(text for text in shown if text.startswith("greedy, published"))
     assert shown == {greedy, "self-score", "nucleus:…, published"}
 

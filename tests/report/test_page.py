@@ -252,8 +252,8 @@ def test_differences_and_diagnoses_are_there(compared, diagnosed, page):
             round(compared.scores[name].certified["mauve"].value, 4) for name in (difference.first, difference.second)
         )
         assert value == pytest.approx(first - second, abs=1.01e-4)  # from what is printed
-    assert "cannot be told apart" in text
-    assert re.search(r"(near|twin) is closer", text)
+    assert "no difference was shown" in text
+    assert re.search(r"the gap of (near|twin) is smaller", text)
     text = Parsed(re.sub(r"</?mark>", "", page)).text
     region = diagnosed["far <b>"].invented[0]
     assert region.significant
@@ -344,21 +344,25 @@ def test_ids_are_no_bare_numbers(compared, diagnosed):
 @pytest.mark.parametrize(
     ("apart", "baseline", "sentence"),
     [
-        ([{"a", "b"}, {"a", "c"}], None, "a is closest to the reference: it beats every other system"),
+        ([{"a", "b"}, {"a", "c"}], None, "a has the smallest proven gap: that of every other system is larger"),
         (
             [{"b", "c"}],
             None,
-            "No winner can be named: a, b and c cannot be told apart (5 % level, corrected for all pairs).",
+            "No clear winner: no difference was shown between the proven gaps of a, b and c (5 % level, corrected for all pairs).",
         ),
-        ([{"a", "c"}], None, "No winner can be named: a and b cannot be told apart"),
-        ([{"a", "b"}, {"b", "c"}], "b", "Compared with b: a is closer to the reference; c is farther from it."),
-        ([], "a", "Compared with a: b and c are not distinguishable."),
+        ([{"a", "c"}], None, "No clear winner: no difference was shown between the proven gaps of a and b"),
+        (
+            [{"a", "b"}, {"b", "c"}],
+            "b",
+            "Compared with the proven gap of b: that of a is smaller; that of c is larger.",
+        ),
+        ([], "a", "Compared with the proven gap of a: that of b and c is not shown to differ."),
     ],
 )
 def test_the_page_begins_with_the_verdict(compared_as, apart, baseline, sentence):
     comparison = compared_as([("a", 0.9), ("b", 0.8), ("c", 0.7)], apart, baseline)
     assert comparison.verdict.startswith(sentence)
-    gap = "How close is a to the reference? The gap is real: with 95 % confidence MAUVE is at most 0.95 (p < 10⁻⁵)."
+    gap = "How close is a to the reference? The gap is real: with 95 % confidence MAUVE is at most 0.9500 (p < 10⁻⁵)."
     reason = reason_sentence(comparison)
     assert re.match(
         r"The reason: the certified MAUVE of (a is 0.1000 above that of b|b is 0.1000 below that of a) \(", reason
@@ -374,7 +378,7 @@ def test_untested_differences_name_no_winner(compared):
     near = compared.scores["near"]
     low = {**near.certified, "mauve": Estimate(0.5, 0.0, 0.6)}
     text = Parsed(html({"low": replace(near, certified=low), "high": near})).text
-    assert "No winner can be named: the differences were not tested. high has the highest certified MAUVE." in text
+    assert "No clear winner: the differences were not tested. high has the highest certified MAUVE." in text
     assert re.search(r"\bhigh \d\.\d{4} .*\blow 0\.5000 ", text)  # the best first
 
 
