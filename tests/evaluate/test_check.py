@@ -13,6 +13,7 @@ from mallow import EstimateWarning, InputError, Measure, compare, score
 from mallow.estimate import Neighbors, Quantize
 from mallow.evaluate._check import Check, _changes_since, _same_samples, check_regression, read_baseline
 from mallow.evidence._measure import MAUVE_2021
+from mallow.results import at_most
 from mallow.samples import Samples
 
 pytestmark = pytest.mark.filterwarnings("ignore::mallow.EstimateWarning")
@@ -143,6 +144,18 @@ def test_other_sizes_and_versions_are_doubts(baseline):
         "baseline again with the same sizes, such as 300 samples on all sides (--limit 300)."
     )
     assert (caveat.kind, caveat.values) == ("other sizes", {"least": 300, "most": 400})
+
+
+def test_score_check_and_compare_print_the_same_certified_value(worse, baseline):
+    compared = compare(X, {"before": MODEL, "now": WORSE}, repeats=1)
+    for name, value, one in (("before", worse.before, baseline), ("now", worse.now, worse.score)):
+        certified = one.certified["mauve"]
+        row = next(line for line in compared.table().splitlines() if line.startswith(f"{name} "))
+        assert row.split()[1:3] == [f"{certified.value:.4f}", at_most(certified.high)]
+        assert f"{certified.value:.4f}" in str(worse).splitlines()[1]
+        assert value == certified.value
+        assert f"MAUVE is at most {at_most(certified.high)} (p" in one.verdict
+        assert f"at most {at_most(certified.high)}  " in one.mauve_table()
 
 
 @pytest.fixture(scope="module")

@@ -226,7 +226,7 @@ def test_equal_systems_do_not_differ():
     for name in ("mauve", "frontier_integral", "midpoint"):
         assert (one.difference[name], one.p_value[name]) == (approx(0, abs=1e-9), approx(1))
     assert found.verdict == (
-        "No clear winner: the proven gaps of one and other cannot be told apart (5 % level, corrected for all pairs)."
+        "No clear winner: no difference was shown between the proven gaps of one and other (5 % level, corrected for all pairs)."
     )
 
 
@@ -319,7 +319,7 @@ def test_the_text_names_first_and_last_and_has_all_numbers(found):
     lines = str(found).splitlines()
     names = " and ".join(found.best)
     assert lines[0] == (
-        f"No clear winner: the proven gaps of {names} cannot be told apart (5 % level, corrected for all pairs). "
+        f"No clear winner: no difference was shown between the proven gaps of {names} (5 % level, corrected for all pairs). "
         "That of far is the largest."
     )
     assert [line.strip() for line in lines[2:4]] == [
@@ -401,6 +401,33 @@ def ordered(found, names, apart):
     return replace(found, scores=scores, differences=differences, ranks=ranks, groups=groups)
 
 
+def with_published(comparison, published, spread=0.01):
+    """The comparison with these published scores, whose intervals reach this far."""
+    scores = {
+        name: replace(one, mauve=value, interval={**one.interval, "mauve": (value - spread, value + spread)})
+        for (name, one), value in zip(comparison.scores.items(), published, strict=True)
+    }
+    return replace(comparison, scores=scores)
+
+
+def test_one_sentence_explains_why_published_scores_have_another_order(found):
+    clear = ordered(found, ["a", "b", "c"], [{"a", "b"}, {"a", "c"}, {"b", "c"}])
+    why = ": it counts samples in bins of a few directions, while the proven gap uses all directions."
+    same = with_published(clear, [0.9, 0.8, 0.7]).verdict
+    assert "Published" not in same
+    assert with_published(clear, [0.9, 0.608, 0.995]).verdict == (
+        f"{same} Published MAUVE puts c (0.995) above b (0.608), and orders 2 pairs of systems otherwise in all{why}"
+    )
+    assert (
+        with_published(clear, [0.9, 0.8, 0.85], 0.1).verdict
+        == f"{same} Published MAUVE puts c (0.850) above b (0.800){why}"
+    )
+    assert with_published(clear, [0.9, 0.8, 0.8005]).verdict == same  # printed alike
+    blurred = ordered(found, ["a", "b"], [])
+    assert "Published" not in with_published(blurred, [0.8, 0.85], 0.1).verdict  # by chance
+    assert "puts b (0.850) above a (0.800): it" in with_published(blurred, [0.8, 0.85], 0.01).verdict
+
+
 def test_the_verdict_names_first_and_last(found):
     level = "(5 % level, corrected for all pairs)"
     clear = ordered(found, ["a", "b", "c"], [{"a", "b"}, {"a", "c"}, {"b", "c"}])
@@ -409,13 +436,14 @@ def test_the_verdict_names_first_and_last(found):
     )
     tied = ordered(found, ["a", "b", "c", "d"], [{"a", "c"}, {"a", "d"}, {"b", "c"}, {"b", "d"}])
     assert tied.verdict == (
-        f"No clear winner: the proven gaps of a and b cannot be told apart {level}. Last are c and d, whose gaps cannot be told apart."
+        f"No clear winner: no difference was shown between the proven gaps of a and b {level}. Last are c and d, between "
+        "whose gaps no difference was shown."
     )
     assert (tied.best, tied.worst, tied.winner, tied.last) == (("a", "b"), ("c", "d"), None, None)
     first = ordered(found, ["a", "b", "c"], [{"a", "b"}, {"a", "c"}])
-    assert first.verdict.endswith("Last are b and c, which cannot be told apart.")
+    assert first.verdict.endswith("Last are b and c, between whose gaps no difference was shown.")
     blurred = ordered(found, ["a", "b", "c"], [{"a", "c"}])
-    assert blurred.verdict == f"No clear winner: the proven gaps of a and b cannot be told apart {level}."
+    assert blurred.verdict == f"No clear winner: no difference was shown between the proven gaps of a and b {level}."
     two = ordered(found, ["a", "b"], [{"a", "b"}])
     assert two.verdict == f"a has the smallest proven gap: that of every other system is larger {level}."
     untested = replace(two, differences=(), ranks={}, groups=())

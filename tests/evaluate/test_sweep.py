@@ -142,8 +142,8 @@ def test_no_winner_inside_the_noise(swept):
     near = fake(swept, scores, [{"a", "c"}, {"a", "d"}, {"b", "d"}])
     assert (near.best, near.winner) == (("a", "b"), None)
     assert near.verdict == (
-        "No clear winner: the proven gaps of a and b cannot be told apart (5 % level, corrected for all pairs). "
-        "Last are c and d, which cannot be told apart."
+        "No clear winner: no difference was shown between the proven gaps of a and b (5 % level, corrected for all pairs). "
+        "Last are c and d, between whose gaps no difference was shown."
     )
     clear = fake(swept, scores, [{"a", other} for other in "bcd"])
     assert (clear.best, clear.winner) == (("a",), "a")

@@ -11,7 +11,6 @@ from mallow import KL, Samples
 from mallow.errors import InputError
 from mallow.evidence import (
     MAUVE_STAR,
-    hold_out,
     Evidence,
     IdentityTest,
     Witness,
@@ -19,6 +18,7 @@ from mallow.evidence import (
     difference_between,
     find_units,
     gather_evidence,
+    hold_out,
     make_learner,
     subtract_certificates,
 )
@@ -145,3 +145,24 @@ def test_evidence_that_does_not_fit_together_is_refused(changes, message):
     assert Evidence(**good).units.count == 4
     with pytest.raises(InputError, match=message):
         Evidence(**good | changes)
+
+
+def test_limits_are_those_of_no_gap_where_the_test_shows_none():
+    scores = np.random.default_rng(0).normal(1.0, 0.5, size=(2, 200)) * [[1.0], [-1.0]]
+    shown, not_shown = (
+        Evidence(
+            *scores,
+            np.arange(200),
+            np.arange(200),
+            np.arange(200, dtype=np.uint64),
+            IdentityTest(p, 9, True, False, {}),
+        )
+        for p in (0.049, 0.05)
+    )
+    certificate, without = (one.certify(KL, 5.0) for one in (shown, not_shown))
+    assert certificate.estimates["mauve"].high < 0.9
+    assert min(certificate.estimates[name].low for name in ("frontier_integral", "midpoint")) > 0
+    assert without.estimates["mauve"].high == 1
+    assert max(own.low for own in without.estimates.values()) == 0
+    for name, own in without.estimates.items():
+        assert own.value == certificate.estimates[name].value

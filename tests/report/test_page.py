@@ -252,7 +252,7 @@ def test_differences_and_diagnoses_are_there(compared, diagnosed, page):
             round(compared.scores[name].certified["mauve"].value, 4) for name in (difference.first, difference.second)
         )
         assert value == pytest.approx(first - second, abs=1.01e-4)  # from what is printed
-    assert "cannot be told apart" in text
+    assert "no difference was shown" in text
     assert re.search(r"the gap of (near|twin) is smaller", text)
     text = Parsed(re.sub(r"</?mark>", "", page)).text
     region = diagnosed["far <b>"].invented[0]
@@ -348,21 +348,21 @@ def test_ids_are_no_bare_numbers(compared, diagnosed):
         (
             [{"b", "c"}],
             None,
-            "No clear winner: the proven gaps of a, b and c cannot be told apart (5 % level, corrected for all pairs).",
+            "No clear winner: no difference was shown between the proven gaps of a, b and c (5 % level, corrected for all pairs).",
         ),
-        ([{"a", "c"}], None, "No clear winner: the proven gaps of a and b cannot be told apart"),
+        ([{"a", "c"}], None, "No clear winner: no difference was shown between the proven gaps of a and b"),
         (
             [{"a", "b"}, {"b", "c"}],
             "b",
             "Compared with the proven gap of b: that of a is smaller; that of c is larger.",
         ),
-        ([], "a", "Compared with the proven gap of a: that of b and c is not distinguishable."),
+        ([], "a", "Compared with the proven gap of a: that of b and c is not shown to differ."),
     ],
 )
 def test_the_page_begins_with_the_verdict(compared_as, apart, baseline, sentence):
     comparison = compared_as([("a", 0.9), ("b", 0.8), ("c", 0.7)], apart, baseline)
     assert comparison.verdict.startswith(sentence)
-    gap = "How close is a to the reference? The gap is real: with 95 % confidence MAUVE is at most 0.95 (p < 10⁻⁵)."
+    gap = "How close is a to the reference? The gap is real: with 95 % confidence MAUVE is at most 0.9500 (p < 10⁻⁵)."
     reason = reason_sentence(comparison)
     assert re.match(
         r"The reason: the certified MAUVE of (a is 0.1000 above that of b|b is 0.1000 below that of a) \(", reason

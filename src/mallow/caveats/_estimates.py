@@ -145,7 +145,7 @@ def blindness_caveats(mauve: float, self_score: float, p_value: float, limit: fl
         return []
     text = (
         f"the published score does not see the gap: {mauve:.3f} is about what a perfect model gets "
-        f"({self_score:.3f}), but the held-out evidence shows that MAUVE is at most {at_most(limit, 3)}. Judge by the "
+        f"({self_score:.3f}), but the held-out evidence shows that MAUVE is at most {at_most(limit)}. Judge by the "
         "evidence; an embedder that knows more about such samples, or more of them in more bins, may show the gap in "
         "the score too."
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from mallow.errors import Caveat, InputError
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 
 LEVEL = 0.05  # the usual level of significance
+_SHOWN = 0.001  # published scores are printed with three digits
 _MOST_PAIRS = 10  # chosen: the differences of more pairs do not fit a screen
 
 
@@ -261,7 +262,13 @@ class Comparison(ScoredSystems):
 
     @property
     def verdict(self) -> str:
-        """Which system has the smallest proven gap, or that none can be named, and which has the largest."""
+        """Which system has the smallest proven gap, or that none can be named, and which has the largest.
+
+        One more sentence explains why published scores have another order, if they have.
+        """
+        return " ".join(filter(None, [self._order_text(), self._reversed_text()]))
+
+    def _order_text(self) -> str:
         first, level = next(iter(self.scores)), "(5 % level, corrected for all pairs)"
         if len(self.scores) == 1:
             return f"{first} was compared with the reference only. {self.scores[first].verdict}"
@@ -273,21 +280,44 @@ class Comparison(ScoredSystems):
         if self.winner is not None:
             text = f"{self.winner} has the smallest proven gap: that of every other system is larger {level}."
         else:
-            text = f"No clear winner: the proven gaps of {join_names(self.best)} cannot be told apart {level}."
+            text = (
+                f"No clear winner: no difference was shown between the proven gaps of {join_names(self.best)} {level}."
+            )
         if len(self.scores) == 2:
             return text
         if self.last is not None:
             return f"{text} That of {self.last} is the largest."
         if not set(self.best) & set(self.worst):
-            return f"{text} Last are {join_names(self.worst)}, whose gaps cannot be told apart."
+            return f"{text} Last are {join_names(self.worst)}, between whose gaps no difference was shown."
         return text
 
+    def _reversed_text(self) -> str:
+        """Why bins order systems otherwise than proven gaps do; "" where both orders agree up to noise."""
+        shown = {one.systems: one.better for one in self.differences if one.significant}
+        turned = []
+        for first, second in combinations(self.scores, 2):  # the proven gap of the first is the smaller one
+            here, there = self.scores[first], self.scores[second]
+            if not (here.certified and here.interval and there.interval) or there.mauve - here.mauve < _SHOWN:
+                continue
+            apart = here.interval["mauve"][1] < there.interval["mauve"][0]
+            if shown.get(frozenset((first, second)), first if apart else None) == first:
+                turned.append((there.mauve - here.mauve, first, second))
+        if not turned:
+            return ""
+        _, first, second = max(turned)
+        above, below = (f"{name} ({self.scores[name].mauve:.3f})" for name in (second, first))
+        such = "" if len(turned) == 1 else f", and orders {len(turned)} pairs of systems otherwise in all"
+        return (
+            f"Published MAUVE puts {above} above {below}{such}: it counts samples in bins of a few directions, while "
+            "the proven gap uses all directions."
+        )
+
     def _against(self, baseline: str) -> str:
-        sides: dict[str, list[str]] = {"smaller": [], "larger": [], "not distinguishable": []}
+        sides: dict[str, list[str]] = {"smaller": [], "larger": [], "not shown to differ": []}
         for one in self.differences:
             other = one.second if one.first == baseline else one.first
             if not one.significant:
-                sides["not distinguishable"].append(other)
+                sides["not shown to differ"].append(other)
             else:
                 sides["smaller" if one.better == other else "larger"].append(other)
         parts = [f"that of {join_names(names)} is {key}" for key, names in sides.items() if names]

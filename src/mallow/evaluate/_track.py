@@ -112,12 +112,12 @@ class Track(ComparedSystems):
             places = [f"{'closer' if one.difference > 0 else 'farther'} from {one.at} on" for one in self.changes]
             parts.append(f"It changed: {join_names(places)}.")
         else:
-            parts.append("No two checkpoints can be told apart.")
+            parts.append("No difference between two checkpoints was shown.")
         best = self.comparison.best
         if names[-1] not in best:
             parts.append(f"The last checkpoint is farther from the reference than {best[0]}.")
         elif best[0] != names[-1]:
-            parts.append(f"The last checkpoint cannot be told apart from the best one, {best[0]}.")
+            parts.append(f"No difference was shown between the last checkpoint and the best one, {best[0]}.")
         return " ".join(parts)
 
     def _also(self) -> dict[str, Any]:

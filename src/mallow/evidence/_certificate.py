@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import log_expit, ndtr, stdtrit
@@ -97,6 +97,14 @@ class Certificate:
     def errors(self) -> Array:
         """The standard errors of the three summaries."""
         return standard_errors(self.influence)
+
+    def without_limits(self) -> Certificate:
+        """The same certificate where no gap was shown: every limit is the end of its range, and the values stay."""
+        ends = {
+            name: Estimate(own.value, 0.0, 1.0 if name == NAMES[0] else own.high)
+            for name, own in self.estimates.items()
+        }
+        return replace(self, estimates=ends)
 
 
 def certify(at_p: Array, at_q: Array, units: Units, divergence: Divergence = KL, scale: float = 5.0) -> Certificate:

@@ -45,6 +45,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return adjusted
 
 
+LEVEL = 0.05
 NORMAL = 1.959963984540054  # standard errors of a two-sided 95 % interval
 _DIGITS = 6  # of p-values: far in the tail they are less exact than other numbers
 _CLEAR = (
@@ -95,8 +96,13 @@ class Evidence:
         return Units((self.reference_units, self.model_units), self.keys)
 
     def certify(self, divergence: Divergence, scale: float) -> Certificate:
-        """The certificate for a divergence and the constant c of the area."""
-        return certify(self.reference_scores, self.model_scores, self.units, divergence, scale)
+        """The certificate for a divergence and the constant c of the area.
+
+        Where the test shows no gap at the 5% level, the limits are the ends of the range: what is printed of both never
+        disagrees.
+        """
+        certificate = certify(self.reference_scores, self.model_scores, self.units, divergence, scale)
+        return certificate if self.test.p_value < LEVEL else certificate.without_limits()
 
 
 def gather_evidence(learner: Learner, system: int, *, permutations: int, seed: int = 0) -> Evidence:

@@ -13,6 +13,7 @@ from mallow.estimate import Features
 from mallow.evidence._blocks import Rows as RowSource
 from mallow.evidence._certificate import Certificate, certify
 from mallow.evidence._evidence import (
+    LEVEL,
     Evidence,
     EvidenceDifference,
     difference_between,
@@ -30,7 +31,6 @@ from mallow.samples import Samples
 
 PERMUTATIONS = 499  # of a score's test; chosen: a p-value of 0.002 at least, below that the tail is approximated
 
-LEVEL = 0.05
 _SIMILAR = 1.1  # chosen: times as many units, up to which sizes count as equal
 _RICH_UNITS = 2000  # chosen: units of a system that richer views are asked about, and half as many as of the reference
 _RICH_ASSIGNMENTS = 2  # chosen: each takes ten calls of every view

@@ -197,7 +197,7 @@ _Curve = tuple[Frontier, float, float, str]  # with the scale, the area, and wha
 
 def _certified(score: Score, frontier: Frontier) -> _Curve:
     estimate = score.certified["mauve"]
-    says = f"certified MAUVE {estimate.value:.3f}; with 95 % confidence at most {at_most(estimate.high, 3)}"
+    says = f"certified MAUVE {estimate.value:.4f}; with 95 % confidence at most {at_most(estimate.high)}"
     return frontier, score.scale, estimate.value, says
 
 

@@ -144,7 +144,7 @@ def difference_table(comparison: Comparison) -> Table:
                 _p(pair.adjusted["mauve"]),
                 Cell(f"the gap of {closer} is smaller", strong=True)
                 if pair.significant
-                else Cell("cannot be told apart"),
+                else Cell("no difference was shown"),
             )
         )
     return Table("First minus second, in certified MAUVE", columns, tuple(rows))
