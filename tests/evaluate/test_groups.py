@@ -47,7 +47,7 @@ def test_all_and_none():
 def test_wrong_groups_are_refused():
     x = np.random.default_rng(2).normal(size=(40, 2))
     for groups, message in (
-        ("topic", "`by`: ndarray: no column `topic`. Name a column that all entries have. Or pass the values"),
+        ("topic", "`by`: ndarray: no column 'topic'. Name a column that all entries have. Or pass the values"),
         ((["a"] * 40, ["a"] * 39), "`by` must have an entry for each of the 40 model samples; got 39"),
         (
             (["a"] * 40, ["b"] * 40),

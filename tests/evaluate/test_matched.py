@@ -103,7 +103,7 @@ def test_categories_agree_after_matching(first, second, seed):
 def test_wrong_covariates_are_refused():
     x, y, _ = sides(n=50)
     for match, message in (
-        ("size", "`match`: ndarray: no column `size`. Name a column that all entries have. Or pass the values of both"),
+        ("size", "`match`: ndarray: no column 'size'. Name a column that all entries have. Or pass the values of both"),
         ({"size": "length"}, "`match` must be 'length', a column, or a pair of sequences of values, of the reference"),
         ({"a": ([1],) * 2, "b": ([1],) * 2}, "`match` must be 'length', a column, or a pair of sequences of values"),
         (

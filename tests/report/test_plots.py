@@ -45,7 +45,7 @@ def test_every_system_and_axis_is_named(compared, make):
     shown = texts(make(compared))
     for name in compared.scores:
         assert any(name in each for each in shown)
-    assert any("misses" in each or "indistinguishable" in each or "closest" in each for each in shown)
+    assert any("misses" in each or "indistinguishable" in each or "proven gap" in each for each in shown)
 
 
 def test_frontiers_are_drawn_in_both_coordinates(compared):

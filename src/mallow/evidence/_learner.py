@@ -161,9 +161,8 @@ class Learner:
     together = True  # whether its test and its scores may be computed at the same time
     tolerance = 0.0  # by how much a score may differ on another processor
 
-    def __init__(self, witness: Options, units: Units) -> None:
-        self.witness, self.units = witness, units
-        self._cells = deal_cells(units, witness.folds)
+    def __init__(self, witness: Options, units: Units, cells: Cells | None) -> None:
+        self.witness, self.units, self._cells = witness, units, cells
 
     def test(self, system: int, *, permutations: int, seed: int) -> IdentityTest:
         """The test of identity of the reference and one system."""
@@ -284,7 +283,7 @@ class MemoryLearner(Learner):
         keys = np.zeros(units.count, np.uint64)  # by the order of the space, which knows no unit of measurement
         for own, rows in zip(units.sets, self.space.places, strict=True):
             keys[own] = self.space.unit[rows]
-        super().__init__(witness, Units(units.sets, keys))
+        super().__init__(witness, units, deal_cells(Units(units.sets, keys), witness.folds))
         self._sets = sets
         self.tolerance = 0.0 if self.space.columns.dtype == np.float64 else STEP
         self._products = start(self._find_products)
@@ -471,7 +470,7 @@ class PassLearner(Learner):
     together = False  # its test and its scores take memory
 
     def __init__(self, witness: Options, sets: Sequence[Features | RowSource], units: Units) -> None:
-        super().__init__(witness, units)
+        super().__init__(witness, units, deal_cells(units, witness.folds))
         self._sources: list[RowSource] = [ArrayRows(own) if isinstance(own, np.ndarray) else own for own in sets]
         unit = np.concatenate(units.sets)
         present = np.flatnonzero(np.bincount(unit))  # not the units of systems beside these
