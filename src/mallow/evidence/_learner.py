@@ -12,6 +12,7 @@ exact, so that they are the same in any order and any division of the rows. Noth
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -155,7 +156,7 @@ class Part:
     features: Features | None = None
 
 
-class Learner:
+class Learner(ABC):
     """The reference and its systems, ready for witnesses of any pair: coordinates, bins and cells are shared."""
 
     together = True  # whether its test and its scores may be computed at the same time
@@ -164,19 +165,21 @@ class Learner:
     def __init__(self, witness: Options, units: Units, cells: Cells | None) -> None:
         self.witness, self.units, self._cells = witness, units, cells
 
+    @abstractmethod
     def test(self, system: int, *, permutations: int, seed: int) -> IdentityTest:
         """The test of identity of the reference and one system."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _teacher(self, cells: Cells) -> Teacher:
-        raise NotImplementedError
+        """What rules are learned from."""
 
+    @abstractmethod
     def _part(self, cells: Cells, systems: Sequence[int]) -> Part:
-        raise NotImplementedError
+        """The rows that weights are fitted on."""
 
+    @abstractmethod
     def _judge(self, rules: Rules, weights: Array, cells: Cells, systems: Sequence[int]) -> list[Array]:
         """h of the rows of the reference and of the systems; `weights` (cells, views) of the views by cell."""
-        raise NotImplementedError
 
     def scores(self, *systems: int) -> tuple[Array, ...]:
         """h of every sample of the reference and of the systems, one array each; several systems count as one model.
@@ -235,8 +238,8 @@ class Learner:
         return h if not self.witness.views else self._add(h, added, systems)
 
     def _add(self, h: list[Array], added: Array, systems: Sequence[int]) -> list[Array]:
-        """h and what a user's own views add, in the order of the part."""
-        raise NotImplementedError
+        """h and what a user's own views add, in the order of the part; rows that are read in passes have none."""
+        return h
 
 
 def _group_cells(cells: int, folds: int, count: int) -> list[Indices]:
@@ -250,7 +253,8 @@ def _group_cells(cells: int, folds: int, count: int) -> list[Indices]:
 def _score_by_view(view: View, part: Part, fold: Indices, folds: Folds) -> Array:
     """What a user's function, learned without both folds of each pair, says of the samples of both, (pairs, rows)."""
     features = part.features
-    assert features is not None
+    if features is None:
+        raise InputError("`views` need features in memory.")
     scores = np.zeros((len(folds.pairs), len(fold)))
     for number, pair in enumerate(folds.pairs):
         others = np.isin(fold, pair)
@@ -327,9 +331,8 @@ class MemoryLearner(Learner):
 
     @cached_property
     def _cell_of_row(self) -> Numbers:
-        assert self._cells is not None
-        cell = np.zeros(len(self.space.unit), self._cells.of_set[0].dtype)
-        for own, rows in zip(self._cells.of_set, self.space.places, strict=True):
+        cell = np.zeros(len(self.space.unit), np.int64)
+        for own, rows in zip(self._cells.of_set if self._cells else (), self.space.places, strict=True):
             cell[rows] = own
         return cell
 
