@@ -50,14 +50,14 @@ def test_products_with_a_metric_that_was_made_without_the_own_unit(learner):
 
 def test_rules_from_sums_are_those_of_the_rows_they_keep(learner):
     """Means, variances and bins of the reference and of two systems, in the cells that a rule is learned from."""
-    space, cells, rows = learner.space, learner._cells, learner._rows
+    space, cells, rows = learner.space, learner._cells, learner._views[0].rows
     kept = np.random.default_rng(2).random((4, len(cells))) < 0.7
-    rules = learner._teacher(cells).learn(kept.astype(float), (1,))
+    rules = learner._teachers(cells)[0].learn(kept.astype(float), (1,))
     for number, own in enumerate(kept):
         p, q = (place[own[learner._cell_of_row[place]]] for place in space.places[:2])
         for points, variances, found in (
             (rows.points, space.variances, rules.points[0, number]),
-            (rows.products, learner._products.result()[1], rules.products[0, number]),
+            (rows.products, learner._views[0]._products.result()[1], rules.products[0, number]),
         ):
             strength = STRENGTHS[0] if points is rows.points else 0.1
             apart = points[p].mean(axis=0) - points[q].mean(axis=0)

@@ -11,7 +11,7 @@ the cuts, which holds whatever they share.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +26,7 @@ from mallow.embed import AnyEmbedder, embed_all
 from mallow.engine import cores, ordered_map, single_threaded_blas
 from mallow.evidence._blocks import ROWS, Values, at_once, each_block, sum_blocks
 from mallow.evidence._exchange import Exchange, Flags, common_size, exchangeable_rows, find_exchange
-from mallow.evidence._space import Space, find_space, membership
+from mallow.evidence._space import Space, find_space, find_spaces, membership
 from mallow.evidence._systems import pair_points
 from mallow.evidence._units import Indices, Units, find_units
 from mallow.theory import Array
@@ -126,30 +126,47 @@ class IdentityTest:
     statistics: dict[str, float]
 
 
-def run_identity_test(space: Space, units: Units, system: int, *, permutations: int, seed: int) -> IdentityTest:
-    """The test for the reference and one system of a space; `units` are those of the two alone."""
+def run_identity_test(
+    space: Space, units: Units, system: int, *, permutations: int, seed: int, others: Mapping[str, Space] | None = None
+) -> IdentityTest:
+    """The test for the reference and one system of a space; `units` are those of the two alone.
+
+    `others` are further spaces of the same rows, by name. Each of their families of statistics counts like one of the
+    first space.
+    """
     whole("permutations", permutations, least=1)
+    spaces = {"": space, **(others or {})}
     rows, unit, is_reference = _rows_of_pair(space, units, system)
 
     def test(kept: Flags, cut: bool) -> IdentityTest:
-        own = number_units(unit[kept]), is_reference[kept]
+        sides = number_units(unit[kept]), is_reference[kept]
         if cut:  # axes and bins know nothing of rows that take no part
-            return judge_rows(space.columns[rows[kept]], *own, permutations, seed)
-        return _judge_space(space, rows[kept], *own, permutations, seed)
+            values = {name: space.columns[rows[kept]] for name, space in spaces.items()}
+            return _judge_columns(values, *sides, permutations, seed)
+        return _judge_spaces(spaces, rows[kept], *sides, permutations, seed)
 
     return judge_draws(unit, is_reference, test)
 
 
 def judge_rows(values: Values, unit: Indices, is_reference: Flags, permutations: int, seed: int) -> IdentityTest:
     """The test of some rows in a space of their own."""
+    return _judge_columns({"": values}, unit, is_reference, permutations, seed)
+
+
+def _judge_columns(
+    columns: Mapping[str, Values], unit: Indices, is_reference: Flags, permutations: int, seed: int
+) -> IdentityTest:
     sides = is_reference, ~is_reference
     units = Units((unit[sides[0]], unit[sides[1]]), np.arange(int(unit.max()) + 1, dtype=np.uint64))
-    space = find_space([values[side] for side in sides], units, seed)
-    return _judge_space(space, *_rows_of_pair(space, units, 1), permutations, seed, more=_MORE[:1])
+    values = np.concatenate(list(columns.values()), axis=1)
+    widths = [own.shape[1] for own in columns.values()]
+    spaces = find_spaces([values[side] for side in sides], units, seed, widths)
+    rows = _rows_of_pair(spaces[0], units, 1)
+    return _judge_spaces(dict(zip(columns, spaces, strict=True)), *rows, permutations, seed, more=_MORE[:1])
 
 
-def _judge_space(
-    space: Space,
+def _judge_spaces(
+    spaces: Mapping[str, Space],
     rows: Indices,
     unit: Indices,
     is_reference: Flags,
@@ -161,7 +178,11 @@ def _judge_space(
     exchange = find_exchange(unit, is_reference)
     with single_threaded_blas():
         merged, join = merge_atoms(exchange)
-        products = _products(space, rows, exchange, merged, join)
+        products = {
+            f"{name}: {statistic}" if name else statistic: table
+            for name, space in spaces.items()
+            for statistic, table in _products(space, rows, exchange, merged, join).items()
+        }
         return judge_statistics(products, merged, permutations, seed, more=more)
 
 
@@ -261,9 +282,15 @@ def fuse(names: Sequence[str], values: Array) -> Array:
     """One statistic, (rows, 1), of several (rows, statistics), each family counting alike."""
     # Cube roots of quadratic forms are nearly normal (Wilson and Hilferty), so that each counts in its tail alike.
     standard = _standardise(np.cbrt(np.maximum(values, 0.0)))
-    own = np.array([next((word for word in _FAMILIES if word in name), "") for name in names])
-    families = [_soft_maximum(standard[:, own == family]) for family in sorted(set(own.tolist()))]
+    of_name = np.array([_family(name) for name in names])
+    families = [_soft_maximum(standard[:, of_name == family]) for family in sorted(set(of_name.tolist()))]
     return _soft_maximum(_standardise(np.stack(families, axis=1)))[:, None]
+
+
+def _family(name: str) -> str:
+    """The family of a statistic, and its space, if it is not the first."""
+    space, _, statistic = name.rpartition(": ")
+    return space + next((word for word in _FAMILIES if word in statistic), "")
 
 
 def _soft_maximum(values: Array) -> Array:

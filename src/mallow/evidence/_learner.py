@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, Protocol
@@ -43,8 +43,9 @@ from mallow.evidence._space import (
     AXES,
     PARTITIONS_OF_MANY,
     LeaveUnitOut,
+    Space,
     find_centres,
-    find_space,
+    find_spaces,
     label_points,
     leading_axes,
     principal_axes,
@@ -139,7 +140,7 @@ class Part:
     Attributes
     ----------
     score : function
-        Rules → what each of them says of each row, (views, rules, rows).
+        The rules of each space → what each of them says of each row, (views, rules, rows).
     cell, unit : array (rows,)
     is_reference : bool array (rows,)
     weight : array (rows,)
@@ -148,7 +149,7 @@ class Part:
         As they came, for a user's own views.
     """
 
-    score: Callable[[Rules], NDArray[np.floating[Any]]]
+    score: Callable[[Sequence[Rules]], NDArray[np.floating[Any]]]
     cell: Numbers
     unit: Indices
     is_reference: NDArray[np.bool_]
@@ -170,16 +171,16 @@ class Learner(ABC):
         """The test of identity of the reference and one system."""
 
     @abstractmethod
-    def _teacher(self, cells: Cells) -> Teacher:
-        """What rules are learned from."""
+    def _teachers(self, cells: Cells) -> Sequence[Teacher]:
+        """What the rules of each space are learned from."""
 
     @abstractmethod
     def _part(self, cells: Cells, systems: Sequence[int]) -> Part:
         """The rows that weights are fitted on."""
 
     @abstractmethod
-    def _judge(self, rules: Rules, weights: Array, cells: Cells, systems: Sequence[int]) -> list[Array]:
-        """h of the rows of the reference and of the systems; `weights` (cells, views) of the views by cell."""
+    def _judge(self, rules: Sequence[Rules], weights: Array, cells: Cells, systems: Sequence[int]) -> list[Array]:
+        """h of the rows of the reference and of the systems; `weights` (cells, views) of all views by cell."""
 
     def scores(self, *systems: int) -> tuple[Array, ...]:
         """h of every sample of the reference and of the systems, one array each; several systems count as one model.
@@ -197,16 +198,20 @@ class Learner(ABC):
         return tuple(round_scores(own, count) for own in h)
 
     def _learn(self, cells: Cells, systems: Sequence[int]) -> list[Array]:
-        teacher, part = self._teacher(cells), self._part(cells, systems)
-        without = teacher.learn(1.0 - np.eye(len(cells)), systems)
-        folds, closed = Folds(self.witness.folds), len(without.constant)
+        teachers, part = self._teachers(cells), self._part(cells, systems)
+
+        def learn(kept: Array) -> list[Rules]:
+            return [teacher.learn(kept, systems) for teacher in teachers]
+
+        without = learn(1.0 - np.eye(len(cells)))
+        folds, closed = Folds(self.witness.folds), sum(len(rules.constant) for rules in without)
         rows = sum(len(self.units.sets[place]) for place in (0, *systems))
         count = self.witness.assignments or next(number for most, number in _GROUPINGS if rows <= most)
 
         def fit(grouping: Indices) -> tuple[Array, Array | None]:
             """The weights of the views by cell, and what a user's own views add to h of each row."""
             fold = grouping[part.cell]
-            views = part.score(teacher.learn(folds.kept[:, grouping], systems))
+            views = part.score(learn(folds.kept[:, grouping]))
             if self.witness.views:
                 views = np.concatenate(
                     [views, [_score_by_view(view, part, fold, folds) for view in self.witness.views]]
@@ -279,28 +284,18 @@ def _mean_over_rules(views: Values, weights: Array, fold: Indices, folds: Folds)
     return total
 
 
-class MemoryLearner(Learner):
-    """A learner of arrays."""
+class SpaceViews:
+    """The views of one space of rows in memory."""
 
-    def __init__(self, witness: Options, sets: Sequence[Features], units: Units) -> None:
-        self.space = find_space(sets, units, _SEED)
-        keys = np.zeros(units.count, np.uint64)  # by the order of the space, which knows no unit of measurement
-        for own, rows in zip(units.sets, self.space.places, strict=True):
-            keys[own] = self.space.unit[rows]
-        super().__init__(witness, units, deal_cells(Units(units.sets, keys), witness.folds))
-        self._sets = sets
-        self.tolerance = 0.0 if self.space.columns.dtype == np.float64 else STEP
+    def __init__(self, witness: Options, space: Space) -> None:
+        self._witness, self._space = witness, space
         self._products = start(self._find_products)
         self._corrections = start(self._leave_units_out)
 
-    def test(self, system: int, *, permutations: int, seed: int) -> IdentityTest:
-        """The test of identity of the reference and one system."""
-        return run_identity_test(self.space, self.units.pair(system), system, permutations=permutations, seed=seed)
-
     def _find_products(self) -> tuple[Values, Array]:
         """The products of leading components on their principal axes, and the variance along each."""
-        space = self.space
-        axes = _product_axes(space.points.shape[1], space.pair) if self.witness.products else 0
+        space = self._space
+        axes = _product_axes(space.points.shape[1], space.pair) if self._witness.products else 0
         if not axes:
             return space.points[:, :0], np.empty(0)
         deviations = np.sqrt(np.maximum(space.variances[:axes], np.finfo(np.float32).tiny))
@@ -311,80 +306,116 @@ class MemoryLearner(Learner):
 
     def _leave_units_out(self) -> tuple[LeaveUnitOut, LeaveUnitOut]:
         """Of the points and of the products."""
-        (products, variances), space = self._products.result(), self.space
+        (products, variances), space = self._products.result(), self._space
         strengths = _PRODUCT_STRENGTHS if len(variances) else ()
         return (
-            LeaveUnitOut(space.points, space.variances, space.unit, self.witness.strengths),
+            LeaveUnitOut(space.points, space.variances, space.unit, self._witness.strengths),
             LeaveUnitOut(products, variances, space.unit, strengths),
         )
 
-    def _correct(self, products: Values, number: int) -> Values:
+    def correct(self, products: Values, number: int) -> Values:
+        """See `Correct`."""
         of_points, of_products = self._corrections.result()
-        first = len(self.witness.strengths)
+        first = len(self._witness.strengths)
         return of_points.correct(products, number) if number < first else of_products.correct(products, number - first)
 
     @cached_property
-    def _rows(self) -> Coordinates:
-        space = self.space
-        labels = space.bins if self.witness.bins else ()
+    def rows(self) -> Coordinates:
+        """All rows of the space."""
+        space = self._space
+        labels = space.bins if self._witness.bins else ()
         return Coordinates(space.points, self._products.result()[0], space.columns, labels)
+
+    def teacher(self, cells: Cells, cell_of_row: Numbers) -> Teacher:
+        """What rules are learned from."""
+        rows, witness = self.rows, self._witness
+
+        def sums(places: Indices) -> CellSums:
+            cell = cell_of_row[places]
+            add = partial(sum_by_cell, cell=cell, cells=len(cells))
+            bins = tuple(
+                count_bins(labels[:, places], int(labels.max()) + 1, cell, len(cells)) for labels in rows.labels
+            )
+            columns = rows.columns[places]
+            lengths = sum_lengths(columns, cell, len(cells))
+            return CellSums(
+                add(rows.points[places]), add(rows.products[places]), add(columns, squares=True), lengths, bins
+            )
+
+        variances = self._space.variances, self._products.result()[1]
+        solvers = partial(_scale, variances[0]), partial(_scale, variances[1])
+        strengths = witness.strengths, _PRODUCT_STRENGTHS if len(variances[1]) else ()
+        every = list(ordered_map(sums, [np.sort(places) for places in self._space.places], cores()))
+        return Teacher(every, cells.units, solvers, strengths, witness.variances)
+
+    def judge(self, rules: Rules, cell_of_row: Numbers) -> Array:
+        """What the rules without its cell say of each row, (views, rows)."""
+        return rules.judge(self.rows, cell_of_row, self.correct)
+
+
+class MemoryLearner(Learner):
+    """A learner of arrays, whose columns are those of one space, or of several, one after the other."""
+
+    def __init__(
+        self, witness: Options, sets: Sequence[Features], units: Units, widths: Mapping[str, int] | None = None
+    ) -> None:
+        widths = widths or {"": sets[0].shape[1]}
+        spaces = find_spaces(sets, units, _SEED, list(widths.values()))
+        self.space, self.others = spaces[0], dict(zip(list(widths)[1:], spaces[1:], strict=True))
+        keys = np.zeros(units.count, np.uint64)  # by the order of the space, which knows no unit of measurement
+        for numbers, rows in zip(units.sets, self.space.places, strict=True):
+            keys[numbers] = self.space.unit[rows]
+        super().__init__(witness, units, deal_cells(Units(units.sets, keys), witness.folds))
+        self._features = [rows[:, : self.space.columns.shape[1]] for rows in sets]
+        self.tolerance = 0.0 if all(space.columns.dtype == np.float64 for space in spaces) else STEP
+        self._views = [SpaceViews(witness, space) for space in spaces]
+
+    def test(self, system: int, *, permutations: int, seed: int) -> IdentityTest:
+        """The test of identity of the reference and one system."""
+        units = self.units.pair(system)
+        return run_identity_test(self.space, units, system, permutations=permutations, seed=seed, others=self.others)
 
     @cached_property
     def _cell_of_row(self) -> Numbers:
         cell = np.zeros(len(self.space.unit), np.int64)
-        for own, rows in zip(self._cells.of_set if self._cells else (), self.space.places, strict=True):
-            cell[rows] = own
+        for of_set, rows in zip(self._cells.of_set if self._cells else (), self.space.places, strict=True):
+            cell[rows] = of_set
         return cell
 
-    def _teacher(self, cells: Cells) -> Teacher:
-        rows, witness = self._rows, self.witness
-
-        def sums(place: Indices) -> CellSums:
-            cell = self._cell_of_row[place]
-            add = partial(sum_by_cell, cell=cell, cells=len(cells))
-            bins = tuple(count_bins(own[:, place], int(own.max()) + 1, cell, len(cells)) for own in rows.labels)
-            columns = rows.columns[place]
-            lengths = sum_lengths(columns, cell, len(cells))
-            return CellSums(
-                add(rows.points[place]), add(rows.products[place]), add(columns, squares=True), lengths, bins
-            )
-
-        variances = self.space.variances, self._products.result()[1]
-        solvers = partial(_scale, variances[0]), partial(_scale, variances[1])
-        strengths = witness.strengths, _PRODUCT_STRENGTHS if len(variances[1]) else ()
-        every = list(ordered_map(sums, [np.sort(place) for place in self.space.places], cores()))
-        return Teacher(every, cells.units, solvers, strengths, witness.variances)
+    def _teachers(self, cells: Cells) -> Sequence[Teacher]:
+        return [views.teacher(cells, self._cell_of_row) for views in self._views]
 
     def _part(self, cells: Cells, systems: Sequence[int]) -> Part:
         places = self.space.places
         weight = np.zeros(len(self.space.unit))
-        for place in (0, *systems):
-            weight[places[place]] = 0.5 / len(places[place]) / (len(systems) if place else 1)
+        for number in (0, *systems):
+            weight[places[number]] = 0.5 / len(places[number]) / (len(systems) if number else 1)
         is_reference = np.zeros(len(weight), np.bool_)
         is_reference[places[0]] = True
         used = np.flatnonzero(weight)
         features = None
         if self.witness.views:
-            every = np.concatenate(list(self._sets))
+            every = np.concatenate(self._features)
             ordered = np.empty_like(every)
             ordered[np.concatenate(places)] = every
             features = ordered[used]
 
-        def score(rules: Rules) -> NDArray[np.floating[Any]]:
-            scores = rules.score(self._rows, self._correct)
+        def score(rules: Sequence[Rules]) -> NDArray[np.floating[Any]]:
+            parts = [own.score(views.rows, views.correct) for own, views in zip(rules, self._views, strict=True)]
+            scores = parts[0] if len(parts) == 1 else np.concatenate(parts)
             return scores if len(used) == len(weight) else scores[..., used]
 
         return Part(score, self._cell_of_row[used], self.space.unit[used], is_reference[used], weight[used], features)
 
-    def _judge(self, rules: Rules, weights: Array, cells: Cells, systems: Sequence[int]) -> list[Array]:
-        judged = rules.judge(self._rows, self._cell_of_row, self._correct)
-        h = np.einsum("rv,vr->r", weights[self._cell_of_row], judged)
-        return [h[self.space.places[place]] for place in (0, *systems)]
+    def _judge(self, rules: Sequence[Rules], weights: Array, cells: Cells, systems: Sequence[int]) -> list[Array]:
+        parts = [views.judge(own, self._cell_of_row) for own, views in zip(rules, self._views, strict=True)]
+        h = np.einsum("rv,vr->r", weights[self._cell_of_row], np.concatenate(parts))
+        return [h[self.space.places[number]] for number in (0, *systems)]
 
     def _add(self, h: list[Array], added: Array, systems: Sequence[int]) -> list[Array]:
-        places = [self.space.places[place] for place in (0, *systems)]
+        places = [self.space.places[number] for number in (0, *systems)]
         used = np.sort(np.concatenate(places))
-        return [own + added[np.searchsorted(used, place)] for own, place in zip(h, places, strict=True)]
+        return [scores + added[np.searchsorted(used, rows)] for scores, rows in zip(h, places, strict=True)]
 
 
 def _scale(variances: Array, vectors: Array, strength: float, _: Array) -> Array:
@@ -588,7 +619,7 @@ class PassLearner(Learner):
             seed=seed,
         )
 
-    def _teacher(self, cells: Cells) -> Teacher:
+    def _teachers(self, cells: Cells) -> Sequence[Teacher]:
         sums = [
             CellSums(points, products, squares, lengths, bins)
             for (points, squares, lengths), products, bins in zip(
@@ -597,7 +628,7 @@ class PassLearner(Learner):
         ]
         strengths = self.witness.strengths, _PRODUCT_STRENGTHS if self._reader.product_grid is not None else ()
         solvers = self._metrics.solve, self._product_metrics.solve
-        return Teacher(sums, cells.units, solvers, strengths, self.witness.variances)
+        return [Teacher(sums, cells.units, solvers, strengths, self.witness.variances)]
 
     def _part(self, cells: Cells, systems: Sequence[int]) -> Part:
         used, chosen = (0, *systems), self._first_rows(_STACK_ROWS)
@@ -620,18 +651,18 @@ class PassLearner(Learner):
             low = high
         held = ArrayRows(integers)
 
-        def score(rules: Rules) -> NDArray[np.floating[Any]]:
-            parts = held.scan(partial(_score, self._reader, rules), labels[:, order])
+        def score(rules: Sequence[Rules]) -> NDArray[np.floating[Any]]:
+            parts = held.scan(partial(_score, self._reader, rules[0]), labels[:, order])
             return np.concatenate([scored for _, scored in parts], axis=-1)
 
         return Part(score, cell[order], unit[order], place[order] == 0, weight[order])
 
-    def _judge(self, rules: Rules, weights: Array, cells: Cells, systems: Sequence[int]) -> list[Array]:
+    def _judge(self, rules: Sequence[Rules], weights: Array, cells: Cells, systems: Sequence[int]) -> list[Array]:
         every = []
         for place in (0, *systems):
             h = np.empty(len(self._sources[place]))
             along = self._labels[place], cells.of_set[place]
-            for at, judged in self._sources[place].scan(partial(_judge, self._reader, rules, weights), *along):
+            for at, judged in self._sources[place].scan(partial(_judge, self._reader, rules[0], weights), *along):
                 h[at] = judged
             every.append(h)
         return every

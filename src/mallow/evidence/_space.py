@@ -11,6 +11,7 @@ import math
 from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import scipy.linalg
@@ -103,23 +104,34 @@ def regularised_inverse(variances: Array, strength: float) -> Array:
 
 def find_space(sets: Sequence[Features], units: Units, seed: int) -> Space:
     """The common coordinates of the reference and one or more systems, whose units are known."""
+    return find_spaces(sets, units, seed, [sets[0].shape[1]])[0]
+
+
+def find_spaces(sets: Sequence[Features], units: Units, seed: int, widths: Sequence[int]) -> list[Space]:
+    """The same for columns of several spaces, so many of each, one after the other; all have the same rows."""
     contents = content_keys(sets)
-    order, unit, keys = _order_rows(contents, _project(sets), units)
+    ends = np.cumsum([0, *widths])
+    parts = [[rows[:, low:high] for rows in sets] for low, high in pairwise(ends)]
+    order, unit, keys = _order_rows(contents, _project(parts[0]), units)
     row = np.empty_like(order)
     row[order] = np.arange(len(order))
     places = tuple(np.split(row, np.cumsum([len(rows) for rows in sets])[:-1]))
     distinct = [len(np.unique(own)) for own in contents]
     pair = distinct[0] + max(distinct[1:])
-    with single_threaded_blas():
-        columns = _scale_columns(sets, places)
 
-    def find_axes() -> Axes:
+    def find(part: Sequence[Features]) -> Space:
         with single_threaded_blas():
-            points, variances = principal_axes(columns)
-            bins = find_partitions(points, variances, unit, pair, seed)
-        return Axes(points, variances, bins)
+            columns = _scale_columns(part, places)
 
-    return Space(columns, places, unit, keys, pair, start(find_axes))
+        def find_axes() -> Axes:
+            with single_threaded_blas():
+                points, variances = principal_axes(columns)
+                bins = find_partitions(points, variances, unit, pair, seed)
+            return Axes(points, variances, bins)
+
+        return Space(columns, places, unit, keys, pair, start(find_axes))
+
+    return [find(part) for part in parts]
 
 
 def _project(sets: Sequence[Features]) -> list[Array]:

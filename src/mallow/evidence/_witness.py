@@ -7,7 +7,7 @@ whatever a user adds. Nothing is judged by what it was learned from (`_learner.p
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -114,15 +114,18 @@ def pooled_masses(at_p: Array, at_q: Array) -> Masses:
     return Masses.from_log_ratio(at_p, at_q, pooled=True)
 
 
-def make_learner(witness: Witness, sets: Sequence[Features | Rows], units: Units) -> Learner:
+def make_learner(
+    witness: Witness, sets: Sequence[Features | Rows], units: Units, widths: Mapping[str, int] | None = None
+) -> Learner:
     """The reference and its systems, ready for witnesses; many samples are read in passes.
 
-    Rows that are not in memory must be many (`are_many`).
+    Rows that are not in memory must be many (`are_many`). `widths` says how many columns each space has, by name; many
+    samples need not tell them apart, since few columns then cost nothing.
     """
     arrays = [own for own in sets if isinstance(own, np.ndarray)]
     if are_many(witness, units) or len(arrays) < len(sets):
         return PassLearner(witness, sets, units)
-    return MemoryLearner(witness, arrays, units)
+    return MemoryLearner(witness, arrays, units, widths)
 
 
 def are_many(witness: Witness, units: Units) -> bool:
