@@ -83,7 +83,7 @@ def test_anything_that_can_be_imported(tmp_path, monkeypatch):
             "inception",
             "text",
             {},
-            r"inception embeds image samples\. Use for example minilm, glove, ngram, subsequence\.$",
+            r"inception embeds image samples\. Use for example minilm, glove, style, ngram, subsequence\.$",
         ),
         ("glvoe", "text", {}, r"there is no embedder 'glvoe'\. Did you mean glove\?$"),
         ("gone.onnx", "text", {}, "there is no file gone.onnx"),

@@ -300,8 +300,8 @@ embedder_options = bundle(
         "-e",
         "embedder_name",
         metavar="NAME",
-        help="minilm, glove, ngram, subsequence, efficientnet, inception, mel, sentence:NAME, a transformers model "
-        "(NAME or NAME@REVISION), the folder or file of a model (.gguf, .onnx, .pt, GloVe text), or "
+        help="minilm, glove, style, ngram, subsequence, efficientnet, inception, mel, sentence:NAME, a transformers "
+        "model (NAME or NAME@REVISION), the folder or file of a model (.gguf, .onnx, .pt, GloVe text), or "
         "package.module:object.  [default: minilm for texts, efficientnet for images, mel for recordings]",
     ),
     option(

@@ -4,7 +4,8 @@ Every embedder is a value that holds options, not weights; it is called with sam
 plain function from a list of samples to such an array is an embedder too. The string kernels embed all texts together
 instead: `points` returns their features.
 
-    texts     LanguageModel · SentenceModel · OnnxText, minilm · WordVectors, glove · NGramKernel, SubsequenceKernel
+    texts     LanguageModel · SentenceModel · OnnxText, minilm · WordVectors, glove · style
+              NGramKernel, SubsequenceKernel
     images    EfficientNet, efficientnet · VisionModel · TorchScript, inception · OnnxImages
     audio     MelStatistics
 """
@@ -22,6 +23,7 @@ from mallow.embed._protocol import AnyEmbedder, Embedder, JointEmbedder, Points
 from mallow.embed._sentence_model import SentenceModel
 from mallow.embed._shards import embed_shards, shard_kind
 from mallow.embed._string_kernels import NGramKernel, SubsequenceKernel
+from mallow.embed._style import style
 from mallow.embed._word_vectors import WordVectors, glove
 
 __all__ = [
@@ -52,4 +54,5 @@ __all__ = [
     "glove",
     "inception",
     "minilm",
+    "style",
 ]

@@ -72,7 +72,8 @@ def _embed_set(
             raise InputError(
                 f"{samples.source} holds {samples.kind} samples, but {embedder.name} embeds {kind} samples."
             )
-        store = default_cache() if cache == "default" else cast("Cache | None", cache)
+        wanted = cache if getattr(embedder, "cached", True) else None
+        store = default_cache() if wanted == "default" else cast("Cache | None", wanted)
         rows = _embed_with_cache(samples, embedder, store, progress)
     else:
         plain = samples.items if samples.kind == "features" else list(samples.items)
