@@ -12,7 +12,15 @@ instead: `points` returns their features.
 
 from mallow.embed._cache import Cache, default_cache
 from mallow.embed._efficientnet import EfficientNet, efficientnet
-from mallow.embed._embed import embed_all, embed_samples, embedder_name, read_all, resolve_embedder
+from mallow.embed._embed import (
+    add_spaces,
+    embed_all,
+    embed_samples,
+    embedder_name,
+    read_all,
+    resolve_embedder,
+    shares_prompts,
+)
 from mallow.embed._image_networks import OnnxImages, TorchScript, VisionModel, inception
 from mallow.embed._language_model import LanguageModel
 from mallow.embed._mel import MelStatistics

@@ -13,6 +13,7 @@ import numpy as np
 from mallow.embed._cache import Cache, default_cache, sample_key
 from mallow.embed._names import find_embedder
 from mallow.embed._protocol import AnyEmbedder, Embedder, JointEmbedder, Points, Rows, StreamingEmbedder
+from mallow.embed._style import Style, style
 from mallow.engine import bar
 from mallow.errors import Caveat, InputError
 from mallow.samples import Samples, read
@@ -88,23 +89,86 @@ def embed_all(
     *,
     lazy: bool = False,
     paired: bool = False,
+    prompts: str | None = None,
 ) -> dict[str, Samples]:
     """Several sets of samples with their features, all by one embedder.
 
     Sets that have features already stay as they are where `embedder` is None. Features of two embedders, or samples of
     two kinds, are an error. With `lazy`, features in shards are not read. With `paired`, row i of all sets belongs
-    together.
+    together. With `prompts`, "joint" or "ignore", texts also get the spaces of `add_spaces`.
     """
     sets = read_all(sources, embedder, lazy=lazy, paired=paired)
     embedder = resolve_embedder(sets, embedder)
-    if embedder is None:
-        return sets
+    embedded = sets if embedder is None else _embed_sets(sets, embedder)
+    return embedded if prompts is None else add_spaces(embedded, embedder, prompts=prompts)
+
+
+def _embed_sets(sets: Mapping[str, Samples], embedder: AnyEmbedder) -> dict[str, Samples]:
     if isinstance(embedder, JointEmbedder):
         return _embed_jointly(sets, embedder)
     return {
         name: samples if _made_by(samples, embedder) else _embed_set(samples, embedder)
         for name, samples in sets.items()
     }
+
+
+def add_spaces(sets: Mapping[str, Samples], embedder: AnyEmbedder | None, *, prompts: str) -> dict[str, Samples]:
+    """Sets of texts, the reference first, with what evidence looks at beside the features.
+
+    That is their style and, with ``prompts="joint"``, where a set has the prompts of the reference, the features of the
+    prompts and how far each text agrees with its own: the cosine of their features, and of their styles.
+    """
+    if prompts not in ("joint", "ignore"):
+        raise InputError(f'`prompts` must be "joint" or "ignore"; got {prompts!r}.')
+    first = next(iter(sets.values()))
+    shown = {id(samples): samples for samples in sets.values() if samples.texts is not None}
+    spaces: dict[int, dict[str, Points]] = {}
+    if not isinstance(embedder, Style):
+        spaces = {key: {"style": style(samples.require_texts())} for key, samples in shown.items()}
+    if (
+        prompts == "joint"
+        and id(first) in shown
+        and any(shares_prompts(first, other) for other in list(sets.values())[1:])
+    ):
+        for key, samples in shown.items():
+            if shares_prompts(first, samples):
+                spaces.setdefault(key, {}).update(_prompt_spaces(samples, spaces.get(key, {}).get("style"), embedder))
+    return {
+        name: samples.with_spaces(spaces[id(samples)]) if id(samples) in spaces else samples
+        for name, samples in sets.items()
+    }
+
+
+def shares_prompts(reference: Samples, model: Samples) -> bool:
+    """Whether both sides answer the same prompts, more than one."""
+    if reference.prompts is None or model.prompts is None:
+        return False
+    prompts = set(reference.prompts)
+    return len(prompts) > 1 and prompts == set(model.prompts)
+
+
+def _prompt_spaces(samples: Samples, styles: Points | None, embedder: AnyEmbedder | None) -> dict[str, Points]:
+    """The features of the prompt of each sample, where the embedder can make them, and how far its text agrees with it."""
+    distinct = {prompt: place for place, prompt in enumerate(dict.fromkeys(samples.prompts or ()))}
+    rows = np.array([distinct[prompt] for prompt in samples.prompts or ()])
+    asked = Samples.trusted(texts=tuple(distinct), source=f"prompts of {samples.source}")
+    spaces, agreement = {}, []
+    if isinstance(embedder, Embedder) and samples.features is not None:
+        spaces["prompt"] = _embed_set(asked, embedder).require_features()[rows]
+        agreement.append(_cosines(samples.features, spaces["prompt"]))
+    if styles is not None:
+        agreement.append(_cosines(styles, style(asked.require_texts())[rows]))
+    if agreement:
+        spaces["agreement"] = np.stack(agreement, axis=1)
+    return spaces
+
+
+def _cosines(first: Points, second: Points) -> Points:
+    """The cosine of each row of one table with that of the other; 0 where one of them is 0."""
+    a, b = (rows.astype(np.float64) for rows in (first, second))
+    lengths = np.sqrt((a * a).sum(axis=1) * (b * b).sum(axis=1))
+    cosines: Points = np.divide((a * b).sum(axis=1), lengths, out=np.zeros(len(a)), where=lengths > 0)
+    return cosines
 
 
 def read_all(

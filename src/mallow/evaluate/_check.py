@@ -217,7 +217,7 @@ def check_regression(
     measure = _same_measure(before, measure)
     evidence_before = _evidence_of(before)
     settings = Settings(measure, len(before.values["mauve"]), seed_from(rng))
-    sides = embed_all({"reference": reference, "model": model}, embedder, paired=paired)
+    sides = embed_all({"reference": reference, "model": model}, embedder, paired=paired, prompts="joint")
     now = score_embedded(sides["reference"], sides["model"], settings)
     _refuse_other_embedder(before, now)
     caveats = [*now.caveats, *_changes_since(before, now)]

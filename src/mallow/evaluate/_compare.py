@@ -12,7 +12,7 @@ import numpy as np
 
 from mallow._checks import seed_from, whole
 from mallow.caveats import rename_system, system_size_caveats, unique_caveats
-from mallow.embed import AnyEmbedder, JointEmbedder, embed_all, read_all, resolve_embedder
+from mallow.embed import AnyEmbedder, JointEmbedder, add_spaces, embed_all, read_all, resolve_embedder
 from mallow.engine import AnyEngine, settle
 from mallow.errors import InputError, warn_about
 from mallow.evaluate._comparison import Comparison, Difference, rank_systems
@@ -31,6 +31,7 @@ def compare(
     measure: Measure = MAUVE_STAR,
     embedder: AnyEmbedder | str | None = None,
     paired: bool = False,
+    prompts: str = "joint",
     repeats: int = 5,
     rng: int | np.random.Generator | None = 0,
     baseline: str | None = None,
@@ -49,7 +50,7 @@ def compare(
     measure : Measure
         With ``Quantize(codebook="shared")`` one partition serves the reference and all systems; otherwise each system
         has its own. ``bins="auto"`` is one number for all systems, that of the smallest.
-    embedder, paired, repeats, rng :
+    embedder, paired, prompts, repeats, rng :
         As in `score`.
     baseline : str or None
         Compare all systems with this one only. None: compare all pairs.
@@ -67,7 +68,14 @@ def compare(
     """
     settings = Settings(measure, repeats, seed_from(rng))
     comparison = compare_quietly(
-        reference, systems, settings, embedder=embedder, paired=paired, baseline=baseline, engine=engine
+        reference,
+        systems,
+        settings,
+        embedder=embedder,
+        paired=paired,
+        prompts=prompts,
+        baseline=baseline,
+        engine=engine,
     )
     warn_about(comparison.caveats)
     return comparison
@@ -80,6 +88,7 @@ def compare_quietly(
     *,
     embedder: AnyEmbedder | str | None,
     paired: bool = False,
+    prompts: str = "joint",
     baseline: str | None = None,
     engine: AnyEngine = None,
 ) -> Comparison:
@@ -87,7 +96,7 @@ def compare_quietly(
     if baseline is not None and baseline not in systems:
         raise InputError(f"`baseline` must be one of the systems ({', '.join(systems)}); got {baseline!r}.")
     whole("repeats", settings.repeats, least=1)
-    pairs = embed_pairs(reference, systems, embedder, settings.measure, lazy=True, paired=paired)
+    pairs = embed_pairs(reference, systems, embedder, settings.measure, lazy=True, paired=paired, prompts=prompts)
     with open_systems(pairs, settings.measure, engine) as opened:
         return _compare_systems(opened, settings, baseline)
 
@@ -108,6 +117,7 @@ def embed_pairs(
     *,
     lazy: bool = False,
     paired: bool = False,
+    prompts: str = "joint",
 ) -> Pairs:
     """Each system with the reference, embedded.
 
@@ -120,9 +130,10 @@ def embed_pairs(
     sets = read_all(generations_as_samples({"": reference, **systems}), embedder, lazy=lazy, paired=paired)
     chosen = resolve_embedder(sets, embedder)
     if isinstance(chosen, JointEmbedder) and not shares_bins(measure):
-        each = {name: embed_all({"": sets[""], name: sets[name]}, chosen) for name in systems}
+        each = {name: embed_all({"": sets[""], name: sets[name]}, chosen, prompts=prompts) for name in systems}
         return {name: (both[""], both[name]) for name, both in each.items()}
     embedded = sets if chosen is None else embed_all(sets, chosen)
+    embedded = add_spaces(embedded, chosen, prompts=prompts)
     return {name: (embedded[""], embedded[name]) for name in systems}
 
 

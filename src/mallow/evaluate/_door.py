@@ -29,6 +29,7 @@ def score(
     measure: Measure = ...,
     embedder: AnyEmbedder | str | None = ...,
     paired: bool = ...,
+    prompts: str = ...,
     repeats: int = ...,
     rng: int | np.random.Generator | None = ...,
     engine: AnyEngine = ...,
@@ -45,6 +46,7 @@ def score(
     measure: Measure = ...,
     embedder: AnyEmbedder | str | None = ...,
     paired: bool = ...,
+    prompts: str = ...,
     repeats: int = ...,
     rng: int | np.random.Generator | None = ...,
     engine: AnyEngine = ...,
@@ -61,6 +63,7 @@ def score(
     measure: Measure = ...,
     embedder: AnyEmbedder | str | None = ...,
     paired: bool = ...,
+    prompts: str = ...,
     repeats: int = ...,
     rng: int | np.random.Generator | None = ...,
     engine: AnyEngine = ...,
@@ -76,6 +79,7 @@ def score(
     measure: Measure = MAUVE_STAR,
     embedder: AnyEmbedder | str | None = None,
     paired: bool = False,
+    prompts: str = "joint",
     repeats: int = 5,
     rng: int | np.random.Generator | None = 0,
     engine: AnyEngine = None,
@@ -95,6 +99,9 @@ def score(
     embedder : Embedder, callable, name or None
         Turns samples into features; `mallow.embed` has them, and a function from a list of samples to an array is one.
         A name is looked up as on the command line. None: the default for texts or images; features need none.
+    prompts : {"joint", "ignore"}
+        Where both sides have the same prompts, evidence is about texts with their prompts; "ignore": about the texts
+        alone.
     paired : bool
         Whether row i of the model belongs to row i of the reference, such as an answer to the same prompt. For samples
         without ids and prompts, as many on both sides.
@@ -146,7 +153,7 @@ def score(
         by = _read_columns("by", by, reference, model)
     if isinstance(match, str) and match != "length":
         match = {match: _read_columns("match", match, reference, model)}
-    sides = embed_all({"reference": reference, "model": model}, embedder, lazy=is_whole, paired=paired)
+    sides = embed_all({"reference": reference, "model": model}, embedder, lazy=is_whole, paired=paired, prompts=prompts)
     x, y = sides["reference"], sides["model"]
     result: Score | GroupScores | MatchedScore
     if is_whole:

@@ -131,7 +131,8 @@ def compare_gaps(
     settings = Settings.checked(measure, repeats, rng)
     sides = {
         name: tuple(
-            each.load() for each in embed_all({f"{name}, reference": x, f"{name}, model": y}, embedder).values()
+            each.load()
+            for each in embed_all({f"{name}, reference": x, f"{name}, model": y}, embedder, prompts="joint").values()
         )
         for name, (x, y) in pairs.items()
     }

@@ -171,7 +171,7 @@ def make_passport(
     >>> passport.recompute_published()["mauve"] == result.mauve
     True
     """
-    sides = embed_all({"reference": reference, "model": model}, embedder)
+    sides = embed_all({"reference": reference, "model": model}, embedder, prompts="joint")
     x, y = (samples.load() for samples in sides.values())
     measure = measure_for(measure, x)
     estimator, evidence = measure.estimator, score.evidence

@@ -302,7 +302,14 @@ def build_score(
         certified_frontier=None if certificate is None else certificate.frontier,
         masses=first,
         signature=make_signature(
-            measure, run.reference, len(run.model), run.masses, seed, tolerance=tolerance, units=units
+            measure,
+            run.reference,
+            len(run.model),
+            run.masses,
+            seed,
+            tolerance=tolerance,
+            units=units,
+            spaces=() if evidence is None else evidence.spaces,
         ),
         caveats=settle(unique_caveats(every)),
         n=(len(run.reference), len(run.model)),

@@ -71,6 +71,8 @@ class Evidence:
     tolerance : float
         By how much a score may differ on another processor: 0, or one step of their grid where there are so many
         samples that they were learned in float32.
+    spaces : tuple of str
+        What evidence looked at beside the features.
     """
 
     reference_scores: Array
@@ -80,6 +82,7 @@ class Evidence:
     keys: NDArray[np.uint64]
     test: IdentityTest
     tolerance: float = 0.0
+    spaces: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:  # it may come from a file
         for scores, units in zip((self.reference_scores, self.model_scores), self.units.sets, strict=True):

@@ -24,7 +24,7 @@ from mallow.evidence._evidence import (
 from mallow.evidence._measure import Measure
 from mallow.evidence._rich import AXES, RICH_VIEWS
 from mallow.evidence._space import find_space
-from mallow.evidence._systems import pair_points, run_systems
+from mallow.evidence._systems import pair_spaces, run_systems
 from mallow.evidence._units import Units, choose_units, find_units
 from mallow.evidence._witness import make_learner
 from mallow.samples import Samples
@@ -54,6 +54,8 @@ class HeldOut:
         System → samples of the reference and of the system in memory: all of them, or those at `places`.
     places : mapping
         System → where these samples are among the rows of the reference and of the system.
+    widths : mapping
+        System → how many of the columns each space has; none where there is one space.
     """
 
     measure: Measure
@@ -63,6 +65,7 @@ class HeldOut:
     evidence: dict[str, Evidence]
     certificates: dict[str, Certificate]
     places: Mapping[str, tuple[Indices, Indices]] = field(default_factory=dict)
+    widths: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     known: dict[tuple[str, int], Certificate] = field(default_factory=dict, repr=False)  # of cut systems
 
     def evidence_in_memory(self, name: str) -> Evidence:
@@ -86,7 +89,8 @@ class HeldOut:
         the larger system would seem to be farther away. An order that would be claimed must survive richer views: where
         they turn it round, it is not claimed.
         """
-        if self.samples[first][0] is not self.samples[second][0]:  # a joint embedder gave each pair its own space
+        joint = self.samples[first][0] is not self.samples[second][0]  # an embedder gave each pair its own space
+        if joint or self.widths.get(first) != self.widths.get(second):
             return subtract_certificates(self.certificates[first], self.certificates[second])
         size = min(self._model_units(first), self._model_units(second))
         certificates = self._certificate(first, size), self._certificate(second, size)
@@ -94,7 +98,7 @@ class HeldOut:
             cut = [self._cut(name, size) for name in (first, second)]
             sets = cut[0].units.sets[0], cut[0].units.sets[1], cut[1].units.sets[1]
             both = [*cut[0].source, cut[1].source[1]]
-            learner = make_learner(self.measure.witness, both, Units(sets, self.units.keys))
+            learner = make_learner(self.measure.witness, both, Units(sets, self.units.keys), self.widths.get(first))
             found = difference_between(learner, (1, 2), certificates, self.measure.divergence)
         else:  # a common witness would not change the verdict
             found = subtract_certificates(*certificates)
@@ -111,10 +115,11 @@ class HeldOut:
         place = list(self.samples).index(name) + 1
         units, source = self.units.pair(place), self.sources[name]
         if self._model_units(name) <= _SIMILAR * size:
-            return _Cut(source, units)
+            return _Cut(source, units, self.widths.get(name))
         rows = np.flatnonzero(choose_units(Units((units.sets[1],), units.keys), size)[units.sets[1]])
         model = source[1][rows] if isinstance(source[1], np.ndarray) else source[1].take(rows)
-        return _Cut((source[0], model), Units((units.sets[0], units.sets[1][rows]), units.keys))
+        cut = Units((units.sets[0], units.sets[1][rows]), units.keys)
+        return _Cut((source[0], model), cut, self.widths.get(name))
 
     def _certificate(self, name: str, size: int) -> Certificate:
         if self._model_units(name) <= _SIMILAR * size:
@@ -122,7 +127,7 @@ class HeldOut:
         known = self.known.get((name, size))
         if known is None:
             cut = self._cut(name, size)
-            scores = make_learner(self.measure.witness, cut.source, cut.units).scores(1)
+            scores = make_learner(self.measure.witness, cut.source, cut.units, cut.widths).scores(1)
             known = certify(scores[0], scores[1], cut.units, self.measure.divergence, self.measure.area_scale)
             self.known[name, size] = known
         return known
@@ -145,6 +150,7 @@ class _Cut:
 
     source: tuple[Source, Source]
     units: Units
+    widths: Mapping[str, int] | None
 
 
 def _certify_richly(measure: Measure, cut: _Cut) -> Certificate:
@@ -157,9 +163,15 @@ def _certify_richly(measure: Measure, cut: _Cut) -> Certificate:
     model = model if isinstance(model, np.ndarray) else model.take(np.arange(len(model)))
     space = find_space([reference, model], units, 0)
     leading = [space.points[place][:, :AXES] for place in space.places]
-    wide = [np.concatenate([side, axes], axis=1) for side, axes in zip((reference, model), leading, strict=True)]
+    widths = dict(cut.widths or {"": reference.shape[1]})
+    own = widths[""]  # views see the first space alone: the leading axes of all columns come at its end
+    widths[""] += leading[0].shape[1]
+    wide = [
+        np.concatenate([side[:, :own], axes, side[:, own:]], axis=1)
+        for side, axes in zip((reference, model), leading, strict=True)
+    ]
     witness = replace(measure.witness, views=(*measure.witness.views, *RICH_VIEWS), assignments=_RICH_ASSIGNMENTS)
-    scores = make_learner(witness, wide, units).scores(1)
+    scores = make_learner(witness, wide, units, widths).scores(1)
     return certify(scores[0], scores[1], units, measure.divergence, measure.area_scale)
 
 
@@ -172,17 +184,19 @@ def hold_out(
     """
     references = [reference for reference, _ in pairs.values()]
     units = units or find_units(references[0], *(model for _, model in pairs.values()))
-    sources = {name: pair_points(*pair) for name, pair in pairs.items()}
+    columns = {name: pair_spaces(*pair) for name, pair in pairs.items()}
+    sources = {name: (x, y) for name, (x, y, _) in columns.items()}
+    widths = {name: own for name, (_, _, own) in columns.items()}
 
     def gather(place: int, name: str) -> tuple[Evidence, Certificate]:
         own = units.pair(place)
         if pairs[name][0] is not references[0]:
             own = _with_keys_of(own, find_units(*pairs[name]))
-        return gather_and_certify(measure, sources[name], own, permutations=permutations)
+        return gather_and_certify(measure, sources[name], own, permutations=permutations, widths=widths[name])
 
     tasks = [partial(gather, place, name) for place, name in enumerate(pairs, start=1)]
     each = run_systems(tasks, pairs.values(), alone=bool(measure.witness.views))
-    return HeldOut(measure, sources, units, pairs, *_by_name(pairs, each))
+    return HeldOut(measure, sources, units, pairs, *_by_name(pairs, each), widths=widths)
 
 
 def hold_out_sources(
@@ -200,11 +214,18 @@ def hold_out_sources(
 
 
 def gather_and_certify(
-    measure: Measure, source: tuple[Source, Source], units: Units, *, permutations: int = PERMUTATIONS
+    measure: Measure,
+    source: tuple[Source, Source],
+    units: Units,
+    *,
+    permutations: int = PERMUTATIONS,
+    widths: Mapping[str, int] | None = None,
 ) -> tuple[Evidence, Certificate]:
     """The evidence about one system, and its certificate."""
-    learner = make_learner(measure.witness, source, units)
-    evidence = gather_evidence(learner, 1, permutations=permutations)
+    learner = make_learner(measure.witness, source, units, widths)
+    evidence = replace(
+        gather_evidence(learner, 1, permutations=permutations), spaces=tuple(name for name in widths or () if name)
+    )
     return evidence, evidence.certify(measure.divergence, measure.area_scale)
 
 

@@ -26,8 +26,8 @@ from mallow.embed import AnyEmbedder, embed_all
 from mallow.engine import cores, ordered_map, single_threaded_blas
 from mallow.evidence._blocks import ROWS, Values, at_once, each_block, sum_blocks
 from mallow.evidence._exchange import Exchange, Flags, common_size, exchangeable_rows, find_exchange
-from mallow.evidence._space import Space, find_space, find_spaces, membership
-from mallow.evidence._systems import pair_points
+from mallow.evidence._space import Space, find_spaces, membership
+from mallow.evidence._systems import pair_spaces
 from mallow.evidence._units import Indices, Units, find_units
 from mallow.theory import Array
 
@@ -40,6 +40,7 @@ def permutation_test(
     *,
     embedder: AnyEmbedder | str | None = None,
     paired: bool = False,
+    prompts: str = "joint",
     permutations: int = 999,
     rng: int | np.random.Generator | None = 0,
 ) -> float:
@@ -57,7 +58,7 @@ def permutation_test(
     1e-05
     """
     return run_permutations(
-        reference, model, embedder=embedder, paired=paired, permutations=permutations, rng=rng
+        reference, model, embedder=embedder, paired=paired, prompts=prompts, permutations=permutations, rng=rng
     ).p_value
 
 
@@ -67,16 +68,19 @@ def run_permutations(
     *,
     embedder: AnyEmbedder | str | None = None,
     paired: bool = False,
+    prompts: str = "joint",
     permutations: int = 999,
     rng: int | np.random.Generator | None = 0,
 ) -> IdentityTest:
     """The whole test: its p-value, whether it is exact, and what each statistic says."""
     seed = seed_from(rng)
     whole("permutations", permutations, least=1)
-    sides = embed_all({"reference": reference, "model": model}, embedder, paired=paired)
-    points = pair_points(sides["reference"], sides["model"])
+    sides = embed_all({"reference": reference, "model": model}, embedder, paired=paired, prompts=prompts)
+    *points, widths = pair_spaces(sides["reference"], sides["model"])
     units = find_units(sides["reference"], sides["model"])
-    return run_identity_test(find_space(points, units, 0), units, 1, permutations=permutations, seed=seed)
+    space, *others = find_spaces(points, units, 0, list(widths.values()))
+    named = dict(zip(list(widths)[1:], others, strict=True))
+    return run_identity_test(space, units, 1, permutations=permutations, seed=seed, others=named)
 
 
 STRENGTHS = (0.001, 0.01, 0.1, 1.0)  # of the regularisation of means, in units of the mean variance

@@ -134,6 +134,8 @@ class Signature:
         differs, to the last bit; None: not known, as for estimators without bins.
     units : str
         What counts as independent, such as "60 pairs by prompt"; "" where nothing rests on it.
+    spaces : str
+        What evidence looked at beside the features, such as "style, agreement"; "" for nothing.
     libraries : str
         Where something may differ, the versions of numpy and of its BLAS, with the kernel for this processor.
 
@@ -157,6 +159,7 @@ class Signature:
     tolerance: float | None = 0.0
     libraries: str = ""
     units: str = ""
+    spaces: str = ""
 
     def __str__(self) -> str:
         codebook = "" if self.codebook is None else f", codebook {self.codebook}"
@@ -168,6 +171,7 @@ class Signature:
             f"{self.embedder}, width={self.width}{codebook}",
             f"n={self.n}, m={self.m}{bins}",
             self.units,
+            f"evidence also by {self.spaces}" if self.spaces else "",
             f"repeats={self.repeats}, rng={self.rng}{generations}",
             f"held-out scores ±{self.tolerance:.0e}" if self.tolerance else "",
             self.libraries,
@@ -184,10 +188,12 @@ def make_signature(
     *,
     tolerance: float = 0.0,
     units: str = "",
+    spaces: Sequence[str] = (),
 ) -> Signature:
     """The signature of a score against a reference, with m samples and one `Masses` per repeat.
 
-    `tolerance` is that of its evidence, `units` what counted as independent there.
+    `tolerance` is that of its evidence, `units` what counted as independent there, `spaces` what it looked at beside
+    the features.
     """
     partition = masses[0].partition
     known = tolerance if partition is not None else None
@@ -204,6 +210,7 @@ def make_signature(
         tolerance=known,
         libraries="" if known == 0.0 else _libraries(),
         units=units,
+        spaces=", ".join(spaces),
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from mallow.embed import shares_prompts
 from mallow.engine import bar, cores, one_core, ordered_map, single_threaded_blas
 from mallow.estimate import as_features, same_width
 from mallow.samples import Samples
@@ -30,6 +31,34 @@ def pair_points(reference: Samples, model: Samples) -> tuple[NDArray[Any], NDArr
     x, y = (as_features(name, side.require_features()) for name, side in (("reference", reference), ("model", model)))
     same_width(x, y)
     return x, y
+
+
+def pair_spaces(reference: Samples, model: Samples) -> tuple[NDArray[Any], NDArray[Any], dict[str, int]]:
+    """All columns that evidence looks at, of both sides, and how many each space has, by name.
+
+    The first space, "", is that of the features, and of the prompts where both sides have the same: with them, what a
+    prompt decides about a text is no noise. Other spaces come after it, those that both sides have.
+    """
+    sides = pair_points(reference, model)
+    known = [dict(side.spaces or {}) for side in (reference, model)]
+    if not shares_prompts(reference, model):
+        for spaces in known:
+            spaces.pop("prompt", None)
+            spaces.pop("agreement", None)
+    names = [name for name in known[0] if name in known[1] and known[0][name].shape[1] == known[1][name].shape[1]]
+    widths = {"": sides[0].shape[1]}
+    if not names:
+        return *sides, widths
+    if "prompt" in names:
+        widths[""] += known[0]["prompt"].shape[1]
+    others = [name for name in names if name != "prompt"]
+    widths |= {name: known[0][name].shape[1] for name in others}
+    order = ["prompt", *others] if "prompt" in names else others
+    x, y = (
+        np.concatenate([rows, *(spaces[name] for name in order)], axis=1, dtype=np.result_type(np.float32, rows.dtype))
+        for rows, spaces in zip(sides, known, strict=True)
+    )
+    return x, y, widths
 
 
 def run_alone(task: Callable[[], Outcome]) -> Outcome:

@@ -269,7 +269,7 @@ def diagnose(
     whole("examples", examples, least=0)
     seed = seed_from(rng)
     _check_estimator(measure)
-    sets = embed_all({"reference": reference, "model": model}, embedder, paired=paired)
+    sets = embed_all({"reference": reference, "model": model}, embedder, paired=paired, prompts="joint")
     diagnosis = diagnose_embedded(
         sets["reference"], sets["model"], measure=measure, regions=regions, examples=examples, seed=seed
     )
@@ -314,7 +314,16 @@ def diagnose_embedded(
         sample_kind=reference.kind,
         n=(len(x), len(y)),
         bins=table.partition.bins,
-        signature=make_signature(measure, reference, len(y), [masses], seed, tolerance=evidence.tolerance, units=units),
+        signature=make_signature(
+            measure,
+            reference,
+            len(y),
+            [masses],
+            seed,
+            tolerance=evidence.tolerance,
+            units=units,
+            spaces=evidence.spaces,
+        ),
         caveats=(
             *_embedder_caveats(sides),
             *masses.caveats,

@@ -50,6 +50,9 @@ class Samples:
     shards : Shards or None
         Features in many files, which are not in memory: `load` reads them, `mallow.score` and `mallow.compare` need
         not.
+    spaces : dict or None
+        More features that evidence looks at, each in a space of its own: name → array (n, d). `mallow.score` adds some
+        of its own for texts: see docs/evidence.md.
 
     Attributes
     ----------
@@ -77,6 +80,7 @@ class Samples:
     caveats: tuple[Caveat, ...] = ()
     shards: Shards | None = None
     audio: tuple[Path, ...] | None = None
+    spaces: Mapping[str, NDArray[Any]] | None = None
 
     def __post_init__(self) -> None:
         given = [name for name in ("texts", "images", "audio") if getattr(self, name) is not None]
@@ -92,13 +96,17 @@ class Samples:
             self._set("audio", checked_paths("audio", self.audio))
         if self.features is not None:
             self._set("features", finite_features("`features`", self.features))
+        if self.spaces is not None:
+            spaces = {name: finite_features(f"`spaces[{name!r}]`", rows) for name, rows in self.spaces.items()}
+            self._set("spaces", spaces)
         if len(self) == 0:
             raise InputError("`Samples` must contain at least one sample; got none.")
         for name in ("ids", "prompts"):
             if getattr(self, name) is not None:
                 self._set(name, checked_labels(name, getattr(self, name)))
-        for name in ("ids", "prompts", "features"):
-            values = getattr(self, name)
+        columns = {name: getattr(self, name) for name in ("ids", "prompts", "features")}
+        columns |= {f"spaces[{name!r}]": rows for name, rows in (self.spaces or {}).items()}
+        for name, values in columns.items():
             if values is not None and len(values) != len(self):
                 raise InputError(
                     f"`{name}` must have one entry for each of the {len(self)} samples; got {len(values)}."
@@ -235,6 +243,10 @@ class Samples:
         changes = {"features": features, "provenance": dict(provenance), "caveats": (*self.caveats, *caveats)}
         return Samples.trusted(**self._values() | changes)
 
+    def with_spaces(self, spaces: Mapping[str, NDArray[Any]]) -> Samples:
+        """The same samples with more spaces, which the caller has checked: finite, one row per sample."""
+        return Samples.trusted(**self._values() | {"spaces": {**(self.spaces or {}), **spaces}})
+
     def with_row_ids(self) -> Samples:
         """The same samples with the ids "row 0", "row 1", …: row i belongs to row i of other sets that have them."""
         return Samples.trusted(**self._values() | {"ids": tuple(f"{self.ROW}{row}" for row in range(len(self)))})
@@ -242,7 +254,7 @@ class Samples:
     def bare(self) -> Samples:
         """The features alone, without the texts, images or recordings that they were made from."""
         self.require_features()
-        return Samples.trusted(**self._values() | {"texts": None, "images": None, "audio": None})
+        return Samples.trusted(**self._values() | {"texts": None, "images": None, "audio": None, "spaces": None})
 
     def take(self, places: NDArray[np.integer] | Sequence[int]) -> Samples:
         """The samples at some places, in the order of `places`."""
@@ -252,6 +264,7 @@ class Samples:
             values = getattr(self, name)
             changes[name] = None if values is None else tuple(values[place] for place in chosen)
         changes["features"] = None if self.features is None else self.features[chosen]
+        changes["spaces"] = self.spaces and {name: rows[chosen] for name, rows in self.spaces.items()}
         return Samples.trusted(**self._values() | changes)
 
     def first(self, count: int | None) -> Samples:
@@ -278,10 +291,9 @@ class Samples:
         if isinstance(places, list):
             return self.take(places)
         names = ("texts", "images", "audio", "features", "ids", "prompts")
-        values = ((name, getattr(self, name)) for name in names)
-        return Samples.trusted(
-            **self._values() | {name: None if value is None else value[:count] for name, value in values}
-        )
+        changes = {name: value if (value := getattr(self, name)) is None else value[:count] for name in names}
+        changes["spaces"] = self.spaces and {name: rows[:count] for name, rows in self.spaces.items()}
+        return Samples.trusted(**self._values() | changes)
 
     def _values(self) -> dict[str, object]:
         return {field.name: getattr(self, field.name) for field in fields(self)}
