@@ -17,7 +17,7 @@ from mallow.embed._protocol import checked_texts
 _RECIPE = 1  # changes whenever the features of any text do
 _SHORTEST, _LONGEST = 2, 4  # characters of a run: letters, and the space before or after a word
 _CHUNK = 1 << 17  # characters that are counted at once; chosen: the arrays stay in the processor's cache
-_SPACE, _NOTHING = 0, 0x110000  # what stands for the end of a word, and for a character that does not count
+_SPACE, _NOTHING = 32, 0x110000  # what stands for the end of a word, and for a character that does not count
 
 Codes = NDArray[np.uint32]
 Rows = NDArray[np.int64]
