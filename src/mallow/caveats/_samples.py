@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from mallow.caveats._confounds import find_confounds
 from mallow.caveats._counts import count_independent
+from mallow.embed import UNMATCHED
 from mallow.errors import Caveat
 from mallow.models import words
 from mallow.samples import Samples
@@ -27,7 +28,6 @@ _COUNTED = 31  # texts around the median length whose words are counted; chosen:
 _SAME_FEATURES = 0.05  # share of samples; measured: 1 % where MiniLM cuts texts that begin alike (Reuters)
 _LEAST_SPREAD = 1e-3  # of the length of features; half precision rounds by 5e-4. Measured: from 0.13 in real text
 _UNEVEN = 0.1  # share of prompts with another number of samples than most; chosen: most files miss a few samples
-_UNMATCHED = 0.05  # share of prompts without a partner; chosen: for the same reason
 _ROWS = 4096  # rows that are converted to double precision together
 _COMPARED = 1000  # rows of each side whose order is looked at; chosen
 _FEWEST_ROWS = 10  # chosen: fewer say nothing about their order
@@ -192,12 +192,13 @@ def _unmatched_prompt_caveats(reference: Samples, samples: Samples, name: str) -
         return
     own, others = set(samples.unit_names or ()), set(reference.unit_names or ())
     alone, missing = len(own - others), len(others - own)
-    if own.isdisjoint(others) or max(alone / len(own), missing / len(others)) <= _UNMATCHED:
+    if own.isdisjoint(others) or max(alone / len(own), missing / len(others)) <= UNMATCHED:
         return
+    alone_seen = " Evidence looks at the texts without their prompts." if reference.prompts and samples.prompts else ""
     yield Caveat(
         "unmatched prompts",
         f"{alone} of the {len(own)} prompts (ids) are not in the reference, and {missing} of the {len(others)} in the "
-        "reference are missing here, so that the two may differ in topic. Keep the same prompts on both sides; a "
+        f"reference are missing here, so that the two may differ in topic.{alone_seen} Keep the same prompts on both sides; a "
         "limit (limit, --limit) does so only if both list them in the same order.",
         name,
         {"alone": alone, "missing": missing, "prompts": len(own), "prompts_reference": len(others)},

@@ -115,7 +115,7 @@ _question_options = bundle(
 )
 @click.argument("reference")
 @click.argument("model")
-@run_options("embedder", "read", "paired", "measure", "repeats", "rng", "sample", "engine")
+@run_options("embedder", "read", "paired", "prompts", "measure", "repeats", "rng", "sample", "engine")
 @out_option("Save the whole score, with its curves: .json.")
 @_question_options
 def score_command(reference: str, model: str, run: Run, questions: Questions) -> Score | ScoreParts:
@@ -143,7 +143,7 @@ def score_command(reference: str, model: str, run: Run, questions: Questions) ->
 )
 @click.argument("reference")
 @systems_argument
-@run_options("embedder", "read", "paired", "measure", "repeats", "rng", "sample", "engine")
+@run_options("embedder", "read", "paired", "prompts", "measure", "repeats", "rng", "sample", "engine")
 @option("--baseline", metavar="NAME", help="Compare all other systems with this one only.")
 @out_option("Save the whole comparison: .json, which `mallow report` turns into a page.")
 def compare_command(reference: str, systems: tuple[str, ...], run: Run, baseline: str | None) -> Comparison:
@@ -195,7 +195,7 @@ def track_command(reference: str, systems: tuple[str, ...], run: Run, as_given: 
 @click.argument("reference")
 @click.argument("model")
 @option("--permutations", least=1, default=999, help="How often samples are exchanged at random.")
-@run_options("embedder", "read", "paired", "rng")
+@run_options("embedder", "read", "paired", "prompts", "rng")
 def permutation_test_command(reference: str, model: str, permutations: int, run: Run) -> PermutationTest:
     """Test whether MODEL differs from REFERENCE at all, by exchanging samples between them.
 

@@ -328,6 +328,12 @@ _RUN_OPTIONS: dict[str, Decorator] = {
     "embedder": embedder_options,
     "read": reader_options,
     "paired": paired_option,
+    "prompts": option(
+        "--prompts",
+        type=click.Choice(["joint", "ignore"]),
+        default="joint",
+        help="Where both sides have the same prompts, judge texts with their prompts (joint), or the texts alone.",
+    ),
     "measure": _measure_options(find_measure, lambda usual: usual),
     "measure of baseline": _measure_options(find_measure_if_named, lambda usual: "see above"),
     "repeats": repeats_option,
@@ -371,13 +377,14 @@ class Run:
     sample: int | None = None
     engine: Engine | None = None
     paired: bool | None = None
+    prompts: str | None = None
 
     def settings(self, kind: str) -> dict[str, Any]:
         """The arguments of functions such as `mallow.score`, for samples of this kind."""
         values = {
             "measure": set_sample(self.measure, self.sample) if self.measure and self.sample else self.measure,
             "embedder": None if self.embedder is None else self.embedder(kind),
-            **{name: getattr(self, name) for name in ("repeats", "rng", "engine")},
+            **{name: getattr(self, name) for name in ("repeats", "rng", "engine", "prompts")},
             "paired": self.paired or None,
         }
         return {name: value for name, value in values.items() if value is not None}

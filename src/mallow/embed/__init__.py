@@ -13,6 +13,7 @@ instead: `points` returns their features.
 from mallow.embed._cache import Cache, default_cache
 from mallow.embed._efficientnet import EfficientNet, efficientnet
 from mallow.embed._embed import (
+    UNMATCHED,
     add_spaces,
     embed_all,
     embed_samples,

@@ -121,9 +121,15 @@ class Score(Result):
         return f"Score(mauve={self.mauve:.4f}, {certified}{p_text(self.p_value)}, n={self.n})"
 
     def __str__(self) -> str:
-        units = [f"Units: {self.signature.units}.", ""] if self.signature.units else []
-        lines = [self.verdict, "", self.mauve_table(), "", *units]
+        lines = [self.verdict, "", self.mauve_table(), "", *self.basis_lines()]
         return "\n".join([*lines, *(f"caveat: {line}" for line in self.caveat_lines())]).rstrip()
+
+    def basis_lines(self) -> list[str]:
+        """What evidence rests on: units, and what it looked at beside the features; empty where it is not known."""
+        units = f"Units: {self.signature.units}." if self.signature.units else ""
+        spaces = f"Evidence looks at features, {self.signature.spaces}." if self.signature.spaces else ""
+        line = " ".join(filter(None, [units, spaces]))
+        return [line, ""] if line else []
 
     def __format__(self, spec: str) -> str:
         return format(self.mauve, spec) if spec else str(self)

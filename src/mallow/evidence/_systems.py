@@ -44,7 +44,7 @@ def pair_spaces(reference: Samples, model: Samples) -> tuple[NDArray[Any], NDArr
     if not shares_prompts(reference, model):
         for spaces in known:
             spaces.pop("prompt", None)
-            spaces.pop("agreement", None)
+            spaces.pop("prompts", None)
     names = [name for name in known[0] if name in known[1] and known[0][name].shape[1] == known[1][name].shape[1]]
     widths = {"": sides[0].shape[1]}
     if not names:

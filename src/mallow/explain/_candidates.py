@@ -16,10 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mallow._optional import optional
+from mallow.embed import shares_prompts
 from mallow.evidence import holm
 from mallow.explain._reason import Kind
 from mallow.explain._unit_tests import UnitTests, two_sided
 from mallow.results import join_names
+from mallow.samples import Samples
 from mallow.theory import Array
 
 _TAIL = 0.025  # chosen: share of the samples at either end whose trait is cut to that of the next
@@ -196,6 +198,21 @@ def distance_candidate(features: Standardised) -> Candidate:
         return (text if max(model, reference) >= _RATIO * min(model, reference) else ""), values
 
     return Candidate("region", features.distances(), phrase)
+
+
+def prompt_candidate(reference: Samples, model: Samples) -> list[Candidate]:
+    """How near texts are to their prompts, where evidence looked at it: none or one."""
+    spaces = [(side.spaces or {}).get("prompts") for side in (reference, model)]
+    if spaces[0] is None or spaces[1] is None or not shares_prompts(reference, model):
+        return []
+
+    def phrase(model: float, reference: float) -> tuple[str, dict[str, float]]:
+        own, other = numbers_apart(model, reference)
+        place = "farther from" if model < reference else "nearer to"
+        text = f"{place} their prompts (mean cosine {own}, reference {other})"
+        return text, {"model": model, "reference": reference}
+
+    return [Candidate("region", np.concatenate([side[:, 0] for side in spaces if side is not None]), phrase)]
 
 
 def column_candidates(features: Standardised, tests: UnitTests, level: float) -> list[Candidate]:

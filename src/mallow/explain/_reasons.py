@@ -17,6 +17,7 @@ from mallow.explain._candidates import (
     distance_candidate,
     image_candidates,
     judge_traits,
+    prompt_candidate,
     standardise,
 )
 from mallow.explain._reason import LEVEL, Reason
@@ -37,7 +38,7 @@ def find_reasons(reference: Samples, model: Samples, evidence: Evidence) -> tupl
     The largest part first.
 
     For texts: words and pairs of words, lengths, repetition and vocabulary, punctuation, capitals, numbers, and the
-    traits that `find_confounds` looks at. For images: size, brightness, contrast, colour and detail of 250 of each
+    traits that `find_confounds` looks at, and how near texts are to their prompts. For images: size, brightness, contrast, colour and detail of 250 of each
     side. For features: columns with other means or spreads. For all: the distance from the centre of the features.
 
     A trait is a reason if it passes two tests over units, so that shared prompts and several samples per prompt are
@@ -99,7 +100,8 @@ def _judge_differences(reference: Samples, model: Samples, tests: UnitTests, evi
         texts = [*reference.require_texts(), *model.require_texts()]
         tokens = split_texts(texts)
         styles = style_candidates(texts, tokens, tests.n)
-        return [*judge_traits(tests, [distance, *styles]), *word_candidates(tokens, tests, level)]
+        traits = [distance, *prompt_candidate(reference, model), *styles]
+        return [*judge_traits(tests, traits), *word_candidates(tokens, tests, level)]
     if reference.kind == "image":
         return [*judge_traits(tests, [distance]), *_judge_images(reference, model, tests, evidence)]
     return [*judge_traits(tests, [distance]), *column_candidates(features, tests, level)]
