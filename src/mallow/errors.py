@@ -121,6 +121,7 @@ def warns(function: Callable[..., Any]) -> Any:
     signature = inspect.signature(function)
     returned = str(signature.return_annotation).removeprefix("WithCaveats[")
     if returned != str(signature.return_annotation):
-        warning.__signature__ = signature.replace(return_annotation=returned.removesuffix("]"))  # type: ignore[attr-defined]
+        signature = signature.replace(return_annotation=returned.removesuffix("]"))
+        warning.__signature__ = signature  # type: ignore[attr-defined]
     warning.quiet = function  # type: ignore[attr-defined]
     return warning

@@ -30,7 +30,8 @@ _SCHEMA = (
     """CREATE TABLE IF NOT EXISTS submissions (
         annotator TEXT NOT NULL, place INTEGER NOT NULL, number INTEGER NOT NULL, page TEXT NOT NULL,
         answers TEXT NOT NULL, seconds DOUBLE PRECISION NOT NULL, received DOUBLE PRECISION NOT NULL,
-        PRIMARY KEY (annotator, place, number), FOREIGN KEY (annotator, place) REFERENCES assignments (annotator, place))""",
+        PRIMARY KEY (annotator, place, number),
+        FOREIGN KEY (annotator, place) REFERENCES assignments (annotator, place))""",
 )
 
 

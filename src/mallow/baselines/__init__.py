@@ -29,7 +29,7 @@ into tokens, and values for different choices cannot be compared:
 
     "whitespace"   ``text.split()``: "cat" and "cat." differ. Used with contrastive search; the default
     "regex"        words in lower case and single punctuation marks: `mallow.models.words`
-    a callable     from a text to a list of tokens, such as the ``encode`` of a model. The paper uses the tokens of GPT-2:
+    a callable     from a text to a list of tokens, such as the ``encode`` of a model. The paper uses GPT-2's tokens:
                    ``mallow.models.TokenFile(folder)`` with its vocab.json and merges.txt (command line: --tokenizer)
 
 An end-of-text token counts like any other token: remove it first. An empty text is a text without n-grams.

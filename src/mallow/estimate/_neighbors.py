@@ -58,8 +58,8 @@ class Neighbors:
     noise : float
         The standard deviation σ of Gaussian noise that is added to each reduced feature. 0: none. The paper's theorem
         (thm:mauve:knn) is about P and Q blurred in this way, which have densities even where the features repeat; the
-        divergence of the blurred distributions is at most that of P and Q. With k = `mallow.theory.bounds.suggested_neighbors`
-        the two terms of its bound are balanced.
+        divergence of the blurred distributions is at most that of P and Q. With
+        k = `mallow.theory.bounds.suggested_neighbors` the two terms of its bound are balanced.
 
     Examples
     --------

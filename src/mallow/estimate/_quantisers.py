@@ -155,8 +155,8 @@ class LevelSets:
     """The oracle: bins of points at which the likelihood ratio P/Q is about the same (paper: thm:quant_error_fdiv).
 
     No partition into so many bins loses less of a divergence, apart from rounding; it needs the true ratio, and so it
-    serves to tell how far a real quantiser is from the best. `mallow.theory.bounds.oracle_partition` does the same for known
-    masses.
+    serves to tell how far a real quantiser is from the best. `mallow.theory.bounds.oracle_partition` does the same for
+    known masses.
 
     Parameters
     ----------

@@ -119,8 +119,8 @@ class Quantize:
         The number of clusters k. "auto": a tenth of the smaller sample, at least 2, as published (500 for 5,000). More
         bins detect finer differences but have more plug-in bias, which falls like bins/n.
     smoothing : callable
-        A function of `mallow.theory.smoothing` (counts → probabilities), or `mallow.theory.extrapolated`. Add-1/2 is the
-        paper's default (the starred scores); `smoothing.empirical` is the original of 2021.
+        A function of `mallow.theory.smoothing` (counts → probabilities), or `mallow.theory.extrapolated`. Add-1/2 is
+        the paper's default (the starred scores); `smoothing.empirical` is the original of 2021.
     reduce : Reduce or None
         Reduction before clustering; by default the published one. None: cluster the features as they are.
     restarts : int
@@ -275,7 +275,8 @@ class Quantize:
             return max(2, min(n, m) // 10)
         if self.bins > n + m:
             raise InputError(
-                f"`bins` must be at most n + m = {n + m} points; got {self.bins}. Leave out `bins`, or pass more samples."
+                f"`bins` must be at most n + m = {n + m} points; got {self.bins}. Leave out `bins`, or pass more "
+                "samples."
             )
         return self.bins
 

@@ -28,8 +28,8 @@ _FEWEST_TEXTS = 200  # chosen: with halves of fewer than 100 texts hardly any ed
 _SMALL_FALL = 0.05  # chosen: a fall of the certified value that does not matter
 _LEVEL = 0.05  # the usual level of significance
 _VERDICTS = {
-    "no": f"is blind to: {{}} (the evidence falls by less than {_SMALL_FALL}, if at all, or a text and its edited self cannot be "
-    "told apart)",
+    "no": f"is blind to: {{}} (the evidence falls by less than {_SMALL_FALL}, if at all, or a text and its edited self "
+    "cannot be told apart)",
     "yes": "sees: {}",
     "unclear": "may or may not see: {} (more texts are needed)",
 }

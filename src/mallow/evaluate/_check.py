@@ -329,8 +329,8 @@ def _changes_since(before: Score, now: Score) -> list[Caveat]:
         least = min(*before.n, *now.n)
         text = (
             f"the baseline has {before.n[0]} and {before.n[1]} samples, and this score {now.n[0]} and {now.n[1]}. More "
-            "samples prove a larger gap, so that no more samples of a side are compared than the baseline has, and with "
-            "clearly fewer the model cannot pass. Score the baseline again with the same sizes, such as "
+            "samples prove a larger gap, so that no more samples of a side are compared than the baseline has, and "
+            "with clearly fewer the model cannot pass. Score the baseline again with the same sizes, such as "
             f"{least} samples on all sides (--limit {least})."
         )
         caveats.append(Caveat("other sizes", text, values={"least": least, "most": max(*before.n, *now.n)}))

@@ -182,7 +182,7 @@ class Monitor:
 
     @property
     def p_values(self) -> dict[str, float]:
-        """The p-values of "mean", "fine mean", "spread" and "bins", corrected for being four; `p_value` is the least."""
+        """The p-values of "mean", "fine mean", "spread" and "bins", corrected for four; `p_value` is the least."""
         return self._test.p_values(self._looks)
 
     @property

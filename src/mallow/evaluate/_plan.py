@@ -78,8 +78,8 @@ class SamplePlan(Result):
     def __str__(self) -> str:
         pilot, more = self.pilot, "" if self.unit == "samples" else ", each with as many samples as in the pilot"
         lines = [
-            f"Take {self.n:,} {self.unit} of the reference and of each system{more}: a true difference of {self.detect:g} "
-            f"in MAUVE is then found at the {self.level:.3g} level with probability {self.power:.3g}.",
+            f"Take {self.n:,} {self.unit} of the reference and of each system{more}: a true difference of "
+            f"{self.detect:g} in MAUVE is then found at the {self.level:.3g} level with probability {self.power:.3g}.",
             f"The pilot of {pilot['n']:,.0f} {self.unit} showed a difference of {pilot['difference']:+.4f} (95 % "
             f"interval of the difference: {pilot['low']:+.4f} to {pilot['high']:+.4f}).",
         ]
@@ -134,8 +134,8 @@ def plan_samples(
 ) -> SamplePlan:
     """How many samples are needed to find a difference between two systems, from a pilot of at least 100 samples.
 
-    The plan has the n at which the verdict of `compare` finds a true difference of `detect`. Two things grow with n: the
-    standard error of the difference between the certificates of the two systems falls like 1/√n, and a witness that
+    The plan has the n at which the verdict of `compare` finds a true difference of `detect`. Two things grow with n:
+    the standard error of the difference between the certificates of the two systems falls like 1/√n, and a witness that
     learned from more samples sees more of the true difference, the later the more dimensions the features have. The
     plan is for systems about as far from the reference as those of the pilot, and for samples that share as much (the
     reference, perhaps prompts).
@@ -236,7 +236,7 @@ class _LearningLaw:
         return learned
 
     def z(self, n: float, difference: float) -> float:
-        """How many standard errors two systems are apart with n samples, about as far from the reference as the pilot's."""
+        """How many standard errors lie between two systems with n samples, as far from the reference as the pilot's."""
         middle = min(max(sum(self.values) / 2.0, difference / 2.0), 1.0 - difference / 2.0)
         true = np.interp([-middle - difference / 2.0, difference / 2.0 - middle], -self.areas, _SHIFTS)
         seen = self.seen(n, true)

@@ -113,7 +113,7 @@ class RobustComparison(ScoredSystems):
 
     @property
     def verdict(self) -> str:
-        """Which system has the smallest proven gap by all embedders, or that none can be named, and how many pairs they agree on."""
+        """Which system, if any, has the smallest proven gap by all embedders, and how many pairs they agree on."""
         agreed = sum(one.significant for one in self.differences)
         count = f"They agree on {agreed} of {len(self.differences)} pairs (5 % level, corrected for all pairs)"
         against = [f"{one.first} and {one.second}" for one in self.contested]

@@ -1,4 +1,4 @@
-"""The engine room that all evaluations share: repeats of an estimator, their summaries, and the score of the reference against itself."""
+"""What all evaluations share: repeats of an estimator, their summaries, and the reference's score against itself."""
 
 from __future__ import annotations
 

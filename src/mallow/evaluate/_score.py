@@ -361,6 +361,7 @@ def published_errors(
     if not partitions:
         return {}, {}
     units: Units = run.units
-    smooth, divergence, scale = measure.estimator.smooth, measure.divergence, measure.area_scale  # type: ignore[attr-defined]
+    smooth = measure.estimator.smooth  # type: ignore[attr-defined]
+    divergence, scale = measure.divergence, measure.area_scale
     interval = published_interval(partitions, units, values, smooth=smooth, divergence=divergence, scale=scale)
     return interval, debiased_estimate(partitions, units, divergence=divergence, scale=scale)

@@ -251,8 +251,8 @@ def _cut_to_one_size(pairs: Pairs, seed: int) -> tuple[Pairs, list[Caveat]]:
     cut = {name: (reference, _draw_samples(model, least, seed)) for name, (reference, model) in pairs.items()}
     text = (
         f"the checkpoints have from {least:,} ({smallest}) to {most:,} samples, and results depend on the number: "
-        f"everything here is about {least:,} samples of each, drawn at random. Give all checkpoints the same number, or "
-        "leave out the smallest."
+        f"everything here is about {least:,} samples of each, drawn at random. Give all checkpoints the same number, "
+        "or leave out the smallest."
     )
     return cut, [Caveat("checkpoint sizes", text, values={"least": least, "most": most})]
 

@@ -49,7 +49,8 @@ def permutation_test(
     Small means that the gap is real, however close to 1 the score is. It is the test behind `Score.p_value`: several
     statistics of the features at once, exact where units are exchangeable. Samples that share an id (or a
     prompt, without ids) are one unit, and so is row i of both sides with `paired`: shared prompts and several samples
-    per prompt are no problem. Where few permutations reach the observed gap, up to 100,000 are drawn; none gives a smaller p-value than 0.00001.
+    per prompt are no problem. Where few permutations reach the observed gap, up to 100,000 are drawn; none gives
+    a smaller p-value than 0.00001.
 
     Examples
     --------
@@ -210,7 +211,7 @@ def judge_draws(unit: Indices, is_reference: Flags, test: Callable[[Flags, bool]
 
 
 def draw_rows(unit: Indices, is_reference: Flags) -> tuple[list[Flags], bool]:
-    """Which rows take part in the test, and whether units were cut: then several draws, or none if units are too few."""
+    """Which rows take part in the test, and whether units were cut: then several draws, none if units are too few."""
     most, rng = common_size(unit, is_reference), np.random.default_rng(1)
     if most is None:
         return [exchangeable_rows(unit, is_reference, None, rng)], False

@@ -708,7 +708,7 @@ def _sum_features(grid: CoarseGrid, cells: int, rows: Features, cell: Numbers) -
 
 
 def _sum_products(reader: Reader, cells: int, rows: Features, cell: Numbers) -> tuple[NDArray[np.uint8], Array, Array]:
-    """The bins of rows in all partitions, (partitions, rows); products of their products, by half; sums of these by cell."""
+    """Bins of rows by partition, (partitions, rows); products of their products, by half; sums of these by cell."""
     count = 0 if reader.product_grid is None else len(reader.product_grid.centre)
     labels = np.empty((len(reader.centres), len(rows)), np.uint8)
     tables, sums = np.zeros((2, count, count)), np.zeros((cells, count))

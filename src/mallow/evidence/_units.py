@@ -163,7 +163,8 @@ def _unite(
 ) -> Units:
     """The units of sets of these sizes, from a number for the name of each row, for sets that have names.
 
-    The reference is the first set. `contents` tells the rows of all sets apart, and `keys` identifies the rows of a set in any run.
+    The reference is the first set. `contents` tells the rows of all sets apart, and `keys` identifies the rows of a set
+    in any run.
     """
     sets, hashes = _number_rows(sizes, names)
     sets, merged = _merge_copies(names, contents, sets, copies=copies)

@@ -67,7 +67,7 @@ def measure_people(people: Any) -> dict[str, Measured]:
 
 
 def _from_ranking(ranking: Ranking) -> Measured:
-    """Scores with their covariance, stretched to the 95% intervals, which know that few people or prompts were asked."""
+    """Scores with their covariance, stretched to the 95% intervals, which are wider for few people or prompts."""
     low, high = np.array(list(ranking.interval.values())).T
     stretch = (high - low) / (2 * NORMAL) / np.sqrt(np.maximum(np.diag(ranking.covariance), 1e-300))
     return Measured(ranking.scores, ranking.covariance * np.outer(stretch, stretch))

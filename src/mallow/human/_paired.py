@@ -154,8 +154,8 @@ class Errors:
     covariance : array (p, p)
         Of the coefficients, with what the votes on one item, or of one person, have in common.
     least : array (p, p)
-        The covariance if votes were independent. With few clusters the first one may be near 0 by chance: an interval is
-        never shorter than single votes make it.
+        The covariance if votes were independent. With few clusters the first one may be near 0 by chance: an interval
+        is never shorter than single votes make it.
     freedom : array (p,)
         Degrees of freedom of each coefficient, for Student's quantiles.
     """
@@ -201,7 +201,7 @@ def _positive(matrix: Floats) -> Floats:
 
 
 def cluster_errors(rows: Rows, fit: PairedFit, clusterings: Sequence[Ints], scores: Any = None) -> Errors:
-    """Errors of coefficients where rows depend on each other within clusters of several kinds, such as items and people.
+    """Errors of coefficients where rows depend on each other within several kinds of clusters, as items and people.
 
     For two kinds the variance is that of the first plus that of the second minus that of what both have in common
     (Cameron, Gelbach and Miller, 2011), made positive semi-definite. Each of the first two is a jackknife that leaves

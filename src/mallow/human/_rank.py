@@ -218,9 +218,9 @@ def _count_caveats(kind: str, noun: str, names: Sequence[str]) -> list[Caveat]:
         text = f"only {count} {noun}s: with fewer than {_FEW}, intervals are long. Use more {noun}s."
     else:
         text = (
-            f"only {count} {noun}{'' if count == 1 else 's'}: differences between {noun}s cannot be seen. The intervals, "
-            f"the ranks and the winner hold for {'this one' if count == 1 else 'these'}, not for others. Use at least "
-            f"{_FEWEST} {noun}s."
+            f"only {count} {noun}{'' if count == 1 else 's'}: differences between {noun}s cannot be seen. The "
+            f"intervals, the ranks and the winner hold for {'this one' if count == 1 else 'these'}, not for others. "
+            f"Use at least {_FEWEST} {noun}s."
         )
     return [Caveat(f"few {kind}", text, values={kind: count})]
 

@@ -83,7 +83,8 @@ class Ranking(Result):
         sec:a:human-eval:bt).
     interval : dict
         System → (low, high): contains the score relative to the mean of these systems, by other people and on other
-        prompts, with 95% confidence. For a comparison of two systems look at `differences`, which are more precise than two intervals suggest.
+        prompts, with 95% confidence. For a comparison of two systems look at `differences`, which are more precise than
+        two intervals suggest.
     ranks : dict
         System → (best, worst): the ranks that are compatible with the significant differences.
     groups : tuple of tuples
