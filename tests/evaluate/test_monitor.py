@@ -12,11 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from interrupted import interruptions
 from mallow import EstimateWarning, InputError, Measure, Neighbors, Quantize, Reduce, Samples, Score
 from mallow.embed import NGramKernel
 from mallow.evaluate._monitor import Monitor, _fit_codebook, _part_digest, _split_reference, _unit_caveats
 from mallow.evidence import Looks
-from mallow.evidence._sequential import _name_key
+from mallow.evidence._sequential import SequentialTest, _add, _add_sizes, _name_key
 
 pytestmark = pytest.mark.filterwarnings("ignore::mallow.errors.EstimateWarning")
 
@@ -41,6 +42,23 @@ def monitor(fitted) -> Monitor:
 
 
 MODEL = draw(500, 1, shift=0.5)
+
+
+@pytest.mark.parametrize("action", ["update", "merge"])
+def test_an_interrupted_monitor_has_counted_all_of_a_batch_or_nothing(fitted, action):
+    batch = Samples(features=MODEL[:20], ids=[f"unit {row // 2}" for row in range(20)])
+    other = copy.deepcopy(fitted)
+    other.update(batch)
+    monitor = copy.deepcopy(fitted)
+    call = {"update": lambda: monitor.update(batch), "merge": lambda: monitor.merge(other)}[action]
+    inside = (Monitor.update, Monitor.merge, SequentialTest.update, SequentialTest.merge, _add, _add_sizes)
+    seen = set()
+    for _ in interruptions(call, inside):
+        looks = monitor._looks
+        seen.add((int(monitor.counts.sum()), looks.rows, looks.size_squares, len(looks.sizes), sum(looks.squares) > 0))
+        monitor.reset()
+    assert (0, 0, 0, 0, False) in seen
+    assert seen <= {(0, 0, 0, 0, False), (20, 20, 40, 10, True)}
 
 
 @settings(max_examples=25)

@@ -47,8 +47,9 @@ class Passes:
         self._folder: Path | None = None
         chosen: str | None = getattr(engine, "checkpoint", None)
         above = within._folder if within is not None else None if chosen is None else Path(chosen)
+        self._work = hashlib.sha256(work.encode()).hexdigest()
         if above is not None:
-            self._folder = make_folder(above / hashlib.sha256(work.encode()).hexdigest()[:16])
+            self._folder = make_folder(above / self._work[:16])
 
     def run(
         self,
@@ -67,7 +68,9 @@ class Passes:
         function : callable
             What is computed of a task.
         state : dict of arrays
-            Changed in place, by `add` alone. It is what a checkpoint holds, with the number of tasks that are in it.
+            Changed in place, by `add` alone. It is what a checkpoint holds, with the number of tasks that are in it. An
+            interruption may come between any two operations: a state that does not agree with the number is not
+            saved, and the checkpoint before it stays.
         """
         done = self._load(name, state)
         if not 0 <= done <= len(tasks):
@@ -76,11 +79,14 @@ class Passes:
             _LOG.warning("%s: continuing from the checkpoint, %d of %d tasks are done", name, done, len(tasks))
         saved = began = time.monotonic()
         spent = 0.0
+        agree = True  # whether `state` holds the first `done` tasks, and nothing else
         with bar(name, len(tasks), done=done) as show:
             try:
                 for result in self.engine.map(function, tasks[done:]):
+                    agree = False
                     add(state, tasks[done], result)
                     done += 1
+                    agree = True
                     show(done, f"{done}/{len(tasks)}")
                     now = time.monotonic()
                     if now - saved > _EVERY and spent <= _SHARE * (now - began):
@@ -88,7 +94,8 @@ class Passes:
                         saved = time.monotonic()
                         spent += saved - now
             except BaseException:
-                self._save(name, state, done)
+                if agree:
+                    self._save(name, state, done)
                 raise
         self._save(name, state, done)
         _LOG.info("%s: %d tasks in %.1f s", name, len(tasks), time.monotonic() - began)
@@ -116,7 +123,8 @@ class Passes:
             return
         try:
             with atomic_file(self._folder / f"{name}.npz") as stream:
-                np.savez(stream, done=np.int64(done), **state)  # type: ignore[arg-type]
+                digest = np.frombuffer(self._digest(name, state, done), np.uint8)
+                np.savez(stream, done=np.int64(done), digest=digest, **state)  # type: ignore[arg-type]
         except OSError as error:
             raise InputError(
                 f"{self._folder}: the checkpoint cannot be written: {error.strerror or error}. Free some space, or "
@@ -131,13 +139,23 @@ class Passes:
         refuse_special(path)
         try:
             with path.open("rb") as stream, np.load(stream) as arrays:  # by a path, numpy leaves a damaged file open
-                done = int(arrays["done"])
-                for key in arrays.files:
-                    if key != "done":
-                        state[key] = arrays[key]
+                done, digest = int(arrays["done"]), arrays["digest"].tobytes()
+                kept = {key: arrays[key] for key in arrays.files if key not in ("done", "digest")}
         except Exception as error:  # of a damaged file, numpy and zipfile may raise anything
             raise InputError(f"{path}: the checkpoint is damaged: {error}. Remove it and start again.") from error
+        if digest != self._digest(name, kept, done):
+            raise InputError(f"{path}: the checkpoint is damaged: its values were changed. Remove it and start again.")
+        state.update(kept)
         return done
+
+    def _digest(self, name: str, state: Arrays, done: int) -> bytes:
+        """Of all that a checkpoint says, and of the pass that it belongs to."""
+        total = hashlib.blake2b(repr((self._work, name, done)).encode(), digest_size=16)
+        for key, array in sorted(state.items()):
+            values = np.ascontiguousarray(array)
+            total.update(repr((key, array.shape, array.dtype.str)).encode())
+            total.update(values.reshape(-1).view(np.uint8).data)
+        return total.digest()
 
 
 @contextmanager

@@ -150,7 +150,6 @@ class Monitor:
         self.reference_counts = self._codebook.count(
             rows if kept else rows[order[fitting:]], device=measure.estimator.device
         )
-        self.counts = np.zeros_like(self.reference_counts)
         names = samples.unit_names
         self._one_prompt = set(samples.prompts or ()) if names is None else set()  # of all reference samples
         self._test = fit_sequential_test(
@@ -160,11 +159,20 @@ class Monitor:
             units[order[fitting:]],
             () if names is None else {names[place] for place in order[:fitting]},
         )
-        self._looks = self._test.start()
+        self.reset()
 
     def __repr__(self) -> str:
         n, m = self.n
         return f"Monitor(bins={len(self.counts)}, reference={n}, model={m})"
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """How many samples of the model fell into each bin."""
+        return self._counted[0]
+
+    @property
+    def _looks(self) -> Looks:
+        return self._counted[1]
 
     @property
     def n(self) -> tuple[int, int]:
@@ -198,11 +206,11 @@ class Monitor:
             raise InputError(
                 f"`batch` must be embedded as the reference was, by {self._made_by}; got features by {other}."
             )
-        rows = as_features("batch", samples.require_features(), least=1)
+        rows, looks = as_features("batch", samples.require_features(), least=1), self._looks.copy()
         with single_threaded_blas():
             counts = self._codebook.count(rows, device=self._estimator.device)
-            self._test.update(self._looks, rows, counts, self._names(samples))
-        self.counts = self.counts + counts
+            self._test.update(looks, rows, counts, self._names(samples))
+        self._counted = self.counts + counts, looks  # at once: an interruption leaves both as they were
 
     def _names(self, samples: Samples) -> tuple[str, ...] | None:
         """Ids or prompts of a batch, unless it has the one prompt of all reference samples.
@@ -241,8 +249,7 @@ class Monitor:
 
     def reset(self) -> None:
         """Forget the model's samples and the looks at them; bins and reference stay. The next 5 % begin."""
-        self.counts = np.zeros_like(self.counts)
-        self._looks = self._test.start()
+        self._counted = np.zeros_like(self.reference_counts), self._test.start()
 
     def merge(self, other: Monitor) -> Monitor:
         """Add what another copy of this monitor has counted; returns this one. The other stays as it is.
@@ -258,8 +265,9 @@ class Monitor:
                 "`other` must have the same reference, bins, measure and embedder: make one Monitor, and give each "
                 "worker a copy of it (copy.deepcopy, or pickle)."
             )
-        self.counts = self.counts + other.counts
-        self._test.merge(self._looks, other._looks)
+        looks = self._looks.copy()
+        self._test.merge(looks, other._looks)
+        self._counted = self.counts + other.counts, looks
         return self
 
     def counted(self) -> bytes:
@@ -284,8 +292,8 @@ class Monitor:
         total.reset()
         for part in parts:
             counts, looks = unpack_part(self.key, part, total._looks)
-            total.counts = total.counts + counts
             total._test.merge(total._looks, looks)
+            total._counted = total.counts + counts, total._looks
         return total
 
     @property

@@ -357,6 +357,10 @@ class Looks:
         """How many independent samples the sums are worth, if all samples of a unit were the same."""
         return self.rows**2 / self.size_squares if self.rows else 0.0
 
+    def copy(self) -> Looks:
+        """A copy that can be changed without changing these."""
+        return replace(self, sizes=dict(self.sizes), tails=list(self.tails))
+
 
 @dataclass(frozen=True, eq=False)
 class SequentialTest:
