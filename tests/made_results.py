@@ -36,7 +36,7 @@ from mallow.evaluate import (
 )
 from mallow.evaluate._comparison import rank_systems
 from mallow.evaluate._passport import Finding
-from mallow.evidence import Evidence, IdentityTest, Signature
+from mallow.evidence import MAUVE_STAR, Evidence, IdentityTest, Signature
 from mallow.explain import Reason
 from mallow.results import Estimate
 from mallow.theory import Masses, frontier
@@ -141,7 +141,9 @@ def made_passport(key=None):
         scale=5.0,
         codebook=None,
         evidence=evidence,
-        signature=Signature("0.1.0", "Measure(…)", "features", 2, 5, 5, 3, 2, 0),
+        signature=Signature(
+            "0.1.0", repr(MAUVE_STAR), "features", 2, 5, 5, 3, 2, 0, units="4 ids with 5 samples each side"
+        ),
         caveats=(Caveat("few samples", "the score has a caveat of the kind “few samples”."),),
     )
     return replace(empty, published=empty.recompute_published(), certified=empty.recompute_certified()).seal(key)

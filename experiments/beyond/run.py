@@ -286,7 +286,7 @@ def passport(trials: int) -> dict[str, Any]:
         "kB": round(size / 1000),
         "seconds to make": round(middle - began, 2),
         "seconds to verify": round(end - middle, 2),
-        "valid": check.valid,
+        "valid": check.consistent,
         "changed digits, of 200, that keep the digest": missed,
         "n": list(score.n),
     }
@@ -299,12 +299,12 @@ def passports(trials: int) -> dict[str, Any]:
         rng = np.random.default_rng([28, trial])
         sides = rng.normal(size=(200, 4)), rng.normal(rng.uniform(0, 1), 1, size=(200, 4))
         text = mallow.make_passport(mallow.score(*sides, repeats=1, rng=trial), *sides).to_json()
-        valid.append(mallow.verify_passport(mallow.evaluate.Passport.from_json(text)).valid)
+        valid.append(mallow.verify_passport(mallow.evaluate.Passport.from_json(text)).consistent)
         places = [place for place, letter in enumerate(text) if letter in "12345678"]
         place = int(rng.choice(places))
         other = text[:place] + str(int(text[place]) + 1) + text[place + 1 :]
         try:
-            changed.append(mallow.verify_passport(mallow.evaluate.Passport.from_json(other)).valid)
+            changed.append(mallow.verify_passport(mallow.evaluate.Passport.from_json(other)).consistent)
         except mallow.InputError:  # it is no passport any more
             changed.append(False)
     return {

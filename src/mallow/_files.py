@@ -163,7 +163,9 @@ def _unzip(file: Path, name: str) -> bytes:
 
 
 def parse_json(text: str | bytes) -> Any:
-    """What JSON holds; a ValueError for anything that is not JSON, also if it is nested too deeply.
+    """What JSON holds; a ValueError for anything that is not JSON, is nested too deeply, or has a key twice.
+
+    Of a key that occurs twice, each program reads another value: people would see one, and mallow the other.
 
     Examples
     --------
@@ -171,9 +173,21 @@ def parse_json(text: str | bytes) -> Any:
     Traceback (most recent call last):
     ...
     ValueError: it is nested too deeply
+    >>> parse_json('{"mauve": 0.5, "mauve": 0.9}')
+    Traceback (most recent call last):
+    ...
+    ValueError: the key 'mauve' occurs twice
     """
+
+    def refuse_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        values = dict(pairs)
+        if len(values) < len(pairs):
+            keys = [key for key, _ in pairs]
+            raise ValueError(f"the key {next(key for key in keys if keys.count(key) > 1)!r} occurs twice")
+        return values
+
     try:
-        return json.loads(text)
+        return json.loads(text, object_pairs_hook=refuse_twice)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
 

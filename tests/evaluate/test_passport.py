@@ -1,6 +1,8 @@
 """A passport: the score is recomputed without the data, and no digit can be changed unseen."""
 
 import copy
+import hashlib
+import hmac
 import json
 import warnings
 from dataclasses import replace
@@ -11,8 +13,8 @@ import pytest
 import mallow
 from made_results import made_passport
 from mallow.errors import EstimateWarning, InputError
-from mallow.estimate import Classifier, Quantize
-from mallow.evaluate._passport import _anonymous, canonical_digest, close
+from mallow.estimate import Classifier, Codebook, Quantize
+from mallow.evaluate._passport import _anonymous, _canonical, canonical_digest, close
 from mallow.evidence import SUMMARIES
 from mallow.results import to_plain
 
@@ -40,8 +42,13 @@ def test_everything_that_sums_allow_is_recomputed(made):
         assert published[name] == pytest.approx(getattr(score, name), rel=1e-9)
         assert certified[name] == score.certified[name]
     check = mallow.verify_passport(passport)
-    assert check.valid
-    assert check.verdict == "The passport is valid: all 10 checks agree."
+    assert check.consistent
+    assert not check.valid
+    assert check.verdict == (
+        "The passport is consistent: all 16 checks agree; signature present, not checked, so that anyone may have made it."
+    )
+    assert check.signature == "not checked"
+    assert "HMAC" in check.table()
     assert "- the p-value (it needs the features)" in str(check)
 
 
@@ -49,7 +56,9 @@ def test_everything_that_sums_allow_is_recomputed(made):
 def test_other_measures_have_passports(measure):
     score, passport, _ = make(measure=measure)
     assert passport.recompute_published()["mauve"] == pytest.approx(score.mauve, rel=1e-9)
-    assert mallow.verify_passport(passport).valid
+    check = mallow.verify_passport(passport)
+    assert check.consistent
+    assert check.verdict.endswith("; no signature, so that anyone may have made it.")
 
 
 def test_the_bins_count_other_samples(made):
@@ -69,7 +78,7 @@ def numbers(data, path=()):
     for key, value in entries:
         if isinstance(value, dict | list):
             yield from numbers(value, (*path, key))
-        elif (*path, key) not in (("digest",), ("mac",), ("kind",)):
+        elif (*path, key) not in (("digest",), ("mac",), ("ed25519",), ("kind",)):
             yield (*path, key)
 
 
@@ -78,7 +87,7 @@ def test_any_change_breaks_the_seal(made):
     whole = made[1].to_dict()
     every = list(numbers(whole))
     ends = {path[0]: path for path in every} | {f"{path[0]}, first": path for path in reversed(every)}
-    assert {path[0] for path in ends.values()} == set(whole) - {"digest", "mac", "kind"}
+    assert {path[0] for path in ends.values()} == set(whole) - {"digest", "mac", "ed25519", "kind"}
     for path in ends.values():
         data = copy.deepcopy(whole)
         inner = data
@@ -95,7 +104,7 @@ def test_a_changed_count_and_a_changed_score_are_named_even_under_a_new_digest(m
     data["published"]["mauve"] = 0.99
     data["digest"] = canonical_digest(data)
     check = mallow.verify_passport(data)
-    assert not check.valid
+    assert not check.consistent
     assert check.verdict == "The passport is NOT valid: published mauve does not agree."
     assert mallow.verify_passport(data, key="open sesame").verdict.startswith(
         "The passport is NOT valid: HMAC, published mauve do"
@@ -166,6 +175,165 @@ def test_evidence_that_does_not_fit_is_named(part, values, message, made):
             read(data)
 
 
+# --- forged with a new digest
+
+
+def forge(made, **changes):
+    """A passport with other content, whose numbers are computed again from it, under a digest that fits."""
+    passport = replace(made[1], **changes)
+    again = replace(passport, published=passport.recompute_published(), certified=passport.recompute_certified())
+    return mallow.verify_passport(again.seal())
+
+
+@pytest.mark.parametrize(
+    ("changes", "wrong"),
+    [
+        (lambda passport: {"scale": 1.0}, ["measure"]),
+        (lambda passport: {"divergence": "TV"}, ["measure"]),
+        (lambda passport: {"smoothing": "laplace"}, ["measure"]),
+        (
+            lambda passport: {
+                "reference_counts": passport.reference_counts[:1],
+                "model_counts": passport.model_counts[:1],
+            },
+            ["repeats"],
+        ),
+        (
+            lambda passport: {
+                "reference_counts": tuple(np.append(counts, 0) for counts in passport.reference_counts),
+                "model_counts": tuple(np.append(counts, 0) for counts in passport.model_counts),
+            },
+            ["bins"],
+        ),
+        (
+            lambda passport: {
+                "p_value": 1e-9,
+                "evidence": replace(passport.evidence, test=replace(passport.evidence.test, p_value=1e-9)),
+            },
+            ["p-value"],
+        ),
+        (
+            lambda passport: {
+                "evidence": replace(passport.evidence, test=replace(passport.evidence.test, statistics={"means": 0.0}))
+            },
+            ["p-value"],
+        ),
+    ],
+)
+def test_what_does_not_fit_the_signature_is_named_under_a_new_digest(changes, wrong, made):
+    check = forge(made, **changes(made[1]))
+    assert [finding.what for finding in check.findings if finding.agrees is False] == wrong
+    assert not check.consistent
+
+
+def test_what_is_possible_but_suspicious_is_a_caveat(made):
+    passport = made[1]
+    kinds = {caveat.kind for caveat in mallow.verify_passport(passport).caveats}
+    assert not kinds & {"recorded p-value", "copied counts"}
+    test = replace(passport.evidence.test, p_value=1.0)
+    none = forge(made, p_value=1.0, evidence=replace(passport.evidence, test=test))
+    assert none.consistent
+    (caveat,) = [caveat for caveat in none.caveats if caveat.kind == "recorded p-value"]
+    assert caveat.values["high"] == pytest.approx(passport.certified["mauve"].high)
+    both = forge(made, model_counts=passport.reference_counts)
+    assert [caveat.kind for caveat in both.caveats if "one side may be a copy" in caveat.message] == ["copied counts"]
+    first = {
+        "reference_counts": passport.reference_counts[:1] * 3,
+        "model_counts": passport.model_counts[:1] * 3,
+    }
+    (caveat,) = [caveat for caveat in forge(made, **first).caveats if caveat.kind == "copied counts"]
+    assert caveat.message.startswith("only 1 of the 3 repeats have different counts")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"model_counts": ()}, "both sides must have counts of every repeat; got 2 and 0"),
+        ({"reference_counts": (), "model_counts": ()}, "both sides must have counts of every repeat; got 0 and 0"),
+        ({"model_counts": (np.array([1, 4]), np.array([1, 2, 2]))}, "the same bins in every repeat"),
+        ({"model_counts": (np.array([-1, 3, 3]), np.array([1, 2, 2]))}, "whole numbers from 0, one per bin"),
+        ({"model_counts": (np.array([1.5, 0.5, 3]), np.array([1, 2, 2]))}, "whole numbers from 0, one per bin"),
+        ({"model_counts": (np.array([[1, 1, 3]]), np.array([1, 2, 2]))}, "whole numbers from 0, one per bin"),
+        ({"codebook": Codebook(np.zeros(3))}, "the centres of bins must be a table"),
+    ],
+)
+def test_counts_that_are_none_are_refused(changes, message):
+    with pytest.raises(InputError, match=message):
+        replace(made_passport(), **changes)
+
+
+def test_a_second_block_of_numbers_is_refused(made, tmp_path):
+    """Which of two values a program reads is up to it: a person may be shown the first, and the check sees the last."""
+    path = tmp_path / "passport.json"
+    text = made[1].to_json()
+    path.write_text(text.replace("{", '{\n "published": {"mauve": 0.99},', 1))
+    for key in (None, "open sesame"):
+        with pytest.raises(InputError, match="the key 'published' occurs twice"):
+            mallow.verify_passport(path, key=key)
+    for read in (mallow.evaluate.Passport.from_json, mallow.Score.from_json):
+        with pytest.raises(InputError, match="the key 'published' occurs twice"):
+            read(path.read_text())
+    path.write_text(made[0].to_json().replace('"signature": {', '"signature": {"n": 9,', 1))
+    with pytest.raises(InputError, match="`baseline` must be the JSON file of a score"):
+        mallow.check_regression(*made[2], path)
+
+
+# --- keys of Ed25519
+
+
+def ed25519_keys():
+    ed25519 = pytest.importorskip("cryptography.hazmat.primitives.asymmetric.ed25519")
+    from cryptography.hazmat.primitives import serialization as forms
+
+    private = ed25519.Ed25519PrivateKey.generate()
+    secret = private.private_bytes(forms.Encoding.PEM, forms.PrivateFormat.PKCS8, forms.NoEncryption())
+    public = private.public_key().public_bytes(forms.Encoding.PEM, forms.PublicFormat.SubjectPublicKeyInfo)
+    return secret, public
+
+
+def test_a_public_key_checks_and_does_not_sign():
+    secret, public = ed25519_keys()
+    passport = made_passport(secret)
+    assert passport.mac == ""
+    assert len(passport.ed25519) == 128
+    assert "sealed by SHA-256 and Ed25519" in str(passport)
+    for key in (secret, public, public.decode()):
+        check = mallow.verify_passport(passport, key=key)
+        assert check.valid
+        assert check.verdict.startswith("The passport is valid: it was signed with this key, and all ")
+    assert mallow.verify_passport(passport).signature == "not checked"
+    assert mallow.verify_passport(passport, key=ed25519_keys()[1]).signature == "wrong"
+    changed = replace(passport, published={**passport.published, "mauve": 0.5})
+    assert "Ed25519" in mallow.verify_passport(changed, key=public).verdict
+    with pytest.raises(InputError, match="this is a public one, which only checks"):
+        passport.seal(public)
+    # Whoever knows the public key cannot use it as a secret for the other kind of seal.
+    mac = hmac.new(public, _canonical(passport.to_dict()), hashlib.sha256).hexdigest()
+    forged = replace(made_passport(), mac=mac)
+    assert not mallow.verify_passport(forged, key=public).consistent
+    # Nor does a seal of the other kind count for a key.
+    assert mallow.verify_passport(passport, key="secret").signature == "wrong"
+
+
+def test_other_keys_are_refused():
+    pytest.importorskip("cryptography")
+    from cryptography.hazmat.primitives import serialization as forms
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    other = ec.generate_private_key(ec.SECP256R1())
+    pem = other.private_bytes(forms.Encoding.PEM, forms.PrivateFormat.PKCS8, forms.NoEncryption())
+    locked = other.private_bytes(forms.Encoding.PEM, forms.PrivateFormat.PKCS8, forms.BestAvailableEncryption(b"x"))
+    for key, message in (
+        (pem, "must be a key of Ed25519; got"),
+        (locked, "in PEM form, without a password"),
+        (b"-----BEGIN PUBLIC KEY-----\nnothing\n-----END PUBLIC KEY-----\n", "in PEM form"),
+    ):
+        with pytest.raises(InputError, match=message):
+            made_passport(key)
+        with pytest.raises(InputError, match=message):
+            mallow.verify_passport(made_passport(), key=key)
+
+
 # --- the parts
 
 
@@ -187,6 +355,17 @@ def test_every_certified_number_is_checked(name, part):
 def test_sizes_and_p_values_must_agree_within_the_file():
     passport = made_passport()
     for changes, wrong in (
+        ({"scale": 2.0}, ["measure", "published mauve", "certified mauve"]),
+        ({"scale": 50.0}, ["measure", "published mauve", "certified mauve"]),
+        ({"signature": replace(passport.signature, repeats=5)}, ["repeats"]),
+        ({"signature": replace(passport.signature, bins=4)}, ["bins"]),
+        ({"signature": replace(passport.signature, tolerance=0.5)}, ["tolerance"]),
+        ({"signature": replace(passport.signature, units="40 ids with 5 samples each side")}, ["units"]),
+        ({"signature": replace(passport.signature, units="")}, ["units"]),
+        ({"evidence": replace(passport.evidence, keys=np.arange(1, 5, dtype=np.uint64))}, ["units"]),
+        ({"codebook": Codebook(np.zeros((3, 2)))}, []),
+        ({"codebook": Codebook(np.zeros((4, 2)))}, ["bins"]),
+        ({"codebook": Codebook(np.zeros((3, 5)))}, ["width of features"]),
         ({"signature": replace(passport.signature, n=6)}, ["samples", "held-out scores"]),
         ({"signature": replace(passport.signature, m=6)}, ["samples", "held-out scores"]),
         ({"p_value": 0.5}, ["p-value"]),
@@ -201,7 +380,7 @@ def test_sizes_and_p_values_must_agree_within_the_file():
     ):
         check = mallow.verify_passport(replace(passport, **changes).seal())
         assert [one.what for one in check.findings if not one.agrees] == wrong
-        assert not check.valid
+        assert check.consistent == (not wrong)
 
 
 @pytest.mark.parametrize(

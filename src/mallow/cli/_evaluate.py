@@ -103,7 +103,12 @@ _question_options = bundle(
         metavar="FILE",
         help="Write a file from which anyone recomputes the score without the data: .json.",
     ),
-    option("--passport-key", "key", metavar="FILE", help="A file with a secret that the passport is signed with."),
+    option(
+        "--passport-key",
+        "key",
+        metavar="FILE",
+        help="A file with a secret, or a private key of Ed25519 (PEM), to sign it with.",
+    ),
 )
 
 
@@ -368,12 +373,15 @@ def passport_group() -> None:
     "verify",
     "Recompute the score from its passport.",
     example="mallow passport verify passport.json",
-    exit_code=lambda check: 0 if check.valid else 1,
+    exit_code=lambda check: 0 if check.consistent else 1,
 )
 @click.argument("file")
-@option("--key", metavar="FILE", help="A file with the secret that the passport was signed with.")
+@option("--key", metavar="FILE", help="A file with the secret, or the public key of Ed25519 (PEM).")
 def verify_command(file: str, key: str | None) -> PassportCheck:
-    """Check the seals of a passport, and recompute every number that it allows; exit with 1 if one does not agree."""
+    """Check the seals of a passport, and recompute what it allows; exit with 1 if something does not agree.
+
+    Without a key a passport is at best consistent: anyone may have made it.
+    """
     from mallow.evaluate import verify_passport
 
     return verify_passport(file, key=_read_key(key))

@@ -3,6 +3,7 @@
 from mallow.evidence._blocks import Rows as RowSource
 from mallow.evidence._certificate import ONE_SIDED, Certificate, certify
 from mallow.evidence._evidence import (
+    LEVEL,
     NORMAL,
     Evidence,
     EvidenceDifference,
