@@ -14,7 +14,7 @@ import mallow
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-FILES = [page for page in sorted((ROOT / "docs").rglob("*.md")) if page.name != "examples.md"]  # tests/test_site.py
+FILES = sorted((ROOT / "docs").rglob("*.md"))
 PAGES = [README, *(page.read_text(encoding="utf-8") for page in FILES)]
 BLOCKS = [block for page in PAGES for block in re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)]
 
