@@ -177,7 +177,8 @@ def test_the_page_of_benchmarks_is_written_from_the_results():
     spec = importlib.util.spec_from_file_location("benchmark_report", ROOT / "benchmarks" / "report.py")
     report = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(report)
-    assert report.PAGE.read_text(encoding="utf-8") == report.page(), "run `python benchmarks/report.py`"
+    for path, text in report.files().items():
+        assert path.read_text(encoding="utf-8") == text, "run `python benchmarks/report.py`"
 
 
 def test_the_picture_of_the_readme_is_drawn_from_the_results():
