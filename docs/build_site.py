@@ -68,10 +68,20 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     """The page with links of the site, pictures, and the names of the reference."""
     if page.file.src_uri.startswith("experiments/"):
         page.meta["search"] = {"exclude": True}  # raw tables: linked from the pages that quote them
+    if page.file.src_uri == "faq.md":
+        page.meta["search"] = {"boost": 2}
     markdown = FLOWCHART.sub(lambda match: draw_flowchart(match[1]), markdown)
     markdown = NAMES.sub(lambda match: names_markdown(match[1]), markdown)
     parts = FENCED.split(markdown)  # code stays as it is
-    return "".join(part if part.startswith("```") else rewrite_links(part, page, files) for part in parts)
+    return "".join(part if part.startswith("```") else rewrite_links(escape_star(part), page, files) for part in parts)
+
+
+def escape_star(text: str) -> str:
+    """The text with the star of MAUVE* escaped, which would begin emphasis, except in code."""
+    parts = re.split(r"(`[^`\n]*`)", text)
+    return "".join(
+        part if part.startswith("`") else re.sub(r"(?<![*\\])\bMAUVE\*(?!\*)", r"MAUVE\\*", part) for part in parts
+    )
 
 
 def rewrite_links(text: str, page: Page, files: Files) -> str:
