@@ -43,8 +43,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     outside += sorted(path for path in (ROOT / "experiments").rglob("*") if path.suffix in (".md", ".png"))
     for path in outside:
         uri = path.relative_to(ROOT).as_posix()
-        in_nav = uri in ROOT_PAGES
-        inclusion = InclusionLevel.UNDEFINED if in_nav else InclusionLevel.NOT_IN_NAV
+        inclusion = InclusionLevel.UNDEFINED if uri in pages_in_nav(config) else InclusionLevel.NOT_IN_NAV
         files.append(File.generated(config, uri, abs_src_path=str(path), inclusion=inclusion))
     for notebook in [file for file in files if file.src_uri.endswith(".ipynb")]:
         text = notebook_markdown(json.loads(notebook.content_string), posixpath.basename(notebook.src_uri))
@@ -55,18 +54,34 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 def add_to_nav(files: Files, config: MkDocsConfig) -> None:
     """Put pages that mkdocs.yml does not name into a section of their own, so that none is lost."""
-    named = set(re.findall(r"[\w./-]+\.md", json.dumps(config.nav)))
     pages = [file.src_uri for file in files.documentation_pages() if file.inclusion != InclusionLevel.NOT_IN_NAV]
-    if others := sorted(set(pages) - named):
+    if others := sorted(set(pages) - pages_in_nav(config)):
         config.nav = [*(config.nav or []), {"More": others}]
+
+
+def pages_in_nav(config: MkDocsConfig) -> set[str]:
+    """The pages that mkdocs.yml lists."""
+    return set(re.findall(r"[\w./-]+\.md", json.dumps(config.nav)))
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """The page with links of the site, pictures, and the names of the reference."""
+    if page.file.src_uri.startswith("experiments/"):
+        page.meta["search"] = {"exclude": True}  # raw tables: linked from the pages that quote them
+    if page.file.src_uri == "faq.md":
+        page.meta["search"] = {"boost": 2}
     markdown = FLOWCHART.sub(lambda match: draw_flowchart(match[1]), markdown)
     markdown = NAMES.sub(lambda match: names_markdown(match[1]), markdown)
     parts = FENCED.split(markdown)  # code stays as it is
-    return "".join(part if part.startswith("```") else rewrite_links(part, page, files) for part in parts)
+    return "".join(part if part.startswith("```") else rewrite_links(escape_star(part), page, files) for part in parts)
+
+
+def escape_star(text: str) -> str:
+    """The text with the star of MAUVE* escaped, which would begin emphasis, except in code."""
+    parts = re.split(r"(`[^`\n]*`)", text)
+    return "".join(
+        part if part.startswith("`") else re.sub(r"(?<![*\\])\bMAUVE\*(?!\*)", r"MAUVE\\*", part) for part in parts
+    )
 
 
 def rewrite_links(text: str, page: Page, files: Files) -> str:

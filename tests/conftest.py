@@ -46,7 +46,7 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mon
 # skipped for want of a package means a broken set-up. These reasons remain.
 MAY_SKIP = (
     r"\.\./shared",  # data beside the repository
-    r"apt-get install (chromium|postgresql)",
+    r"apt-get install (chromium|nodejs|postgresql)",
     r"root may",  # permissions do not bind the superuser
     r"there is one",  # of a device that must be missing
 )

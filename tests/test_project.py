@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 import mallow
+from mallow._optional import INSTALL
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-FILES = [page for page in sorted((ROOT / "docs").rglob("*.md")) if page.name != "examples.md"]  # tests/test_site.py
+FILES = sorted((ROOT / "docs").rglob("*.md"))
 PAGES = [README, *(page.read_text(encoding="utf-8") for page in FILES)]
 BLOCKS = [block for page in PAGES for block in re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)]
 
@@ -72,6 +73,20 @@ def test_the_self_score_has_no_second_name():
     files = [file for folder in folders for file in (ROOT / folder).rglob("*") if file.suffix in kinds]
     assert len(files) > 300
     assert [str(file) for file in (ROOT / "README.md", *files) if old.search(file.read_text(encoding="utf-8"))] == []
+
+
+def test_one_line_decides_how_mallow_is_installed():
+    """No page names a package that is not published; on a release `INSTALL` changes, and this test lists the rest."""
+    command = re.search(r"pip install '(.*)\[", INSTALL)[0]
+    for page in ("README.md", "docs/install.md"):
+        assert f"{command}minilm,plot]'" in (ROOT / page).read_text(encoding="utf-8")
+    sources = [path for path in (ROOT / "src").rglob("*.py") if path.name != "_optional.py"]
+    lines = [
+        line
+        for path in (*FILES, ROOT / "README.md", *sources)
+        for line in re.findall(r"pip install '[^']*\[[^']*'", path.read_text(encoding="utf-8"))
+    ]
+    assert [line for line in lines if not line.startswith(command) and " @ git+" not in line] == []
 
 
 def test_version_is_the_same_everywhere():

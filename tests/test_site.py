@@ -124,21 +124,22 @@ def test_every_public_name_is_in_the_reference_once():
     assert sorted([*placed, *unplaced]) == sorted(public_names())
 
 
+EXAMPLES = ROOT / "tests" / "reference" / "examples.md"
 BLOCKS = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
 @pytest.mark.filterwarnings("default")
 def test_the_page_of_examples_runs():
     namespace = {"__name__": "examples"}
-    blocks = BLOCKS.findall((DOCS / "reference" / "examples.md").read_text(encoding="utf-8"))
+    blocks = BLOCKS.findall(EXAMPLES.read_text(encoding="utf-8"))
     assert len(blocks) > 5
     for block in blocks:
-        exec(compile(block, "docs/reference/examples.md", "exec"), namespace)
+        exec(compile(block, "tests/reference/examples.md", "exec"), namespace)
 
 
 def test_every_public_name_has_an_example():
     """In its docstring, whose examples the suite runs, or in a block of a page, which it runs too."""
-    pages = [ROOT / "README.md", *DOCS.rglob("*.md")]
+    pages = [ROOT / "README.md", EXAMPLES, *DOCS.rglob("*.md")]
     blocks = "\n".join(block for page in pages for block in BLOCKS.findall(page.read_text(encoding="utf-8")))
     blocks += (ROOT / "examples" / "integrations.py").read_text(encoding="utf-8")  # run by tests/integrations
     names = public_names()
@@ -148,7 +149,7 @@ def test_every_public_name_has_an_example():
         for name, value in names.items()
         if ">>>" not in (inspect.getdoc(value) or "") and not re.search(rf"\b{name.rpartition('.')[2]}\b", blocks)
     ]
-    assert bare == [], "add them to docs/reference/examples.md"
+    assert bare == [], "add them to tests/reference/examples.md"
 
 
 def test_names_become_directives_functions_first():
@@ -197,7 +198,7 @@ def page_at(uri):
         ("architecture.md", "[t](../README.md)", "[t](index.md)"),
         ("index.md", "[t](tutorials/images.ipynb)", "[t](tutorials/images.md)"),
         ("tutorials/images.md", "[Download](images.ipynb)", "[Download](images.ipynb)"),
-        ("devices.md", "[a file](../pyproject.toml)", "a file"),
+        ("scale.md", "[a file](../pyproject.toml)", "a file"),
         ("results.md", "[t](https://example.org/x.md)", "[t](https://example.org/x.md)"),
         ("results.md", "[t](nowhere.md)", "[t](nowhere.md)"),  # MkDocs complains about it
     ],

@@ -11,6 +11,20 @@ from typing import Any
 
 from mallow.errors import InputError
 
+INSTALL = "in a clone of mallow, run pip install '.[{}]'"  # once it is on PyPI: "pip install 'mallow[{}]'"
+"""How every message, page and README install an extra."""
+
+
+def install_line(extra: str) -> str:
+    """The words with which a message ends if an extra is missing.
+
+    Examples
+    --------
+    >>> install_line("plot")
+    "in a clone of mallow, run pip install '.[plot]'"
+    """
+    return INSTALL.format(extra)
+
 
 def optional(module: str, *, extra: str) -> Any:
     """An optional module; if it is missing, the error message ends with the line that installs it."""
@@ -18,7 +32,7 @@ def optional(module: str, *, extra: str) -> Any:
         return importlib.import_module(module)
     except ImportError as error:
         raise InputError(
-            f"{module.partition('.')[0]} is needed for this and is not installed: pip install 'mallow[{extra}]'"
+            f"{module.partition('.')[0]} is needed for this and is not installed: {install_line(extra)}"
         ) from error
 
 
@@ -29,7 +43,7 @@ def require_all(packages: Mapping[str, str], *, purpose: str, extra: str) -> Non
         *others, last = missing
         listed = f"{', '.join(others)} and {last}" if others else last
         verb = "are" if others else "is"
-        raise InputError(f"{purpose} needs {listed}, which {verb} not installed: pip install 'mallow[{extra}]'")
+        raise InputError(f"{purpose} needs {listed}, which {verb} not installed: {install_line(extra)}")
 
 
 def did_you_mean(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str:

@@ -78,7 +78,7 @@ def compute_mauve(
     """MAUVE of two samples, with the arguments of mauve-text 0.4.0.
 
     Texts and tokens are embedded as in mauve-text: by the hidden state of the last token in the model
-    `featurize_model_name`, with at most `max_text_length` tokens (``pip install 'mallow[text]'``). A `device_id` of -1
+    `featurize_model_name`, with at most `max_text_length` tokens (the extra `text`). A `device_id` of -1
     is the CPU; other numbers are CUDA devices.
 
     Differences from mauve-text: `pca_max_data` has no effect, since PCA always uses all data (a warning says so);

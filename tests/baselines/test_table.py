@@ -10,6 +10,7 @@ from pytest import approx
 
 import mallow
 from mallow import baselines
+from mallow._optional import install_line
 from mallow.baselines import Row, Table, _build_table, table
 from mallow.errors import Caveat, EstimateWarning, InputError
 from mallow.generate import NGram
@@ -86,7 +87,7 @@ def test_features_have_no_text_statistics(points):
 
 def test_without_pot_transport_is_left_out_with_a_caveat(points, monkeypatch):
     monkeypatch.setattr(_build_table, "find_spec", lambda name: None)
-    text = "transport is left out: it needs POT. Run: pip install 'mallow[transport]'"
+    text = f"transport is left out, because it needs POT: {install_line('transport')}"
     with pytest.warns(EstimateWarning, match=re.escape(text)):
         result = table(*points, repeats=1)
     assert "transport" not in {row.group for row in result.rows}

@@ -11,6 +11,7 @@ import pytest
 
 from caveats.real_texts import caveats_of_kind, only_caveat
 from mallow import InputError, Samples
+from mallow._optional import install_line
 from mallow.caveats import find_confounds
 
 
@@ -117,7 +118,7 @@ def test_without_pillow_only_names_are_checked_and_a_caveat_says_so(tmp_path, mo
     assert (unchecked.system, unchecked.kind) == ("reference", "unchecked")
     assert unchecked.message == (
         "sizes, modes and compression of the images were not checked, because Pillow is not installed: "
-        "pip install 'mallow[images]'"
+        + install_line("images")
     )
     assert named.kind == "format"
     assert re.match(r"100\.0 % of the images are \.(jpg|png) files \(reference: 0\.0 %\)\.", named.message)

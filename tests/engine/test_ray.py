@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from mallow import InputError, Measure, Quantize, Ray, Threads, score
+from mallow._optional import install_line
 from mallow.engine import _ray, open_engine
 
 pytestmark = pytest.mark.filterwarnings("ignore::mallow.EstimateWarning")
@@ -120,7 +121,7 @@ def need(module):
 
 
 def test_a_worker_without_the_extra(engine):
-    with pytest.raises(InputError, match=re.escape("pip install 'mallow[tables]'")):
+    with pytest.raises(InputError, match=re.escape(install_line("tables"))):
         list(engine.map(need, ["no_such_package"]))
 
 

@@ -140,8 +140,8 @@ def test_a_package_that_is_not_installed_is_named(monkeypatch):
     with pytest.raises(InputError, match=r"cupy is needed for 'cupy:0' and is not installed: pip install cupy-cuda12x"):
         open_device("cupy:0")
     monkeypatch.setitem(sys.modules, "array_api_compat.torch", None)
-    with pytest.raises(InputError, match=r"torch is needed for 'cuda' and .*: pip install 'mallow\[devices\]'"):
+    with pytest.raises(InputError, match=r"torch is needed for 'cuda' and .*: .*pip install '.*\[devices\]'"):
         open_device("cuda")
     monkeypatch.setitem(sys.modules, "array_api_compat", None)
-    with pytest.raises(InputError, match=r"array_api_compat is needed .*: pip install 'mallow\[devices\]'"):
+    with pytest.raises(InputError, match=r"array_api_compat is needed .*: .*pip install '.*\[devices\]'"):
         open_device("cuda")

@@ -48,7 +48,7 @@ def test_gguf_without_its_packages(tmp_path, monkeypatch, missing):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name in missing else find(name))
     with pytest.raises(
         InputError,
-        match=rf"^GGUF files need {' and '.join(missing)}, not installed here: pip install 'mallow\[gguf\]'$",
+        match=rf"^GGUF files need {' and '.join(missing)}, not installed here: .*pip install '.*\[gguf\]'$",
     ):
         LanguageModel(tmp_path / "some.gguf", device="cpu")(["a"])
 

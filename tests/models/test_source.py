@@ -205,7 +205,7 @@ def test_without_the_packages(gpt2, monkeypatch, kind, package):
     monkeypatch.setitem(sys.modules, package, None)
     if package == "transformers":
         monkeypatch.setitem(sys.modules, "transformers.models.auto.modeling_auto", None)
-    line = rf"^{package} is needed .* not installed: pip install 'mallow\[{EXTRAS[kind]}\]'$"
+    line = rf"^{package} is needed .* not installed: .*pip install '.*\[{EXTRAS[kind]}\]'$"
     with pytest.raises(InputError, match=line):
         use(kind(gpt2))
     if package == "torch":

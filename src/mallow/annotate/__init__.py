@@ -2,7 +2,7 @@
 
     open_study(path) -> Store ─ serve(store, …) ─▶ pages ─▶ export_votes(store) ─▶ votes.jsonl ─▶ mallow rank
 
-The page needs starlette and uvicorn (`pip install 'mallow[human]'`), which are imported when it is served.
+The page needs starlette and uvicorn (the extra `human`), which are imported when it is served.
 """
 
 from mallow.annotate._export import annotator_table, export_votes, votes_text

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from mallow._checks import seed_from, whole
-from mallow._optional import find_plugin, plugin_names
+from mallow._optional import find_plugin, install_line, plugin_names
 from mallow.baselines._corpus import Tokenize
 from mallow.baselines._frechet import Moments, frechet_distance
 from mallow.baselines._groups import (
@@ -43,7 +43,7 @@ from mallow.samples import Samples
 from mallow.theory import Masses
 
 _ROW_GROUPS = {"5-grams": "text", "more features": "features"}
-_NO_TRANSPORT = Caveat("left out", "transport is left out: it needs POT. Run: pip install 'mallow[transport]'")
+_NO_TRANSPORT = Caveat("left out", f"transport is left out, because it needs POT: {install_line('transport')}")
 
 
 @warns

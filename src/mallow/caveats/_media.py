@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from mallow._optional import optional
+from mallow._optional import install_line, optional
 from mallow.caveats._counts import (
     Numbers,
     SampleKeys,
@@ -225,7 +225,7 @@ def _unread_caveats(name: str, own: _FileCounts, pillow: Any) -> Iterator[Caveat
     if pillow is None:
         message = (
             "sizes, modes and compression of the images were not checked, because Pillow is not installed: "
-            "pip install 'mallow[images]'"
+            f"{install_line('images')}"
         )
         yield Caveat("unchecked", message, name)
     elif own.unread:

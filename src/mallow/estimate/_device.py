@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mallow._optional import did_you_mean, optional
+from mallow._optional import did_you_mean, install_line, optional
 from mallow.engine import DOUBLE, SINGLE
 from mallow.errors import InputError
 
@@ -114,7 +114,7 @@ def open_device(name: str | None) -> Device | None:
     try:
         namespace = importlib.import_module(_PACKAGES[package])
     except ImportError as error:
-        way = _INSTALL.get(package, "pip install 'mallow[devices]'")
+        way = _INSTALL.get(package, install_line("devices"))
         raise InputError(f"`device`: {package} is needed for {name!r} and is not installed: {way}") from error
     try:
         device = Device(str(name), namespace, _place(namespace, package, within), frozenset())

@@ -139,7 +139,7 @@ class Quantize:
     device : str or None
         Where points are compared with centres and summed. None or "cpu": on this processor. "cuda", "cuda:1", "mps" and
         "xpu" are devices of torch; "torch:cpu", "cupy:0" and "array_api_strict" name the package too. It changes the
-        speed alone: labels are exact and equal everywhere, so that the signature does not name it (docs/devices.md).
+        speed alone: labels are exact and equal everywhere, so that the signature does not name it (docs/scale.md).
     method : Quantiser or None
         How points are divided into bins. None: k-means. `mallow.estimate` has others to compare with: `RandomCentres`,
         `Product`, `Residual`, `Lattice` and the oracle `LevelSets`. They have no codebook, and their bins are those

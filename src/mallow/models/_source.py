@@ -21,7 +21,7 @@ from typing import Any, Literal, get_args
 
 from mallow._checks import one_of
 from mallow._files import digest, refuse_special
-from mallow._optional import optional
+from mallow._optional import install_line, optional
 from mallow.errors import InputError
 from mallow.models._load_errors import (
     asks_to_run_code,
@@ -150,9 +150,7 @@ class Source:
         if self.is_gguf:
             gguf_architecture(self.model)  # refuses a file that is not in GGUF format
             if missing := [name for name in ("gguf", "accelerate") if importlib.util.find_spec(name) is None]:
-                raise InputError(
-                    f"GGUF files need {' and '.join(missing)}, not installed here: pip install 'mallow[gguf]'"
-                )
+                raise InputError(f"GGUF files need {' and '.join(missing)}, not installed here: {install_line('gguf')}")
             folder, options["gguf_file"] = os.path.split(os.path.abspath(self.model))
         elif not self.is_local:
             # The commit is the one in the label, even if the branch has moved since.

@@ -16,7 +16,7 @@ from copy import copy
 from io import BytesIO
 from typing import Any, BinaryIO
 
-from mallow._optional import optional
+from mallow._optional import install_line, optional
 from mallow.errors import InputError
 from mallow.samples._entries import BadEntryError, Row, list_names, message_of
 from mallow.samples._limits import Limits, check_expansion, depth_fault
@@ -196,7 +196,7 @@ def _expand(data: bytes, most: int, name: str) -> bytes:
         return bytes(optional("pyarrow", extra="tables").input_stream(BytesIO(data), compression="zstd").read(most))
     raise InputError(
         f"{name}: is compressed with zstandard, which Python itself reads from 3.14 on. Convert it with "
-        "inspect log convert --to json, or: pip install 'mallow[tables]'"
+        f"inspect log convert --to json, or {install_line('tables')}"
     )
 
 

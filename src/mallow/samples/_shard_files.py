@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from mallow._files import files_below, is_glob, is_url
-from mallow._optional import optional
+from mallow._optional import install_line, optional
 from mallow.errors import InputError
 
 SHARD_SUFFIXES = (".npy", ".npz", ".parquet", ".safetensors", ".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz", ".tar")
@@ -89,7 +89,7 @@ def file_system(url: str) -> tuple[Any, str]:
         system, path = fsspec.core.url_to_fs(url)
     except ImportError as error:
         raise InputError(
-            f"{url}: the package for {url.partition(':')[0]}:// is not installed: pip install 'mallow[objects]'"
+            f"{url}: the package for {url.partition(':')[0]}:// is not installed: {install_line('objects')}"
         ) from error
     except Exception as error:  # an unknown protocol, or missing credentials
         raise _no_access(url, error) from error
