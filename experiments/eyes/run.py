@@ -82,11 +82,11 @@ def webtext() -> dict[str, Samples]:
 
 @cache
 def story_pairs() -> list[Samples]:
-    """Passages of books: their first 20 words are the prompt, the next 110 the text; and the same texts dealt anew."""
+    """Passages of books: their first 40 words are the prompt, the next 90 the text; and the same texts dealt anew."""
     rows = settings._lines("classic-books/classic_books_chunks.jsonl.gz")[::4][:1000]
     words = [row["text"].split() for row in rows]
     words = [some for some in words if len(some) >= 130]
-    prompts, texts = [" ".join(some[:20]) for some in words], [" ".join(some[20:130]) for some in words]
+    prompts, texts = [" ".join(some[:40]) for some in words], [" ".join(some[40:130]) for some in words]
     dealt = [texts[number] for number in np.random.default_rng(30).permutation(len(texts))]
     return embedded(Samples(texts=texts, prompts=prompts), Samples(texts=dealt, prompts=prompts))
 
