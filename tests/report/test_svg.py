@@ -93,11 +93,11 @@ def test_all_that_is_known_of_one_system_is_in_its_pictures(compared):
     [both] = svg.pictures({"near": score})
     assert (both.id, both.short) == ("frontier", "Both")
     assert both.caption == "Certified: the true curve lies below, up to the noise of sampling. Published: as in papers."
-    assert {curve.name: curve.place for curve in both.curves} == {"published": 0, "certified": 1}
+    assert {curve.name: curve.number for curve in both.curves} == {"published": 0, "certified": 1}
     [bare] = svg.pictures({"near": replace(score, certified_frontier=None)})
     assert bare.caption == "Published, as in papers"
     for picture in svg.pictures(compared.scores):
-        assert {curve.name: curve.place for curve in picture.curves} == {
+        assert {curve.name: curve.number for curve in picture.curves} == {
             name: place for place, name in enumerate(compared.scores)
         }
         order = [curve.middle[1] - curve.middle[0] for curve in picture.curves]

@@ -214,13 +214,16 @@ def sampling_noise(
     values, distances = [], []
     for left_out in range(GROUPS):
         x, y = (
-            side.take(np.flatnonzero(group[own] != left_out))
-            for side, own in zip((reference, model), units.sets, strict=True)
+            side.take(np.flatnonzero(group[unit] != left_out))
+            for side, unit in zip((reference, model), units.sets, strict=True)
         )
         mine, ideal = _measure(x, y, measures, ideals, tokenize)
         values.append(mine)
         distances.append({name: distance_from(ideal[name], value) for name, value in mine.items()})
-    return {name: (_half([one[name] for one in values]), _half([one[name] for one in distances])) for name in values[0]}
+    return {
+        name: (_half([trial[name] for trial in values]), _half([trial[name] for trial in distances]))
+        for name in values[0]
+    }
 
 
 def accuracy_noise(reference: Samples, model: Samples, accuracy: float) -> tuple[float, float]:
@@ -251,16 +254,16 @@ def _measure(
 ) -> tuple[dict[str, float], dict[str, float]]:
     """The chosen measures of two sets, and those of the reference."""
     values: dict[str, float] = {}
-    own = dict(ideals)
+    references = dict(ideals)
     statistics: dict[str, Callable[[Sequence[str]], float]] = {
         "repetition": lambda texts: repetition(texts, tokenize=tokenize),
         "distinct-4": lambda texts: distinct(texts, 4, tokenize=tokenize),
     }
     for name, statistic in statistics.items():
         if name in measures:
-            values[name], own[name] = statistic(y.require_texts()), statistic(x.require_texts())
+            values[name], references[name] = statistic(y.require_texts()), statistic(x.require_texts())
     distances, _ = _measure_distances(x.require_features(), y.require_features())
-    return values | {name: value for name, value in distances.items() if name in measures}, own
+    return values | {name: value for name, value in distances.items() if name in measures}, references
 
 
 def _half(replicates: Sequence[float]) -> float:

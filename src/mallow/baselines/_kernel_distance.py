@@ -186,7 +186,7 @@ def _mean_kernel(x: Doubles, y: Doubles, bandwidth: float) -> float:
     starts = [(i, j) for i in range(0, len(x), ROWS) for j in range(0, len(y), ROWS)]
 
     def tile_sum(start: tuple[int, int]) -> float:
-        rows, columns = (slice(each, each + ROWS) for each in start)
+        rows, columns = (slice(first, first + ROWS) for first in start)
         squared = norms[0][rows, None] + norms[1][columns] - 2.0 * (x[rows] @ y[columns].T)
         return float(np.expm1(-np.maximum(squared, 0.0) / (2.0 * bandwidth**2)).sum())
 

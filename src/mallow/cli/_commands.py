@@ -15,13 +15,14 @@ from mallow._optional import optional
 from mallow.cli._config import tell_config
 from mallow.cli._printing import (
     FORMATS,
+    Option,
     be_quiet,
     call_and_hold_warnings,
-    result_text,
     say_as_options,
     show,
+    terminal_width,
 )
-from mallow.cli._terminal import check_output, say, tell
+from mallow.cli._terminal import check_output, print_message, print_output
 from mallow.errors import InputError
 
 if TYPE_CHECKING:
@@ -69,9 +70,9 @@ def result_command(
                 raise click.UsageError(f"--summary prints JSON; it cannot be combined with --format {form}.")
             target = None if picture is None else check_picture_file(picture)
             result = call_and_hold_warnings(function, *args, **options)
-            say(result.brief_json() if summary else result_text(result, form))
+            print_output(result.brief_json() if summary else result.format(form, width=terminal_width()))
             for line in result.caveat_lines():
-                show("caveat", say_as_options(line, {}))
+                show("caveat", say_as_options(line, _code_of_options(made)))
             save_pending()
             if target is not None:
                 save_picture(target, result.plot)  # type: ignore[attr-defined]
@@ -95,7 +96,13 @@ def _written_as(made: click.Command) -> dict[str, str]:
         else:
             words[str(parameter.name)] = str(parameter.name).upper()
     words.pop("systems", None)  # NAME=PATH…, which no message can say better
-    return words
+    return words | _code_of_options(made)
+
+
+def _code_of_options(made: click.Command) -> dict[str, str]:
+    """How the code that stands for options of a command in messages is written."""
+    options = (parameter for parameter in made.params if isinstance(parameter, Option))
+    return {code: written for parameter in options for code, written in parameter.python.items()}
 
 
 def _flag(names: list[str], help_text: str, act: Callable[[click.Context], None]) -> click.Option:
@@ -171,7 +178,7 @@ def out_option(help_text: str) -> Callable[[Callable[..., Result]], Callable[...
 def save_text(path: Path, content: str) -> None:
     """Write a text file and say so."""
     write_text(path, content)
-    tell(f"{path}: written")
+    print_message(f"{path}: written")
 
 
 def do_at_end(task: Callable[..., None], *args: Any) -> None:
@@ -196,4 +203,4 @@ def save_picture(path: Path, draw: Callable[[Any], object]) -> None:
             figure.savefig(stream, format=path.suffix[1:].lower())
     except OSError as error:
         raise InputError(f"{path}: cannot be written: {error.strerror or error}.") from error
-    tell(f"{path}: written")
+    print_message(f"{path}: written")

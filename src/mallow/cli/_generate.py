@@ -27,7 +27,7 @@ from mallow.cli._options import (
     systems_argument,
 )
 from mallow.cli._samples import SampleReader, name_systems, read_systems
-from mallow.cli._terminal import tell
+from mallow.cli._terminal import print_message
 
 if TYPE_CHECKING:
     from mallow.baselines import Likelihoods, Table
@@ -116,7 +116,7 @@ def generate_command(
     plan = replace(plan, with_prompt=with_prompt)
     added = generate_file(loaded, beginnings, chosen, out, plan, batch=batch, overwrite=overwrite)
     total = len(beginnings) * plan.n
-    tell(f"{out}: {total} texts, {added} of them new; {loaded.name}, {chosen.name}")
+    print_message(f"{out}: {total} texts, {added} of them new; {loaded.name}, {chosen.name}")
 
 
 @result_command(
@@ -261,7 +261,7 @@ def _save_statistics(reference: Samples, embedder: AnyEmbedder | None, name: str
 
     samples = embed_all({"": reference}, embedder)[""]
     moments = replace(Moments.of(samples.require_features()), embedder=samples.embedder)
-    tell(f"mallow: statistics written to {save_statistics(moments, name)}")
+    print_message(f"mallow: statistics written to {save_statistics(moments, name)}")
     return samples
 
 

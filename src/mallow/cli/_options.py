@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import click
 
 from mallow._optional import did_you_mean, find_plugin, plugin_names
-from mallow.cli._printing import show
+from mallow.cli._printing import Option, show
 from mallow.cli._samples import SampleReader
 
 if TYPE_CHECKING:
@@ -191,10 +191,13 @@ Decorator = Callable[[Function], Function]
 
 
 def option(*names: str, least: int | None = None, **settings: Any) -> Decorator:
-    """An option of a command: `least` stands for a whole number of at least so much; a default is shown in the help."""
+    """An option of a command; a default is shown in the help.
+
+    `least` stands for a whole number of at least this size. `python` is as in `Option`.
+    """
     if least is not None:
         settings["type"] = click.IntRange(min=least)
-    return click.option(*names, show_default="default" in settings, **settings)
+    return click.option(*names, cls=Option, show_default="default" in settings, **settings)
 
 
 def bundle(argument: str, make: Function, *options: Decorator) -> Decorator:
@@ -249,6 +252,7 @@ def _measure_options(make: Function, default: Callable[[str], str]) -> Decorator
             "--no-normalise",
             is_flag=True,
             help="Do not scale the rows of features to length 1, as the published measures do.",
+            python={"measure=Measure(Quantize(reduce=Reduce(normalise=False)))": "--no-normalise"},
         ),
     )
 
@@ -290,6 +294,11 @@ reader_options = bundle(
         metavar="NAME=VALUE",
         help="Read larger files than usual: line-mb=64, expansion=100 (of compressed files), depth=100 (of JSON), "
         "pixels=89478485, wait=10 (seconds for a pipe). May be repeated.",
+        python={
+            **{f"limits=Limits({name}=…)": f"--max {name}=…" for name in ("expansion", "depth", "wait")},
+            "limits=Limits(line_mb=…)": "--max line-mb=…",
+            "PIL.Image.MAX_IMAGE_PIXELS": "--max pixels=…",
+        },
     ),
 )
 embedder_options = bundle(
@@ -311,6 +320,7 @@ embedder_options = bundle(
         multiple=True,
         metavar="KEY=VALUE",
         help="An option of the embedder, such as pooling=mean or max_length=512. May be repeated.",
+        python={"run_code=True": "-E run_code=True"},
     ),
     option(
         "--match",

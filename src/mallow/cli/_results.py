@@ -12,7 +12,6 @@ from xml.etree import ElementTree
 
 from mallow._files import refuse_special
 from mallow._visible import one_line, visible
-from mallow.cli._printing import result_text
 from mallow.errors import Caveat, InputError
 from mallow.evaluate import GroupScores, MatchedScore, Score
 from mallow.evidence import IdentityTest
@@ -104,7 +103,7 @@ class Confounds(Result):
         return TableData(["samples", "kind", "finding"], rows)
 
     def _records(self) -> list[dict[str, Any]]:
-        return [{"system": one.system, "kind": one.kind, "message": one.message} for one in self.findings]
+        return [{"system": caveat.system, "kind": caveat.kind, "message": caveat.message} for caveat in self.findings]
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +134,9 @@ class ScoreParts(Result):
 
     def format(self, form: str = "text", *, width: int | None = None) -> str:
         """All parts as they are printed alone; in JSON, one object."""
-        return super().format(form) if form != "text" else "\n\n".join(result_text(part, form) for part in self.parts)
+        if form != "text":
+            return super().format(form)
+        return "\n\n".join(part.format(form, width=width) for part in self.parts)
 
     def table(self, form: str = "text", *, width: int | None = None) -> str:
         """The tables of all parts."""

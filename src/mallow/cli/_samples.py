@@ -17,7 +17,7 @@ from mallow._files import read_text
 from mallow._optional import did_you_mean, optional
 from mallow._visible import one_line
 from mallow.cli._printing import show
-from mallow.cli._terminal import tell
+from mallow.cli._terminal import print_message
 
 if TYPE_CHECKING:
     from mallow.embed import AnyEmbedder
@@ -42,7 +42,7 @@ class SampleReader:
         from mallow.samples import read
 
         samples = read(path, **self._settings())
-        self.tell_skipped(path, samples)
+        self.report_skipped(path, samples)
         return samples
 
     def column(self, path: str, name: str) -> tuple[str, ...]:
@@ -56,12 +56,14 @@ class SampleReader:
     def _settings(self) -> dict[str, Any]:
         return {**vars(self), "limits": parse_limits(self.limits)}
 
-    def tell_skipped(self, path: str, samples: Samples) -> None:
+    def report_skipped(self, path: str, samples: Samples) -> None:
         """Count skipped entries on standard error."""
         if samples.skipped:
             more = f" and {len(samples.skipped) - 1} more" if len(samples.skipped) > 1 else ""
             entries = "entry" if len(samples.skipped) == 1 else "entries"
-            tell(one_line(f"mallow: {path}: {len(samples.skipped)} bad {entries} skipped: {samples.skipped[0]}{more}"))
+            print_message(
+                one_line(f"mallow: {path}: {len(samples.skipped)} bad {entries} skipped: {samples.skipped[0]}{more}")
+            )
 
 
 def parse_limits(settings: Sequence[str]) -> Limits:
@@ -137,8 +139,8 @@ def name_systems(systems: Sequence[str]) -> dict[str, str]:
     folders = [Path(path).parent.name for path in unnamed]
     alike = len({_stem(path) for path in unnamed}) < len(unnamed) == len(set(folders)) and all(folders)
     paths: dict[str, str] = {}
-    for given, path in pairs:
-        name = given or (Path(_file_of(path)).parent.name if alike else _stem(_file_of(path)))
+    for chosen_name, path in pairs:
+        name = chosen_name or (Path(_file_of(path)).parent.name if alike else _stem(_file_of(path)))
         if name in paths:
             raise click.UsageError(
                 f"Two systems are called {name!r}: {paths[name]} and {path}. Give one of them another name: "

@@ -22,7 +22,7 @@ _NEAREST = {"−": "-", "–": "-", "—": "-", "±": "+/-", "×": "x", "≤": "
 _NEAREST |= {"λ": "lambda", "χ": "chi", "’": "'", "‘": "'", "“": '"', "”": '"', "√": "sqrt", "é": "e"}
 
 
-def say(text: str) -> None:
+def print_output(text: str) -> None:
     """Print a result to standard output; control characters in it become visible."""
     check_output()
     try:
@@ -31,7 +31,7 @@ def say(text: str) -> None:
         raise _lost_output(error) from error
 
 
-def tell(text: str) -> None:
+def print_message(text: str) -> None:
     """Print a message to standard error. Where that is closed or full, the work goes on without it."""
     with contextlib.suppress(OSError, ValueError):
         if sys.stderr is not None:

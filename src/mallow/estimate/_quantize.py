@@ -238,7 +238,7 @@ class Quantize:
             replace(whole, group=whole.group[np.concatenate(split)], n=len(split[0]), m=len(split[1]))
             for split in splits
         ]
-        return [smaller.masses(one, rng) for one, rng in zip(prepared, rngs, strict=True)]
+        return [smaller.masses(half, rng) for half, rng in zip(prepared, rngs, strict=True)]
 
     def for_halves(self, n: int, m: int) -> Quantize:
         """The estimator for parts of a reference of n rows, as many rows per bin as with a model of m rows."""

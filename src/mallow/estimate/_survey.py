@@ -53,14 +53,14 @@ def chunk_rows(width: int) -> int:
 def survey_rows(passes: Passes, name: str, shards: Shards, dtypes: Sequence[np.dtype[Any]]) -> Survey:
     """One pass over all rows; `dtypes` are the precisions in which rows are compared."""
     names = sorted({dtype.name for dtype in dtypes})
-    state: dict[str, Array] = {each: np.zeros(len(shards), np.uint64) for each in names}
+    state: dict[str, Array] = {key: np.zeros(len(shards), np.uint64) for key in names}
     state["largest"] = np.zeros(1)
     state["units"] = np.zeros(len(shards), np.uint64)
     if shards.has_ids:
         state["ids"] = np.zeros(len(shards), np.uint64)
     tasks = list(shards.chunks(chunk_rows(shards.width)))
     state = passes.run(name, partial(_survey_chunk, names, shards.has_ids), tasks, state, _add_survey)
-    return Survey({each: state[each] for each in names}, state["units"], float(state["largest"][0]), state.get("ids"))
+    return Survey({key: state[key] for key in names}, state["units"], float(state["largest"][0]), state.get("ids"))
 
 
 def _survey_chunk(dtypes: Sequence[str], with_ids: bool, chunk: Chunk) -> dict[str, Array]:
@@ -77,9 +77,9 @@ def hash_names(names: Iterable[str]) -> Keys:
     """A 64-bit number for each name: that of its unit. For "row 7", which is no name but a place, it is 7."""
 
     def digest(name: str) -> bytes:
-        place = name.removeprefix(Samples.ROW)
-        if len(place) < len(name) and place.isdecimal() and len(place) < _DIGITS:
-            return int(place).to_bytes(8, "little")
+        number = name.removeprefix(Samples.ROW)
+        if len(number) < len(name) and number.isdecimal() and len(number) < _DIGITS:
+            return int(number).to_bytes(8, "little")
         return hashlib.blake2b(name.encode(), digest_size=8).digest()
 
     digests = b"".join(map(digest, names))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -124,6 +125,10 @@ class Score(Result):
         units = [f"Units: {self.signature.units}.", ""] if self.signature.units else []
         lines = [self.verdict, "", self.mauve_table(), "", *units]
         return "\n".join([*lines, *(f"caveat: {line}" for line in self.caveat_lines())]).rstrip()
+
+    def _blocks(self, width: int | None) -> list[str]:
+        verdict = self.verdict if width is None else textwrap.fill(self.verdict, width)
+        return [verdict, self.mauve_table(width=width), str(self.signature)]
 
     def __format__(self, spec: str) -> str:
         return format(self.mauve, spec) if spec else str(self)

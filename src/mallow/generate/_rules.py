@@ -103,11 +103,11 @@ def _without_spare(kept: Places, distance: Any, weight: Any, need: float) -> Pla
     """The tokens without those that the others do not need to reach the mass, the farthest first."""
     spare = float(weight[kept].sum()) - need
     chosen = []
-    for place in kept[np.argsort(-distance[kept], kind="stable")]:
-        if distance[place] > 0 and weight[place] <= spare:
-            spare -= float(weight[place])
+    for token in kept[np.argsort(-distance[kept], kind="stable")]:
+        if distance[token] > 0 and weight[token] <= spare:
+            spare -= float(weight[token])
         else:
-            chosen.append(place)
+            chosen.append(token)
     return np.array(chosen, np.intp)
 
 

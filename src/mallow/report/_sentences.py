@@ -181,12 +181,12 @@ def typeset(text: str) -> str:
     return re.sub(r"\bp ([<=]) ", "p\u00a0\\1\u00a0", text)
 
 
-def group_letters(place: int) -> str:
-    """The letters of the group at a place: A, B, …, Z, AA, AB, …"""
+def group_letters(number: int) -> str:
+    """The letters of a group, numbered from 0: A, B, …, Z, AA, AB, …"""
     letters = ""
-    place += 1
-    while place:
-        place, rest = divmod(place - 1, 26)
+    number += 1
+    while number:
+        number, rest = divmod(number - 1, 26)
         letters = chr(ord("A") + rest) + letters
     return letters
 

@@ -101,7 +101,7 @@ def ranking_table(comparison: Comparison) -> Table:
     )
     rows = []
     for name, score in comparison.scores.items():
-        letters = (group_letters(place) for place, group in enumerate(comparison.groups) if name in group)
+        letters = (group_letters(number) for number, group in enumerate(comparison.groups) if name in group)
         tags = ("baseline",) if name == comparison.baseline else ()
         rows.append(
             (
@@ -315,7 +315,7 @@ def _scatter(table: Correlations, question: str) -> Scatter:
 def _label_heights(heights: list[float]) -> list[float]:
     """Where to write the names of points at these heights, so that each line is free."""
     free, placed = -1e9, dict[int, float]()
-    for place in sorted(range(len(heights)), key=lambda i: heights[i]):
-        free = max(heights[place] - 5, free + _LINE)
-        placed[place] = round(free, 1)
-    return [placed[place] for place in range(len(heights))]
+    for point in sorted(range(len(heights)), key=lambda i: heights[i]):
+        free = max(heights[point] - 5, free + _LINE)
+        placed[point] = round(free, 1)
+    return [placed[point] for point in range(len(heights))]

@@ -87,7 +87,7 @@ def _tuple(parts: tuple[Any, ...], entries: list[Any], field: str) -> tuple[Any,
     if len(hints) != len(entries):
         raise _misfit(field, f"a list of {len(hints)} entries", entries)
     pairs = enumerate(zip(hints, entries, strict=True))
-    return tuple(from_plain(hint, entry, f"{field}[{place}]") for place, (hint, entry) in pairs)
+    return tuple(from_plain(hint, entry, f"{field}[{index}]") for index, (hint, entry) in pairs)
 
 
 def _dataclass(cls: type[T], data: dict[str, Any], field: str) -> T:
@@ -307,7 +307,7 @@ def merge_caveats(caveats: Sequence[Caveat], systems: Sequence[str] = ()) -> lis
         names = owners.setdefault(caveat.message, [])
         if caveat.system not in names:
             names.append(caveat.system)
-        group = alike.setdefault(f"{caveat.kind}: {_NUMBER.sub(lambda found: found[1] or '0', caveat.message)}", [])
+        group = alike.setdefault(f"{caveat.kind}: {_NUMBER.sub(lambda match: match[1] or '0', caveat.message)}", [])
         if caveat.message not in group and caveat.system is not None:
             group.append(caveat.message)
     for group in alike.values():

@@ -181,11 +181,11 @@ def _text(table: TableData) -> str:
     head = list(zip(*([""] * (height - len(title)) + title for title in titles), strict=True))
     every = enumerate((*head, *table.rows), start=-height)
     cells = [[cell_text(i, j, cell) for j, cell in enumerate(row)] for i, row in every]
-    widths = [max(len(row[place]) for row in cells) for place in range(len(table.head))]
-    aligns = ["<" if place in table.left else ">" for place in range(len(table.head))]
+    widths = [max(len(row[index]) for row in cells) for index in range(len(table.head))]
+    aligns = ["<" if index in table.left else ">" for index in range(len(table.head))]
     lines = []
-    for place, row in enumerate(cells, start=-height):
-        lines += [""] if place in table.breaks else []
+    for index, row in enumerate(cells, start=-height):
+        lines += [""] if index in table.breaks else []
         shown = (f"{cell:{align}{width}}" for cell, align, width in zip(row, aligns, widths, strict=True))
         lines.append("  ".join(shown).rstrip())
     return "\n".join(lines)
@@ -193,7 +193,7 @@ def _text(table: TableData) -> str:
 
 def _markdown(table: TableData) -> str:
     """For a README; Markdown has no groups of rows."""
-    aligns = ["---" if place in table.left else "---:" for place in range(len(table.head))]
+    aligns = ["---" if column in table.left else "---:" for column in range(len(table.head))]
     lines = [[escape_markdown(cell) for cell in table.head], aligns]
     for i, row in enumerate(table.rows):
         lines.append(
@@ -211,7 +211,7 @@ def _bold(markdown: str) -> str:
 
 def _latex(table: TableData) -> str:
     """A tabular that needs the package booktabs."""
-    aligns = "".join("l" if place in table.left else "r" for place in range(len(table.head)))
+    aligns = "".join("l" if column in table.left else "r" for column in range(len(table.head)))
     lines = [rf"\begin{{tabular}}{{{aligns}}}", r"\toprule"]
     lines += [rf"{' & '.join(map(_escaped, _one_line(table.head)))} \\", r"\midrule"]
     for i, row in enumerate(table.rows):
