@@ -43,7 +43,7 @@ _EXPLANATION = (
 
 
 def demo(folder: str | os.PathLike[str], *, rng: int = 0) -> Iterator[str]:
-    """Write report.html into a folder, which is created; yields what there is to print, part by part.
+    """Write report.html into a folder, which is created; yields the parts of the text to print.
 
     The reference consists of passages from Python's language reference, which comes with every Python (`pydoc_data`).
     N-gram models of increasing order are fitted to other passages of it and continue the first words of each reference

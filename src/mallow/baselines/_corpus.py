@@ -38,7 +38,7 @@ class Corpus(NamedTuple):
 
 
 def check_several(texts: Sequence[Text], *, least: int, why: str) -> list[Text]:
-    """The texts as a list of at least `least`; `why` so many are needed is part of the error message."""
+    """The texts as a list of at least `least`; `why` gives the reason in the error message."""
     if isinstance(texts, (str, bytes)):
         raise InputError(f"`texts` must be a list of texts; got a single {type(texts).__name__}. Pass [text].")
     listed = list(texts)

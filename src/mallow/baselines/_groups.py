@@ -90,7 +90,7 @@ def measure_texts(texts: Sequence[str], tokenize: Tokenize, scorer: NextToken | 
 
 
 def measure_ngrams(reference: Sequence[str], model: Sequence[str]) -> Outcome:
-    """MAUVE of two 5-gram models; left out if there are too few different texts to fit to some and score others."""
+    """MAUVE of two 5-gram models; left out if there are too few different texts for fitting and scoring."""
     try:
         masses = ngram_mauve(reference, model)
     except InputError as error:
@@ -227,7 +227,7 @@ def sampling_noise(
 
 
 def accuracy_noise(reference: Samples, model: Samples, accuracy: float) -> tuple[float, float]:
-    """The noise of the discriminator: that of the quarter of units that it is tested on, two of each kind added."""
+    """The sampling noise of the discriminator's accuracy, from the quarter of units that it is tested on."""
     tested = find_units(reference, model).count / 4
     shrunk = (accuracy * tested + 2) / (tested + 4)  # otherwise an accuracy of 1 would have no noise
     half = 1.96 * math.sqrt(shrunk * (1 - shrunk) / tested)
@@ -252,7 +252,7 @@ def score_noise(reference: Samples, model: Samples, runs: Sequence[Masses]) -> t
 def _measure(
     x: Samples, y: Samples, measures: Collection[str], ideals: dict[str, float], tokenize: Tokenize
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """The chosen measures of two sets, and those of the reference."""
+    """The chosen measures of two sets, and of the reference."""
     values: dict[str, float] = {}
     references = dict(ideals)
     statistics: dict[str, Callable[[Sequence[str]], float]] = {

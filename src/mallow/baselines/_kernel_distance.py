@@ -181,7 +181,7 @@ def _unit_rows(points: Doubles) -> Doubles:
 
 
 def _mean_kernel(x: Doubles, y: Doubles, bandwidth: float) -> float:
-    """The mean kernel minus 1: the ones would cancel, and until then only cost digits of what differs."""
+    """The mean kernel minus 1: the ones would cancel later, and would cost digits until then."""
     norms = np.einsum("ij,ij->i", x, x), np.einsum("ij,ij->i", y, y)
     starts = [(i, j) for i in range(0, len(x), ROWS) for j in range(0, len(y), ROWS)]
 

@@ -45,7 +45,7 @@ def quantiles_differ(a: Numbers, b: Numbers, n_a: int, n_b: int, ratio: float = 
 
 
 def _quantile_bounds(ordered: Numbers, level: float, independent: int) -> tuple[float, float, float]:
-    """A quantile between two order statistics that enclose it for any distribution; infinite where there are none."""
+    """Two order statistics that enclose a quantile for any distribution; infinite where there are none."""
     reach = _STANDARD_ERRORS_EACH * math.sqrt(level * (1.0 - level) / independent)
     n = len(ordered)
     low, high = math.floor(n * (level - reach)) - 1, math.ceil(n * (level + reach))

@@ -130,7 +130,7 @@ def check_estimate(
 
 
 def blindness_caveats(mauve: float, self_score: float, p_value: float, limit: float) -> list[Caveat]:
-    """A caveat if the published score sees nothing of a gap that the held-out evidence shows.
+    """A caveat if the published score does not show a gap that the held-out evidence proves.
 
     Parameters
     ----------
@@ -250,7 +250,7 @@ def _counts_differ(p: Array, q: Array) -> bool:
 
 
 def bin_caveats(partition: Partition | None) -> list[Caveat]:
-    """Caveats about bins that hold samples of one side only, are too many, or of which one holds most samples."""
+    """Caveats about bins: too many, with samples of one side only, or one that holds most samples."""
     if partition is None:
         return []
     p, q = partition.p_counts, partition.q_counts

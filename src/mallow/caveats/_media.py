@@ -55,7 +55,7 @@ _ADVICE = {
 
 @dataclass(frozen=True)
 class _ImageHeader:
-    """What the header of one image file says; where it could not be read, the format by its name alone."""
+    """The contents of an image's header; if it could not be read, only the format, by the name of the file."""
 
     format: str
     size: tuple[int, int] | None = None
@@ -65,7 +65,7 @@ class _ImageHeader:
 
 @dataclass(frozen=True, eq=False)
 class _FileCounts:
-    """What the headers of one set of files say together."""
+    """Counts over the headers of one set of files."""
 
     independent: int
     labels: dict[str, Counter[str]]  # how many files have each format, size, mode, rate

@@ -276,7 +276,7 @@ def system_size_caveats(sizes: Mapping[str, int]) -> list[Caveat]:
 
 
 def rename_system(caveats: Iterable[Caveat], name: str) -> list[Caveat]:
-    """The caveats as those of a system; what concerns the reference stays so."""
+    """The caveats with `name` as their system, except those about the reference."""
     return [
         caveat if caveat.system is not None else Caveat(caveat.kind, caveat.message, name, caveat.values)
         for caveat in caveats
@@ -284,7 +284,7 @@ def rename_system(caveats: Iterable[Caveat], name: str) -> list[Caveat]:
 
 
 def unique_caveats(caveats: Sequence[Caveat]) -> tuple[Caveat, ...]:
-    """The caveats without those that say the same again, or that another caveat of the same system explains."""
+    """The caveats without repetitions, and without those that another caveat of the same system explains."""
     present = {(caveat.system, caveat.kind) for caveat in caveats}
     kept = [
         caveat

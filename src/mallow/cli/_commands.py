@@ -12,7 +12,7 @@ import click
 
 from mallow._files import atomic_file, refuse_special, write_text
 from mallow._optional import optional
-from mallow.cli._config import tell_config
+from mallow.cli._config import report_config
 from mallow.cli._printing import (
     FORMATS,
     Option,
@@ -39,7 +39,7 @@ def command(name: str, summary: str, *, example: str) -> Callable[[Callable[...,
     def decorate(function: Callable[..., Any]) -> click.Command:
         @functools.wraps(function)
         def call_in_own_words(*args: Any, **options: Any) -> Any:
-            tell_config()
+            report_config()
             try:
                 return function(*args, **options)
             except InputError as error:
@@ -158,7 +158,7 @@ def check_picture_file(path: str) -> Path:
 
 
 def out_option(help_text: str) -> Callable[[Callable[..., Result]], Callable[..., Result]]:
-    """--out FILE, which saves the result of a command, once it is printed; of a score with more, the score."""
+    """--out FILE, which saves the result of a command after printing it; of a score with other results, the score."""
 
     def decorate(function: Callable[..., Result]) -> Callable[..., Result]:
         @click.option("--out", "-o", metavar="FILE", help=help_text)
@@ -176,13 +176,13 @@ def out_option(help_text: str) -> Callable[[Callable[..., Result]], Callable[...
 
 
 def save_text(path: Path, content: str) -> None:
-    """Write a text file and say so."""
+    """Write a text file and report that it is written."""
     write_text(path, content)
     print_message(f"{path}: written")
 
 
 def do_at_end(task: Callable[..., None], *args: Any) -> None:
-    """Have something written once the result is printed: if the disk is full, what was computed is not lost."""
+    """Write something after the result is printed, so that a full disk does not lose the result."""
     click.get_current_context().meta.setdefault(_PENDING, []).append(functools.partial(task, *args))
 
 
@@ -193,7 +193,7 @@ def save_pending() -> None:
 
 
 def save_picture(path: Path, draw: Callable[[Any], object]) -> None:
-    """Write the picture that `draw` makes on the axes that it is called with, and say so."""
+    """Write the picture that `draw` makes on its axes, and report that it is written."""
     from mallow.results import draw as drawing
 
     figure = optional("matplotlib.figure", extra="plot").Figure(figsize=drawing.SIZE, layout="constrained")

@@ -255,7 +255,7 @@ def baselines_command(
 
 
 def _save_statistics(reference: Samples, embedder: AnyEmbedder | None, name: str) -> Samples:
-    """The samples with their features, whose mean and covariance are kept under a name."""
+    """The samples with their features; their mean and covariance are saved under a name."""
     from mallow.baselines import Moments, save_statistics
     from mallow.embed import embed_all
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def allow_working_folder(spec: str) -> None:
-    """Let package.module:object be in the working folder; if it is there, say so before it runs.
+    """Allow package.module:object to be in the working folder; if it is there, report this before it runs.
 
     The folder is the last place that is searched: a file in it cannot stand for an installed package.
     """
@@ -42,7 +42,7 @@ def allow_working_folder(spec: str) -> None:
     module = spec.partition(":")[0].partition(".")[0]
     try:
         module_spec = importlib.util.find_spec(module) if module else None
-    except (ImportError, ValueError):  # what is wrong with the name is said by whoever imports it
+    except (ImportError, ValueError):  # the import itself reports what is wrong with the name
         return
     paths = [] if module_spec is None else [module_spec.origin, *(module_spec.submodule_search_locations or ())]
     files = [Path(path) for path in paths if path is not None and Path(path).parent == Path(folder)]
@@ -105,7 +105,7 @@ def _constant(module: ModuleType, name: str) -> Any:
 
 
 def set_sample(measure: Measure, sample: int) -> Measure:
-    """The measure with another number of rows that are clustered."""
+    """The measure, clustering this many rows."""
     from mallow.estimate import Quantize
 
     if not isinstance(measure.estimator, Quantize):
@@ -220,7 +220,7 @@ def bundle(argument: str, make: Function, *options: Decorator) -> Decorator:
 
 
 def _measure_options(make: Function, default: Callable[[str], str]) -> Decorator:
-    """The options that describe a measure; `default` turns the usual default into what the help says."""
+    """The options that describe a measure; `default` turns the usual default into the words of the help."""
     return bundle(
         "measure",
         make,
@@ -368,7 +368,7 @@ _RUN_OPTIONS: dict[str, Decorator] = {
 
 @dataclass(frozen=True)
 class Run:
-    """How samples are read, embedded and measured; None for what a command has no option for.
+    """How samples are read, embedded and measured; None where a command has no such option.
 
     `measure` is None too where a command has a measure of its own unless one is named.
     """

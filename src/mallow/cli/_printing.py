@@ -1,4 +1,4 @@
-"""What a command says: results on standard output; caveats, warnings and the line of a failure on standard error."""
+"""What a command prints: results on standard output; caveats, warnings and reasons of failures on standard error."""
 
 from __future__ import annotations
 

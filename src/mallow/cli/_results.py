@@ -108,7 +108,7 @@ class Confounds(Result):
 
 @dataclass(frozen=True, eq=False)
 class ScoreParts(Result):
-    """A score, and what else was asked for."""
+    """A score, and the other results that were asked for."""
 
     KIND: ClassVar[str] = "score with more"
 
@@ -143,7 +143,7 @@ class ScoreParts(Result):
         return "\n\n".join(part.table(form, width=width) for part in self.parts)
 
     def brief(self) -> dict[str, Any]:
-        """The main numbers of the score, and those of the other parts by their names."""
+        """The main numbers of the score, and of the other parts by their names."""
         more = {part.KIND: part.brief() for part in self.parts[1:]}
         return {**self.score.brief(), **more, **self._doubts()}
 
@@ -217,7 +217,7 @@ def find_summary_file() -> Path:
 
 
 def append_summary(file: Path, markdown: str) -> None:
-    """Append to the summary, which earlier steps may have begun; all of it, or nothing."""
+    """Append to the summary, which may have text of earlier steps; writes everything or nothing."""
     refuse_special(file)
     before = file.stat().st_size if file.exists() else None
     try:

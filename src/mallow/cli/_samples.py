@@ -67,7 +67,7 @@ class SampleReader:
 
 
 def parse_limits(settings: Sequence[str]) -> Limits:
-    """The limits that --max sets; that of pixels is Pillow's own, and is set there."""
+    """The limits that --max sets; the limit of pixels is set in Pillow."""
     from mallow.samples import Limits
 
     values: dict[str, float] = {}
@@ -89,7 +89,7 @@ def parse_limits(settings: Sequence[str]) -> Limits:
 
 
 def read_arguments(read: SampleReader, **paths: str) -> list[Samples]:
-    """The samples of several arguments, of which at most one may be standard input."""
+    """The samples of several arguments; at most one may be standard input."""
     if [_file_of(path) for path in paths.values()].count("-") > 1:
         *names, last = paths
         raise click.UsageError(f"Only one of {', '.join(names)} and {last} can be standard input.")
@@ -97,7 +97,7 @@ def read_arguments(read: SampleReader, **paths: str) -> list[Samples]:
 
 
 def embed_once(embedder: AnyEmbedder | None, *sets: Samples) -> tuple[Any, ...]:
-    """The sets with features, and the embedder that is left to do: none, unless it has to see a pair alone."""
+    """The sets with features, and None; or the sets as they are, and an embedder that must embed pairs separately."""
     from mallow.embed import JointEmbedder, embed_all
 
     if isinstance(embedder, JointEmbedder):
@@ -118,7 +118,7 @@ def read_systems(read: SampleReader, reference: str, systems: Sequence[str]) -> 
 
 
 def expand_glob(path: str) -> list[str]:
-    """The files that a pattern stands for, where the shell has left it as it is; otherwise the path alone."""
+    """The files that match a pattern which the shell has not expanded; otherwise the path itself."""
     if "=" in path or "://" in path or os.path.exists(path) or not glob.has_magic(path):
         return [path]
     return sorted(glob.glob(os.path.expanduser(path))) or [path]

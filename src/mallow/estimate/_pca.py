@@ -277,7 +277,7 @@ class RowSource:
 
 
 def evenly_spaced(size: int) -> Indices:
-    """Places of some of so many rows."""
+    """The numbers of rows that are spread evenly over all rows."""
     return np.linspace(0, size - 1, min(size, BLOCK)).astype(np.int64)
 
 

@@ -36,7 +36,7 @@ from mallow.samples import Chunk, Shards
 Array = npt.NDArray[Any]
 Doubles = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
-_LOW_BITS = 31  # sums of integers are kept in two words, of which the lower has so many bits
+_LOW_BITS = 31  # bits of the lower of the two words in which sums of integers are kept
 
 
 @dataclass(frozen=True)
@@ -220,7 +220,7 @@ def _view_source(
     keys: npt.NDArray[np.uint64],
     dtype: np.dtype[Any],
 ) -> RowSource:
-    """The rows of a view, of which a few are fetched and the others read chunk by chunk."""
+    """The rows of a view: a few are fetched, the others are read chunk by chunk."""
     spread = fetch_rows(passes, shards, _places_in_order(keys, evenly_spaced(len(keys))), dtype)
     largest = max(survey.largest for survey in surveys)
 

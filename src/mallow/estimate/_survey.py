@@ -1,4 +1,4 @@
-"""What one pass over the rows of a set tells: a number for each row, and the largest value."""
+"""The results of one pass over the rows of a set: a number for each row, and the largest value."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _DIGITS = 10  # places have fewer, so that they are below 2³²
 
 @dataclass(frozen=True, eq=False)
 class Survey:
-    """What one pass over the rows of a set tells.
+    """The results of one pass over the rows of a set.
 
     Attributes
     ----------
@@ -74,7 +74,7 @@ def _survey_chunk(dtypes: Sequence[str], with_ids: bool, chunk: Chunk) -> dict[s
 
 
 def hash_names(names: Iterable[str]) -> Keys:
-    """A 64-bit number for each name: that of its unit. For "row 7", which is no name but a place, it is 7."""
+    """A 64-bit number for the unit of each name. "row 7" is a row number and not a name: its number is 7."""
 
     def digest(name: str) -> bytes:
         number = name.removeprefix(Samples.ROW)
@@ -101,7 +101,7 @@ def fetch_rows(
     dtype: np.dtype[Any],
     project: Callable[[Array], Array] | None = None,
 ) -> Array:
-    """The rows at some places of the pooled sides, in the order of `places`; with `project`, what it makes of them."""
+    """Some rows of the pooled sides, in the order of `places`; with `project`, the projected rows."""
     starts = np.cumsum([0, *map(len, sides)])
     chosen, back = np.unique(places, return_inverse=True)
     tasks: list[tuple[Chunk, Indices]] = []

@@ -1,4 +1,4 @@
-"""Reasons for a verdict: what tells the model's samples apart, where the gap is, and whether the model copies."""
+"""Reasons for a verdict: telltale signs of the model, where the gap is, and whether the model copies."""
 
 from mallow.explain._bins import bin_costs
 from mallow.explain._diagnosis import Diagnosis, diagnose, diagnose_embedded

@@ -116,7 +116,7 @@ def _robust_p_values(partition: Partition, evidence: Evidence) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class BinTable:
-    """What is known about each bin; arrays (bins,)."""
+    """The costs and p-values of each bin; arrays (bins,)."""
 
     partition: Partition
     costs: Array
@@ -140,7 +140,7 @@ class BinTable:
 
 
 def tabulate_bins(masses: Masses, divergence: Divergence, evidence: Evidence) -> BinTable:
-    """The costs and p-values of all bins; `evidence` knows the units of the samples."""
+    """The costs and p-values of all bins; `evidence` has the units of the samples."""
     partition = masses.partition
     if partition is None:  # for the type checker: Quantize always returns one
         raise InputError("`measure` must keep the bin of every sample; its masses have no partition.")
@@ -173,7 +173,7 @@ def small_bin_caveats(partition: Partition, evidence: Evidence) -> list[Caveat]:
 
 
 def _hypergeometric(observed: NDArray[Any], pooled: NDArray[Any], n: int, m: int) -> Array:
-    """Two-sided p-values of `seen` reference samples among the `pooled` samples of each bin."""
+    """Two-sided p-values of `observed` reference samples among the `pooled` samples of each bin."""
     from scipy.stats import hypergeom
 
     marked = hypergeom(n + m, n, pooled)

@@ -98,7 +98,7 @@ def judge_traits(tests: UnitTests, candidates: Sequence[Candidate]) -> list[Cand
 
 
 def clip_tails(trait: Array) -> Array:
-    """The trait with its few largest and smallest values cut off, so that no sample decides alone.
+    """The trait with its few largest and smallest values clipped, so that no single sample decides.
 
     A trait that nearly all samples share, so that nothing would be left of it, stays as it is.
     """
@@ -253,7 +253,7 @@ def _column_phrase(columns: NDArray[np.intp], moments: Array, amounts: tuple[str
 
 
 def image_candidates(paths: Sequence[Path]) -> list[Candidate]:
-    """Everything about the looks of images that may be a reason; nothing without Pillow, or if one cannot be read."""
+    """Traits of images, such as brightness, that may be reasons; none without Pillow, or if an image cannot be read."""
     if importlib.util.find_spec("PIL") is None:
         return []
     pillow = optional("PIL.Image", extra="images")

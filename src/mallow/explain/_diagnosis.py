@@ -211,7 +211,7 @@ class Diagnosis(Result):
 
 
 def _list_lines(title: str, lines: Sequence[tuple[str, str]]) -> str:
-    """A title and what is below it, each line with its number; empty without lines."""
+    """A title and the lines below it, each with its number; empty without lines."""
     return "\n".join([title, *(f"  {number}  {text}" for number, text in lines)]) if lines else ""
 
 
@@ -388,7 +388,7 @@ def _find_telltales(samples: Samples, scores: Array, sign: int, evidence: Eviden
 
 
 def _distinct_places(samples: Samples, rows: NDArray[np.intp], count: int) -> list[int]:
-    """The first places, so many at most, without those whose text occurred before."""
+    """At most `count` of the rows, the first ones, without those whose text occurred before."""
     chosen: list[int] = []
     shown: set[str] = set()
     for row in rows.tolist():

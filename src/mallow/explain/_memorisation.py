@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 _SHOWN = 5  # chosen: near copies in print
 # Chosen on passages of books (experiments/memorisation), confirmed on news.
-_NEXT = 4  # the scale of a ratio is the distance from the neighbour so many places after the nearest
+_NEXT = 4  # the scale of a ratio is the distance from the fourth neighbour after the nearest
 _CLOSEST_OF_MODEL = (
     0.01,
     0.02,
@@ -345,7 +345,7 @@ def _points(name: str, samples: Samples) -> Array:
 
 
 def _likelihoods(pool: Array, y: Array, unit_of: tuple[Indices, Indices]) -> Array:
-    """The log density of the model's samples at each of the pool, with a width that does not know which is which."""
+    """The log density of the model's samples at each of the pool; the kernel's width ignores who wrote which."""
     units = (unit_of[1], unit_of[0])
     nearest = find_neighbours(pool, y, 0, units=units).distance
     width = _BANDWIDTH * float(np.median(nearest[np.isfinite(nearest)]))
@@ -362,7 +362,7 @@ def _threshold(at_x: Array, at_y: Array) -> tuple[float, tuple[float, float]]:
 
 
 def _excess(near: tuple[float, float], units: tuple[int, int]) -> Estimate:
-    """The share of the model beyond that of the reference, with Newcombe's 95 % interval; every unit counts once."""
+    """The model's share minus the reference's, with Newcombe's 95 % interval; every unit counts once."""
     (low_x, high_x), (low_y, high_y) = (_wilson(share, count) for share, count in zip(near, units, strict=True))
     value = near[1] - near[0]
     low = value - math.hypot(near[1] - low_y, high_x - near[0])

@@ -86,7 +86,7 @@ def neighbour_counts(neighbours: Neighbours, flags: Array, size: int) -> Array:
 def kernel_likelihoods(
     points: Array, samples: Array, bandwidth: float, *, units: tuple[Indices, Indices] | None = None
 ) -> Array:
-    """log mean over samples of exp(−distance²/2h²) at each point: what a density made of the samples says of it, (n,).
+    """log mean over samples of exp(−distance²/2h²) at each point, (n,): its kernel density.
 
     `units` are those of the points and of the samples: the samples of a point's own unit are left out.
     """

@@ -112,7 +112,7 @@ class Example:
 
 @dataclass(frozen=True)
 class Telltale(Example):
-    """A sample that by its held-out score belongs to its own side more than others do.
+    """A sample whose held-out score points most clearly to its own side.
 
     Attributes
     ----------

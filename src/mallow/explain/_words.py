@@ -33,7 +33,7 @@ _STRATA = 20  # groups of texts with about equally many different words; chosen
 _SHOWN = 4  # terms in a phrase; chosen
 _LOOKED_AT = 100  # of the clearest terms, from which those are chosen; chosen
 _GOES_ALONG = 1.0  # standard errors by which a term that is shown should go with the score; chosen
-_SHORTEST = 20  # words; chosen: vocabularies are compared over so many at least
+_SHORTEST = 20  # words; chosen: the least number over which vocabularies are compared
 _PHRASE = 4  # words of a phrase that may be repeated, as is usual
 _RATIO = 1.05  # chosen: medians that differ by less are not worth telling
 _SENTENCE_ENDS = frozenset(".!?…。！？؟۔।")
@@ -86,7 +86,7 @@ class Tokens:
         return distinct(self.token * self.texts + self.row)
 
     def different(self, first: int) -> Array:
-        """The number of different tokens among the first so many of each text."""
+        """The number of different tokens among the first `first` tokens of each text."""
         ends = np.cumsum(np.bincount(self.row, minlength=self.texts))
         position = np.arange(len(self.row)) - np.concatenate([[0], ends])[self.row]
         some = Tokens(self.texts, self.row[position < first], self.token[position < first], self.vocabulary)
@@ -230,7 +230,7 @@ def _strata(values: Array) -> NDArray[np.int64]:
 
 
 def tabulate_terms(tokens: Tokens, fewest: int) -> TermTable:
-    """The terms that at least so many texts contain, and as many do not; which side a text is of does not matter."""
+    """The terms that at least `fewest` texts contain, and at least `fewest` do not, whatever their sides."""
     names, size, texts = tokens.vocabulary, len(tokens.vocabulary), tokens.texts
     words = tokens.only_words.pairs()
     frequent = np.bincount(words // texts, minlength=size) >= fewest
@@ -343,7 +343,7 @@ def _repeated(words: Tokens) -> Array:
 
 
 def _rate(trait: Array, noun: str, unit: str, short: str = "") -> Candidate:
-    """A frequency that is shown as so many of 100."""
+    """A frequency that is shown per 100."""
 
     def phrase(model: float, reference: float) -> tuple[str, dict[str, float]]:
         shown, shown_reference = numbers_apart(100.0 * model, 100.0 * reference)

@@ -96,7 +96,7 @@ def split_prefixes(model: NextToken, texts: Sequence[Text], prefixes: Sequence[S
 def iterate_positions(
     model: NextToken, split: PrefixedTexts, chain: Chain, batch: int
 ) -> Iterator[tuple[NDArray[np.intp], int, LogProbs, Tokens]]:
-    """Places of texts, a position in them, the distributions (b, vocabulary) at this position, and the tokens there."""
+    """Indices of texts, a position in them, the distributions (b, vocabulary) at this position, and its tokens."""
     split = [(prefix if len(prefix) else _default_prefix(model), tokens) for prefix, tokens in split]
     # The longest first: the texts of a batch then have similar lengths, and those that end first are its last rows.
     order = np.argsort([-len(tokens) for _, tokens in split], kind="stable")

@@ -172,7 +172,7 @@ def choose_stepwise(job: Job, choose: Choice, *, min_new: int) -> list[list[int]
 
 
 def exclude_end(rows: LogProbs, end: Tokens) -> LogProbs:
-    """The rows under the condition that the text does not end here."""
+    """The distributions under the condition that the text does not end at this token."""
     if len(end) == 0:
         return rows
     rows = _mask_end(rows, end)
@@ -325,7 +325,7 @@ def _repeating(tokens: Tokens, size: int, end: Tokens) -> Tokens:
 
 
 def search_contrastive(job: Job, model: HiddenStates, options: Contrastive) -> list[list[int]]:
-    """The continuation of each prefix; `model` is that of the job."""
+    """The continuation of each prefix; `model` is the job's model."""
     new: list[list[int]] = [[] for _ in job.prefixes]
     places = np.arange(len(job.prefixes))
     rows, state = model.start(job.prefixes)

@@ -59,7 +59,7 @@ def reason_sentence(comparison: Comparison) -> str:
 
 
 def _deciding(comparison: Comparison) -> Difference | None:
-    """The pair of the first system and the first one after it that it was compared with."""
+    """The first system, and the next one that it was compared with."""
     first = next(iter(comparison.scores))
     return next((pair for pair in comparison.ordered_differences() if first in pair.systems), None)
 
@@ -75,7 +75,7 @@ def gap_sentence(comparison: Comparison) -> str:
 
 
 def material(comparison: Comparison) -> str:
-    """What was compared, in a line: how many samples, seen by which embedder."""
+    """What was compared, in one line: how many samples, by which embedder."""
     of_reference = sorted({score.n[0] for score in comparison.scores.values()})
     of_systems = sorted({score.n[1] for score in comparison.scores.values()})
     system = "the system" if len(comparison.scores) == 1 else "each system"

@@ -64,7 +64,7 @@ class Strip:
 
 
 def score_strips(scores: Mapping[str, Score]) -> tuple[Scale, tuple[Strip, ...]]:
-    """The axis and, for each system, the positions of what is known about its area on it."""
+    """The axis and, for each system, the positions of its scores and intervals on it."""
     intervals = {name: score.interval.get("mauve") for name, score in scores.items()}
     certified = {
         name: (score.certified["mauve"].value, score.certified["mauve"].high) if score.certified else None
@@ -114,7 +114,7 @@ def cost_square(score: Score) -> Square:
 def _square(
     score: Score, points: Callable[[Frontier], tuple[Array, Array]], middle: Iterable[float], axis: Scale | None = None
 ) -> Square:
-    """The curves of a score through these points; without an axis, on one around all of them, and no area."""
+    """The curves of a score through these points; without an axis, one around all points is made, without area."""
     x, y = points(score.frontier)
     band = [points(edge) for edge in score.band or ()]
     sure = [] if score.certified_frontier is None else [points(score.certified_frontier)]

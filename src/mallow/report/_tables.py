@@ -195,7 +195,7 @@ class Scatter:
 
 @dataclass(frozen=True)
 class People:
-    """What the page says about people: the scores of both sides in a table, and how far they agree."""
+    """The page's part about people: the scores of people and metrics in a table, and how far they agree."""
 
     rankings: dict[str, Ranking]  # by question
     systems: tuple[str, ...]  # in the order of the comparison, then of the ranking
@@ -236,7 +236,7 @@ def compare_with_people(comparison: Comparison, ranking: AnyRanking) -> People:
 
 
 def _score_table(rankings: dict[str, Ranking], systems: tuple[str, ...], comparison: Comparison) -> Table:
-    """What people and metrics say of each system."""
+    """The scores of each system by people and by metrics."""
     columns = [Column("System", numeric=False)]
     for question in rankings:
         said = "People" if question == _PEOPLE else f"People: {question}"

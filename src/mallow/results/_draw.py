@@ -193,7 +193,7 @@ def marks(ax: Axes, positions: Sequence[float], label: str) -> None:
 
 
 def _certified_points(ax: Axes, estimates: Sequence[Estimate], places: Sequence[float]) -> None:
-    """What is certified, open diamonds, each with a line up to what the area is at most with 95 % confidence."""
+    """Certified values as open diamonds, each with a line up to the 95 % upper bound of the area."""
     values = [estimate.value for estimate in estimates]
     reach = np.array([[0.0] * len(values), [estimate.high - estimate.value for estimate in estimates]])
     style: dict[str, Any] = {"fmt": "D", "color": "k", "markerfacecolor": "white", "markersize": 6, "capsize": 3}
@@ -256,7 +256,7 @@ def rank_map(ax: Axes, systems: Sequence[str], ranks: Mapping[str, Mapping[str, 
 
 
 def legend(ax: Axes, *, above: bool = False) -> None:
-    """Each label once; above the axes on request, and beside them where there are many."""
+    """A legend with each label once: above the axes on request, beside them if there are many."""
     handles, labels = ax.get_legend_handles_labels()
     once = dict(zip(labels, handles, strict=True))
     if above:
@@ -295,7 +295,7 @@ def _open_frame(ax: Axes) -> None:
 
 
 def _plain(name: str) -> str:
-    """A name as it is: dollars start no formula, and a line break or a leading underscore hides nothing."""
+    """A name as plain text: dollars start no formula, and a line break or a leading underscore hides nothing."""
     shown = " ".join(name.split()).replace("$", r"\$")
     return f"\u200b{shown}" if shown.startswith("_") else shown
 

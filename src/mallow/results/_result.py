@@ -135,7 +135,7 @@ def _packed(array: np.ndarray[Any, Any]) -> dict[str, Any]:
 
 
 def _unpacked(entry: dict[str, Any], field: str) -> np.ndarray[Any, Any]:
-    """An array of numbers; nothing else is made, whatever the file says."""
+    """An array of numbers; a file cannot make any other object."""
     try:
         dtype, shape = np.dtype(entry["dtype"]), tuple(map(int, entry["shape"]))
         if dtype.kind not in "biuf":
@@ -181,7 +181,7 @@ class Result:
         return result
 
     def _check_parts(self) -> None:
-        """Raise an InputError if parts that are right alone do not fit together, such as names that do not occur."""
+        """Raise an InputError if parts do not fit together, such as the name of a system that does not occur."""
         try:
             str(self)
             self._also()
@@ -212,7 +212,7 @@ class Result:
         return cls.from_dict(data)
 
     def brief(self) -> dict[str, Any]:
-        """The main numbers as a small dict, without curves, samples or what else is long: what ``--summary`` prints."""
+        """The main numbers as a small dict, without curves, samples and other long parts: ``--summary`` prints it."""
         plain = {
             name: value for name, value in to_plain(self).items() if isinstance(value, str | int | float | NoneType)
         }

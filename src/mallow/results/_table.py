@@ -50,7 +50,7 @@ _MARKDOWN_MARKS = re.compile(
 
 @dataclass(frozen=True)
 class Estimate:
-    """A value and the interval around it; what the interval is about is said where the estimate is.
+    """A value and the interval around it; the attribute that holds the estimate documents what the interval means.
 
     Examples
     --------
@@ -79,7 +79,7 @@ def p_text(p_value: float) -> str:
 
 
 def p_number(p_value: float) -> str:
-    """A p-value for a column of them; with so many digits that it stays on its side of 0.05.
+    """A p-value for a column of a table, with enough digits to stay on its side of 0.05.
 
     Examples
     --------
@@ -244,7 +244,7 @@ def _one_line(head: Row) -> list[str]:
 
 
 def escape_markdown(text: str) -> str:
-    r"""Text in which neither Markdown nor HTML sees markup, for a cell of a table or a line of its own.
+    r"""Text without markup for Markdown and HTML, for a cell of a table or a separate line.
 
     Examples
     --------
@@ -255,5 +255,5 @@ def escape_markdown(text: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Text that LaTeX prints as it is."""
+    """Text with LaTeX's special characters escaped."""
     return _LATEX_MARKS.sub(lambda mark: _LATEX[mark[0]], text)

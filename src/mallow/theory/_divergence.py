@@ -198,7 +198,7 @@ class Divergence:
     def terms(self, p: Array, q: Array, difference: Array | None = None) -> Array:
         """q f(p/q), atom by atom, with 0·f(p/0) = p·f*(0) and 0·f(0/0) = 0 (paper: def:fdiv).
 
-        `difference` is p − q, if the caller knows it more exactly than by subtracting.
+        `difference` is p − q, if the caller has it more exactly than by subtracting.
         """
         with np.errstate(all="ignore"):
             difference = p - q if difference is None else difference

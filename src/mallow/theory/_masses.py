@@ -65,7 +65,7 @@ _EVALUATION_COST = 30  # measured: evaluating a pair takes about as long as 30 e
 
 @dataclass(frozen=True, eq=False)
 class Partition:
-    """The bin that every sample fell into: all that resampling needs, so nothing is embedded or clustered again.
+    """The bin of every sample: resampling needs nothing else, so that nothing is embedded or clustered again.
 
     Attributes
     ----------
