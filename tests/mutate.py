@@ -64,6 +64,7 @@ AREAS = {
         (
             "results/test_escaping.py",
             "results/test_table.py",
+            "results/test_result.py",
             "report/test_filters.py",
             "report/test_svg.py",
             "report/test_page.py",

@@ -80,8 +80,9 @@ def test_half_way_is_the_even_mixture():
         ([-3.0], [4.0]),
         ([300.0], [200.0]),
         ([50.0, 55.0, 120.04], [50.0, 65.0, 120.0]),
+        ([50.26], [50.3]),
         ([180.0, 190.0, 199.0], [170.0, 185.0, 200.0]),
-        ([0.0] * 15, [4.0 + 14 * place for place in range(15)]),  # 196/14 is all the room there is
+        ([0.0] * 15, [4.0 + 14 * i for i in range(15)]),  # 196/14 is all the room there is
     ],
 )
 def test_heights_of_names_by_hand(wanted, heights):
