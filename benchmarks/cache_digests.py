@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import statistics
+import sys
 import tempfile
 import time
 import warnings
@@ -70,4 +71,4 @@ def main(folder: str) -> None:
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as home:
-        main(home)
+        print(__doc__) if "--help" in sys.argv else main(home)

@@ -10,6 +10,7 @@ areas come from a third rule: Gauss–Legendre on 400 panels with the analytic d
 from __future__ import annotations
 
 import json
+import sys
 import time
 from pathlib import Path
 
@@ -115,4 +116,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    print(__doc__) if "--help" in sys.argv else main()

@@ -5,8 +5,7 @@
 
 Everything runs on one thread, so that the times of steps add up; `benchmarks/scores.py` has the time with all threads. The
 limit is the rate of a large matrix product on one thread, in float32 or float64, measured in the same run. "At the limit" is what
-the products and factorisations alone would take if each ran at that rate: no arrangement of the same method is faster. Writes
-profile.json.
+the products of a covariance would take at that rate. Writes profile.json.
 """
 
 from __future__ import annotations
@@ -25,9 +24,10 @@ import numpy as np
 
 import mallow
 from mallow import Measure, score
-from mallow.engine import eigenvectors, leading_eigenvectors, run_now, single_threaded_blas
+from mallow.engine import run_now
 from mallow.estimate import Quantize, _pca, _quantize
-from mallow.evidence import _evidence, _held_out, _many, _run, _score, _space, _witness
+from mallow.evaluate import _door, _evaluation, _score
+from mallow.evidence import _evidence, _learner, _space
 
 HERE = Path(__file__).resolve().parent
 
@@ -36,28 +36,24 @@ if __name__ == "profile":  # beside a benchmark this file hides Python's own mod
     sys.modules["profile"] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(sys.modules["profile"])
 
-STEPS = [  # module, function, what it is
-    (_score, "embed_all", "samples: read and check"),
-    (_score, "check_samples", "samples: confounds, sizes, norms"),
-    (_score, "self_score", "self-score: reference against itself"),
+STEPS = [  # module or class, function, what it is
+    (_door, "embed_all", "samples: read and check"),
+    (_evaluation, "check_samples", "samples: confounds, sizes, norms"),
+    (_evaluation, "self_score", "self-score: reference against itself"),
     (_pca, "canonical_order", "published: order of rows"),
     (_quantize, "distinct_points", "published: reduction (covariance, axes, projection)"),
     (_quantize, "lloyd", "published: k-means"),
     (_score, "published_errors", "published: intervals, bias correction"),
-    (_held_out, "find_units", "evidence: units"),
+    (_evaluation, "find_units", "evidence: units"),
     (_space, "_scale_columns", "evidence: columns"),
-    (_space, "_principal_axes", "evidence: covariance, axes, projection"),
+    (_space, "principal_axes", "evidence: covariance, axes, projection"),
     (_space, "find_partitions", "evidence: bins"),
-    (_witness, "LeaveUnitOut", "evidence: corrections for the own unit"),
-    (_witness, "score_by_units", "evidence: views without the unit"),
-    (_witness, "score_by_folds", "evidence: views without folds"),
-    (_witness, "stack_views", "evidence: stack"),
-    (_witness, "run_identity_test", "evidence: test"),
-    (_many, "sum_cells", "evidence: sums of cells"),
-    (_many, "learn_rules", "evidence: rules"),
-    (_many, "run_test_of_many", "evidence: test"),
-    (_evidence, "certify", "evidence: certificate"),
-    (_score, "find_reasons", "reasons"),
+    (_learner, "LeaveUnitOut", "evidence: corrections for the own unit"),
+    (_learner.Learner, "_learn", "evidence: views and their stack"),
+    (_learner, "run_identity_test", "evidence: test"),
+    (_learner, "run_test_of_many", "evidence: test"),
+    (_evidence.Evidence, "certify", "evidence: certificate"),
+    (_evaluation, "find_reasons", "reasons"),
     (_score, "_doubts", "caveats"),
 ]
 
@@ -94,29 +90,6 @@ def _seconds(function) -> float:
     return time.perf_counter() - start
 
 
-def least_seconds(n: int, width: int, axes: int, single: float, double: float) -> dict[str, float]:
-    """What the large products and factorisations of a score would take if every product ran at its limit, on one thread.
-
-    For 8,000 to 32,768 samples, wider than 512: evidence is then learned in float32, with eight assignments to five folds.
-    """
-    rows, assignments = 2 * n, 8
-    rules, sums = assignments * 10 * 5, assignments * 5 * 2 * 2  # ten pairs of folds, four strengths and variances
-    evidence = 3 * rows * width**2 + 2 * rows * width * (rules + sums)  # covariance (symmetric), projection, folds
-    test = 2 * 2 * 500 * n * width
-    published = (rows + n) * (width**2 + 2 * width * axes)  # of the pair, and of the reference alone
-    table = np.cov(np.random.default_rng(0).standard_normal((width, 2 * width)))
-    with single_threaded_blas():
-        leading = min(_seconds(lambda: leading_eigenvectors(table, min(192, width))) for _ in range(3))
-        every = min(_seconds(lambda: eigenvectors(table.astype(np.float32))) for _ in range(3))
-    parts = {
-        "evidence, products": evidence / single / 1e9,
-        "test, products": test / single / 1e9,
-        "published score and self-score, products": published / double / 1e9,
-        "eigenvectors, as LAPACK takes": 2 * leading + every,
-    }
-    return parts | {"together": sum(parts.values())}
-
-
 def main() -> None:
     if os.environ.get("OPENBLAS_NUM_THREADS") != "1":  # libraries read it when they are loaded: start again
         threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
@@ -130,15 +103,14 @@ def main() -> None:
     n, width = (int(value) for value in sys.argv[1:3]) if len(sys.argv) > 2 else (5000, 1024)
     x, y = features(n, width, 0.0, 1), features(n, width, 0.3, 2)
     measure = Measure(Quantize(bins=n // 10))
-    for module in (_run, _space, _witness, _evidence):  # one after the other: times add up
+    for module in (_evaluation, _space, _learner, _evidence):  # one after the other: times add up
         module.start = run_now
     score(x[:400], y[:400])
     times: dict[str, float] = {}
     stack: list[float] = []
     for module, name, label in STEPS:
         watch(module, name, label, times, stack)
-    scored: list[mallow.Score] = []
-    total = _seconds(lambda: scored.append(score(x, y, measure=measure, repeats=1)))
+    total = _seconds(lambda: score(x, y, measure=measure, repeats=1))
     single, double = rate(np.float32), rate(np.float64)
     times["everything else"] = total - sum(times.values())
     values: dict[str, object] = {f"{label} (s, share)": [own, own / total] for label, own in times.items() if own > 0}
@@ -151,10 +123,6 @@ def main() -> None:
     reduction = times.get("published: reduction (covariance, axes, projection)", 0.0)
     if reduction:
         values["published: covariance at the limit, float64 (s)"] = 0.5 * products / double
-    if 8000 < 2 * n <= 2**15 and width > 512:
-        axes_kept = scored[0].masses.partition.centres.shape[1]
-        for name, own in least_seconds(n, width, axes_kept, single, double).items():
-            values[f"at the limit: {name} (s)"] = own
     title = f"({n:,} + {n:,}) × {width:,}"
     path = HERE / "profile.json"
     results = json.loads(path.read_text()) if path.exists() else {}
@@ -166,4 +134,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    print(__doc__) if "--help" in sys.argv else main()

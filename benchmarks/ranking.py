@@ -11,6 +11,7 @@ Each time is the best of five calls with their defaults, in CPU seconds, so that
 from __future__ import annotations
 
 import json
+import sys
 import time
 from collections.abc import Callable
 from importlib.metadata import version
@@ -91,4 +92,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    print(__doc__) if "--help" in sys.argv else main()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -224,5 +225,8 @@ def files() -> dict[Path, str]:
 
 
 if __name__ == "__main__":
-    for path, text in files().items():
-        path.write_text(text, encoding="utf-8")
+    if "--help" in sys.argv:
+        print(__doc__)
+    else:
+        for path, text in files().items():
+            path.write_text(text, encoding="utf-8")

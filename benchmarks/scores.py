@@ -317,4 +317,4 @@ def remember(values: dict[str, object]) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    print(__doc__) if "--help" in sys.argv else main()

@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import platform
 import pydoc_data.topics
+import sys
 import time
 from collections.abc import Callable
 from importlib.metadata import version
@@ -93,4 +94,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    print(__doc__) if "--help" in sys.argv else main()

@@ -41,13 +41,14 @@ class Mutant:
     line: int
     before: str
     after: str
+    statement: str  # around it, on one line: lines may move, and one module has many a 0
     number: int  # of the node in the tree
     variant: ast.AST
 
     def source(self, tree: ast.Module) -> str:
         """The source of the module with this change."""
         mutated = copy.deepcopy(tree)
-        target = next(other for place, other in enumerate(ast.walk(mutated)) if place == self.number)
+        target = next(other for number, other in enumerate(ast.walk(mutated)) if number == self.number)
         for parent in list(ast.walk(mutated)):
             _replace(parent, target, self.variant)
         return ast.unparse(ast.fix_missing_locations(mutated))
@@ -56,11 +57,16 @@ class Mutant:
 def mutants_of(path: str, tree: ast.Module) -> Iterator[Mutant]:
     """Every mutant of a module, in the order of the tree."""
     skipped = {id(part) for node in _untouched(tree) for part in ast.walk(node)}
+    statement: dict[int, ast.stmt] = {}  # the innermost around each node
+    for node in ast.walk(tree):  # from the outside in
+        if isinstance(node, ast.stmt):
+            statement |= dict.fromkeys(map(id, ast.walk(node)), node)
     for number, node in enumerate(ast.walk(tree)):
         if id(node) not in skipped:
             for kind, variant in _variants(node):
                 line = getattr(node, "lineno", 0)
-                yield Mutant(path, kind, line, _brief(node), _brief(variant), number, variant)
+                around = _brief(statement.get(id(node), node))
+                yield Mutant(path, kind, line, _brief(node), _brief(variant), around, number, variant)
 
 
 def _untouched(tree: ast.Module) -> Iterator[ast.AST]:
@@ -99,14 +105,14 @@ def _variants(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
 
     match node:
         case ast.Compare(ops=operators):
-            for place, one in enumerate(operators):
-                if type(one) in OPERATORS:
-                    yield (
-                        "comparison",
-                        change(ops=[*operators[:place], OPERATORS[type(one)](), *operators[place + 1 :]]),
-                    )
-        case ast.BinOp(op=one) | ast.AugAssign(op=one) | ast.BoolOp(op=one) if type(one) in OPERATORS:
-            yield "operator", change(op=OPERATORS[type(one)]())
+            for i, operator in enumerate(operators):
+                if type(operator) in OPERATORS:
+                    other = OPERATORS[type(operator)]()
+                    yield "comparison", change(ops=[*operators[:i], other, *operators[i + 1 :]])
+        case ast.BinOp(op=operator) | ast.AugAssign(op=operator) | ast.BoolOp(op=operator) if (
+            type(operator) in OPERATORS
+        ):
+            yield "operator", change(op=OPERATORS[type(operator)]())
         case ast.UnaryOp(op=ast.Not() | ast.Invert() | ast.USub(), operand=operand):
             yield "sign", operand
         case ast.Constant(value=bool(value)):
@@ -127,8 +133,8 @@ def _variants(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
             if name in ("replace", "strip") and isinstance(function, ast.Attribute) and _is_text(node):
                 yield "step dropped", function.value
         case ast.Dict(keys=[_, _, *_] as keys, values=values) if all(key is None or _is_string(key) for key in keys):
-            for place in range(len(keys)):
-                kept = [i for i in range(len(keys)) if i != place]
+            for dropped in range(len(keys)):
+                kept = [i for i in range(len(keys)) if i != dropped]
                 yield "entry dropped", change(keys=[keys[i] for i in kept], values=[values[i] for i in kept])
         case ast.keyword(arg="ddof"):
             yield "ddof", change(value=ast.Constant(1 - node.value.value))
@@ -156,7 +162,7 @@ def _replace(parent: ast.AST, target: ast.AST, variant: ast.AST) -> None:
         if value is target:
             setattr(parent, name, variant)
         elif isinstance(value, list):
-            setattr(parent, name, [variant if one is target else one for one in value])
+            setattr(parent, name, [variant if entry is target else entry for entry in value])
 
 
 def _brief(node: ast.AST) -> str:
@@ -169,11 +175,11 @@ def sample(mutants: list[Mutant], size: int, seed: int) -> list[Mutant]:
     if not size:
         return mutants
     rng, kinds = random.Random(seed), defaultdict(list)
-    for one in mutants:
-        kinds[one.kind].append(one)
-    for each in kinds.values():
-        rng.shuffle(each)
+    for mutant in mutants:
+        kinds[mutant.kind].append(mutant)
+    for group in kinds.values():
+        rng.shuffle(group)
     chosen: list[Mutant] = []
     while len(chosen) < size and any(kinds.values()):
         chosen += [kinds[kind].pop() for kind in sorted(kinds) if kinds[kind]]
-    return sorted(chosen[:size], key=lambda one: (one.path, one.line))
+    return sorted(chosen[:size], key=lambda mutant: (mutant.path, mutant.line))

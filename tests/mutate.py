@@ -64,6 +64,7 @@ AREAS = {
         (
             "results/test_escaping.py",
             "results/test_table.py",
+            "results/test_result.py",
             "report/test_filters.py",
             "report/test_svg.py",
             "report/test_page.py",
@@ -73,6 +74,7 @@ AREAS = {
     "samples": Area(("samples/*.py",), ("samples/test_*.py", "embed/test_decode.py")),
     "theory": Area(("theory/*.py",), ("theory/test_*.py", *PAPER, RECORDED)),
     "evaluate": Area(("evaluate/*.py",), ("evaluate/test_*.py", RECORDED)),
+    "caveats": Area(("caveats/*.py",), ("caveats/test_*.py", RECORDED)),
     "evidence": Area(("evidence/*.py",), ("evidence/test_*.py", RECORDED)),
 }
 # Imported once; each mutant is tested in a fork, which imports no more than the library itself.
@@ -237,7 +239,8 @@ def try_area(
 
 def described(mutant: Mutant) -> dict[str, Any]:
     """A survivor as it is recorded, without its reason."""
-    return {"module": mutant.path, "change": mutant.kind, "before": mutant.before, "after": mutant.after}
+    change = {"change": mutant.kind, "before": mutant.before, "after": mutant.after}
+    return {"module": mutant.path, "statement": mutant.statement, **change}
 
 
 def reasons_in(record: dict[str, Any]) -> Iterator[tuple[tuple[str, ...], str]]:

@@ -1,8 +1,14 @@
 """What the script of mutants records: the rate at first sight stays, whatever is tested later."""
 
 import argparse
+import ast
+import json
+from pathlib import Path
 
-from mutate import keep_survivors, new_area, reasons_in
+from mutants import mutants_of
+from mutate import AREAS, described, keep_survivors, new_area, reasons_in
+
+SOURCES = Path(__file__).resolve().parent.parent / "src" / "mallow"
 
 
 def survivor(module, reason=""):
@@ -26,3 +32,22 @@ def test_the_first_rate_of_a_sample_stays():
     assert other["first seen"] == {"10 of seed 1": "8 of 10 killed", "10 of seed 2": "9 of 10 killed"}
     assert [one["module"] for one in other["survivors of earlier samples"]] == ["b.py"]
     assert "the same" in dict(reasons_in({"areas": {"x": other}})).values()
+
+
+def test_the_areas_name_modules_and_tests_that_exist():
+    missing = [
+        f"{name}: {pattern}"
+        for name, area in AREAS.items()
+        for folder, patterns in ((SOURCES, area.modules), (SOURCES.parents[1] / "tests", area.tests))
+        for pattern in patterns
+        if not list(folder.glob(pattern))
+    ]
+    assert missing == []
+
+
+def test_the_record_names_code_that_exists():
+    """A reason is only found again by the statement and the change, and excuses no other mutant of the module."""
+    record = json.loads((Path(__file__).parent / "mutations.json").read_text(encoding="utf-8"))
+    for key, reason in reasons_in(record):
+        tree = ast.parse((SOURCES / key[0]).read_text(encoding="utf-8"))
+        assert sum(tuple(described(mutant).values()) == key for mutant in mutants_of(key[0], tree)) == 1, (key, reason)

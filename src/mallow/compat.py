@@ -127,7 +127,7 @@ def _find_features(
 
 
 def from_histograms(p_counts: Any, q_counts: Any, *, scale: float = 5, points: int = 25) -> MauveResult:
-    """The result for two histograms: of counts, or of probabilities, whose starred scores are not smoothed either."""
+    """The result for two histograms, of counts or probabilities; starred scores of probabilities are not smoothed."""
     scale, points = positive("scale", scale), whole("points", points, least=2)
     p, q = np.asarray(p_counts, dtype=np.float64), np.asarray(q_counts, dtype=np.float64)
     grid = np.linspace(1e-6, 1 - 1e-6, points)

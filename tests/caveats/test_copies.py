@@ -52,6 +52,14 @@ def test_short_answers_that_recur_on_both_sides_are_not_shared():
     assert {caveat.kind for caveat in find_confounds(one, {"other": other})} == {"duplicates"}
 
 
+def test_a_few_more_copies_than_the_reference_repeats_may_be_chance():
+    one, other = (side[:100] for side in halves())
+    repeating = [*one[:75], *one[:25]]  # half of its texts occur twice; four standard errors are 40 points
+    assert caveats_of_kind(repeating, [*one[:70], *other[:30]], "shared") == []
+    (caveat,) = caveats_of_kind(repeating, [*one[:75], *one[:17], *other[:8]], "shared")
+    assert caveat.values == {"copies": 92, "n": 100, "share": 0.92, "expected": 0.5}
+
+
 def test_blank_texts_and_entries_that_were_left_out():
     one, other = halves()
     caveat = only_caveat(one, read([*other, "", "  ", "\n"], skip_bad=True), "empty")

@@ -8,10 +8,11 @@ from pytest import approx
 
 from mallow import Measure, Samples
 from mallow.caveats import _estimates as _estimate_checks
+from mallow.caveats import blindness_caveats, check_estimate
 from mallow.caveats._counts import count_independent
-from mallow.caveats._estimates import blindness_caveats, check_estimate
 from mallow.estimate import Neighbors, Quantize, Reduce
-from mallow.evaluate._run import reduction_of, run_repeats, summary_values
+from mallow.evaluate import run_repeats, summary_values
+from mallow.evaluate._run import reduction_of
 from mallow.evidence import MAUVE_STAR
 
 AS_THEY_ARE = Measure(Quantize(reduce=Reduce(normalise=False)))

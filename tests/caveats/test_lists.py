@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mallow
-from mallow.caveats._estimates import bin_caveats
-from mallow.caveats._samples import rename_system, size_caveats, system_size_caveats, unique_caveats
+from mallow.caveats import bin_caveats, rename_system, size_caveats, system_size_caveats, unique_caveats
 from mallow.errors import Caveat, EstimateWarning
 from mallow.theory import Partition
 

@@ -11,8 +11,8 @@ from pytest import approx
 
 from mallow import Samples, read
 from mallow.caveats import _samples as _sample_checks
+from mallow.caveats import check_samples
 from mallow.caveats._counts import count_independent
-from mallow.caveats._samples import check_samples
 from mallow.errors import Caveat
 from mallow.models import words
 

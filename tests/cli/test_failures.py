@@ -10,7 +10,7 @@ import sys
 import numpy as np
 import pytest
 
-from mallow.cli._printing import explain_failure
+from mallow.cli import explain_failure
 from mallow.errors import InputError
 
 EMBED = "-e letters:letters --repeats 1 -q"

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from mallow import cli
-from mallow.cli._printing import result_text
 from mallow.evaluate import Comparison, Score
 
 SCORE = "score human.jsonl far.jsonl -e letters:letters --repeats 2"
@@ -98,13 +97,13 @@ def test_an_estimator_without_bins_has_no_interval(mallow):
 def test_a_result_is_printed_without_its_caveats(mallow, form):
     printed = mallow(f"{SCORE} -q --format {form}")[1]
     score = Score.from_json(mallow(f"{SCORE} -q --format json")[1])
-    assert result_text(score, form) + "\n" == printed
+    assert score.format(form) + "\n" == printed
     assert score.caveats
     assert "only 400 samples" not in printed
 
 
 def test_everything_is_printed_by_two_functions():
-    """`say` and `tell` make control characters visible; nothing in the command line prints past them."""
+    """`print_output` and `print_message` make control characters visible; nothing in the command line prints past them."""
     folder = Path(cli.__file__).parent
     printing = {
         path.name

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mallow.cli._terminal import exit_code_of, stop_on_sigterm
+from mallow.cli import exit_code_of, stop_on_sigterm
 
 MODULE = """
 import sys, time

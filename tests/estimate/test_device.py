@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 import mallow
 from mallow import InputError, Measure, Monitor, Quantize
-from mallow.estimate import _kmeans
+from mallow.estimate import _kmeans, lloyd
 from mallow.estimate._device import Device, _is_exact, open_device
-from mallow.estimate._kmeans import lloyd
 from mallow.estimate._nearest import nearest_centres
 
 NAMES = ["torch:cpu", "array_api_strict"]

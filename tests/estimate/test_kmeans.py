@@ -14,10 +14,10 @@ from estimate_truths import clustered_points
 from mallow.engine import single_threaded_blas
 from mallow.estimate import _kmeans as kmeans
 from mallow.estimate import _nearest as nearest
-from mallow.estimate._kmeans import Clustering, lloyd, seed_centres
+from mallow.estimate import canonical_order, lloyd
+from mallow.estimate._kmeans import Clustering, seed_centres
 from mallow.estimate._nearest import nearest_centres
 from mallow.estimate._pca import pca_joint
-from mallow.estimate._row_order import canonical_order
 
 Array = npt.NDArray[Any]
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from mallow.estimate._classifier import PENALTIES, choose_penalty, logistic_regression
+from mallow.estimate import choose_penalty, logistic_regression
+from mallow.estimate._classifier import PENALTIES
 
 
 def walk(losses):

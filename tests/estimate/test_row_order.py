@@ -10,7 +10,7 @@ import pytest
 
 from estimate_truths import clustered_points
 from mallow.estimate import _row_order as row_order
-from mallow.estimate._row_order import canonical_order
+from mallow.estimate import canonical_order
 
 Array = npt.NDArray[Any]
 

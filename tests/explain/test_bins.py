@@ -14,7 +14,7 @@ from explain.made import evidence_of
 from explain.planted import TWELVE_BINS, X, Y
 from mallow import KL, MAUVE_STAR, Divergence, InputError, Masses, Samples, midpoint
 from mallow.evidence import Evidence
-from mallow.explain import bin_costs, bin_p_values, diagnose, diagnose_embedded
+from mallow.explain import bin_costs, diagnose, diagnose_embedded
 from mallow.explain._bins import small_bin_caveats, tabulate_bins, unit_p_values
 from mallow.theory import Partition
 from strategies import divergences, masses
@@ -87,6 +87,12 @@ def count_tables(draw):
     return [p[0] + 1, *p[1:]], [q[0] + 1, *q[1:]]
 
 
+def sample_p_values(p: list[int], q: list[int]) -> np.ndarray:
+    """P-values of bins with these counts, of samples that belong to no unit and are exchanged one by one."""
+    partition = partition_of(p, q)
+    return unit_p_values(partition, apart(partition))
+
+
 def by_enumeration(seen: int, pooled: int, n: int, m: int) -> Fraction:
     """All ways to divide n + m samples, of which `pooled` are in the bin, between the two sides."""
     ways = {
@@ -102,7 +108,7 @@ def by_enumeration(seen: int, pooled: int, n: int, m: int) -> Fraction:
 def test_p_values_are_those_of_all_ways_to_divide_the_samples(counts):
     p, q = counts
     exact = [float(by_enumeration(a, a + b, sum(p), sum(q))) for a, b in zip(p, q, strict=True)]
-    assert bin_p_values(p, q) == approx(exact, rel=1e-9)
+    assert sample_p_values(p, q) == approx(exact, rel=1e-9)
 
 
 @given(n=st.integers(1, 12), m=st.integers(1, 12), data=st.data())
@@ -110,15 +116,9 @@ def test_small_p_values_are_as_rare_as_they_claim(n, m, data):
     pooled = data.draw(st.integers(0, n + m))
     support = range(max(0, pooled - m), min(pooled, n) + 1)
     chance = {a: math.comb(pooled, a) * math.comb(n + m - pooled, n - a) / math.comb(n + m, n) for a in support}
-    p_values = {a: bin_p_values([a, n - a], [pooled - a, m - pooled + a])[0] for a in support}
+    p_values = {a: sample_p_values([a, n - a], [pooled - a, m - pooled + a])[0] for a in support}
     for level in p_values.values():
         assert sum(chance[a] for a in support if p_values[a] <= level * (1 + 1e-9)) <= level * (1 + 1e-6)
-
-
-@given(counts=count_tables())
-def test_samples_that_belong_to_none_are_exchanged_one_by_one(counts):
-    partition = partition_of(*counts)
-    assert unit_p_values(partition, apart(partition)) == approx(bin_p_values(*counts), rel=1e-9)
 
 
 @st.composite
@@ -181,7 +181,7 @@ def test_units_keep_false_alarms_rare_where_samples_do_not(design):
         partition = drawn_bins(rng, units)
         evidence = evidence_of(*(np.zeros(len(own)) for own in units), *units)
         alarms += min(12 * unit_p_values(partition, evidence)) < 0.05
-        by_samples += min(12 * bin_p_values(partition.p_counts, partition.q_counts)) < 0.05
+        by_samples += min(12 * unit_p_values(partition, apart(partition))) < 0.05
     assert alarms <= 8
     if design == "groups on one side":
         assert by_samples > 20

@@ -1,5 +1,6 @@
 """Diagnosis: shares and examples on planted points, then a topic planted in real texts."""
 
+import math
 import warnings
 
 import numpy as np
@@ -15,7 +16,7 @@ from mallow.embed import NGramKernel
 from mallow.errors import Caveat
 from mallow.evaluate import Settings, score_embedded
 from mallow.evidence import hold_out
-from mallow.explain import Diagnosis, Example, Region, bin_p_values, diagnose, diagnose_embedded
+from mallow.explain import Diagnosis, Example, Region, diagnose, diagnose_embedded
 from mallow.explain import _diagnosis as _diagnose
 from mallow.theory import extrapolated
 
@@ -79,7 +80,7 @@ def test_a_planted_cluster_is_named_first_with_the_right_numbers():
     assert first.expected == (20, 20)
     assert first.adjusted >= first.p_value == approx(2 * 0.5**40)  # none of 40 pairs of rows has its reference here
     alone = diagnose(X, Y[1:], measure=Measure(Quantize(bins=8, reduce=None)), examples=0).invented[0]
-    assert alone.p_value == approx(bin_p_values([0, 400], [40, 359])[0])
+    assert alone.p_value == approx(2 * math.comb(399, 40) / math.comb(799, 40))
     assert {example.place for example in first.model_examples} == set(range(360, 400))
     assert diagnosis.sample_kind == "features"
     assert (first.terms, first.lengths) == ((), {})

@@ -157,10 +157,10 @@ def test_neighbours_are_the_nearest_and_not_of_the_own_unit():
     points, pool, _ = normal(3, 70)
     far = np.sqrt(((points[:, None] - pool) ** 2).sum(axis=2))
     found = find_neighbours(points, pool, 4)
-    assert np.array_equal(found.place, far.argmin(axis=1))
+    assert np.array_equal(found.nearest, far.argmin(axis=1))
     assert found.ratio == pytest.approx(np.sort(far, axis=1)[:, 0] / np.sort(far, axis=1)[:, 4])
-    units = found.place.copy(), np.arange(70)
-    assert np.array_equal(find_neighbours(points, pool, 4, units=units).place, far.argsort(axis=1)[:, 1])
+    units = found.nearest.copy(), np.arange(70)
+    assert np.array_equal(find_neighbours(points, pool, 4, units=units).nearest, far.argsort(axis=1)[:, 1])
 
 
 def test_a_density_of_samples_is_the_mean_of_its_kernels():

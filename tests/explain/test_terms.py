@@ -5,7 +5,12 @@ import sys
 
 from pytest import approx
 
-from mallow.explain import marking_terms
+from mallow.explain import terms_of_groups
+
+
+def marking_terms(inside, outside):
+    """What is typical of some texts in contrast to others."""
+    return terms_of_groups([inside], [*inside, *outside])[0]
 
 
 def test_terms_count_texts_and_not_words():

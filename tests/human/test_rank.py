@@ -243,7 +243,7 @@ def test_all_questions_at_once(tmp_path):
         (
             Votes((), {"": {"faster than 25 s": 7}}),
             {},
-            r"none are left \(7 faster than 25 s\). Keep fast answers with min_seconds=0",
+            r"none are left \(7 faster than 25 s\). Keep fast answers with `min_seconds=0`",
         ),
         (Votes((vote("a", "b", 1),)), {"ties": "coin"}, "`ties` must be one of half, random, davidson; got 'coin'"),
         (Votes((vote("a", "b", 1),)), {"effects": ["top"]}, "`effects` must be among left, length; got 'top'"),

@@ -110,7 +110,7 @@ def test_without_certificates_there_is_no_panel_for_them(compared):
 
 
 def test_systems_differ_without_colour():
-    looks = [draw.look(place) for place in range(30)]
+    looks = [draw.line_style(place) for place in range(30)]
     assert len({(look["linestyle"], look["marker"]) for look in looks}) == 30
     assert len({(look["linestyle"], look["color"]) for look in looks}) == 30
     assert len({look["linestyle"] for look in looks[:5]}) == 5

@@ -80,8 +80,9 @@ def test_half_way_is_the_even_mixture():
         ([-3.0], [4.0]),
         ([300.0], [200.0]),
         ([50.0, 55.0, 120.04], [50.0, 65.0, 120.0]),
+        ([50.26], [50.3]),
         ([180.0, 190.0, 199.0], [170.0, 185.0, 200.0]),
-        ([0.0] * 15, [4.0 + 14 * place for place in range(15)]),  # 196/14 is all the room there is
+        ([0.0] * 15, [4.0 + 14 * i for i in range(15)]),  # 196/14 is all the room there is
     ],
 )
 def test_heights_of_names_by_hand(wanted, heights):
@@ -93,11 +94,11 @@ def test_all_that_is_known_of_one_system_is_in_its_pictures(compared):
     [both] = svg.pictures({"near": score})
     assert (both.id, both.short) == ("frontier", "Both")
     assert both.caption == "Certified: the true curve lies below, up to the noise of sampling. Published: as in papers."
-    assert {curve.name: curve.place for curve in both.curves} == {"published": 0, "certified": 1}
+    assert {curve.name: curve.number for curve in both.curves} == {"published": 0, "certified": 1}
     [bare] = svg.pictures({"near": replace(score, certified_frontier=None)})
     assert bare.caption == "Published, as in papers"
     for picture in svg.pictures(compared.scores):
-        assert {curve.name: curve.place for curve in picture.curves} == {
+        assert {curve.name: curve.number for curve in picture.curves} == {
             name: place for place, name in enumerate(compared.scores)
         }
         order = [curve.middle[1] - curve.middle[0] for curve in picture.curves]

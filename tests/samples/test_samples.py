@@ -141,7 +141,7 @@ def test_the_kind_is_checked_where_it_matters():
         (features.require_texts, "ndarray: text samples are needed here; got features samples."),
         (
             texts.require_features,
-            "list: text samples have no features yet. Embed them first with `mallow.embed.embed_samples`.",
+            "list: text samples have no features yet. Embed them first with `mallow.embed.embed_samples` or the command `mallow embed`.",
         ),
     ):
         with pytest.raises(InputError, match=f"^{re.escape(message)}$"):

@@ -174,13 +174,13 @@ def test_a_written_file_has_ordinary_permissions_and_a_link_stays_a_link(tmp_pat
             read(["one"]),
             "a.npz",
             "npz files hold features, and these text samples have none. Embed them first with "
-            "`mallow.embed.embed_samples`, or write the texts as jsonl, json, csv, parquet, txt.",
+            "`mallow.embed.embed_samples` or the command `mallow embed`, or write the texts as jsonl, json, csv, parquet, txt.",
         ),
         (
             Samples(images=["a.png"]),
             "a.npy",
             "npy files hold features, and these image samples have none. Embed them first with "
-            "`mallow.embed.embed_samples`.",
+            "`mallow.embed.embed_samples` or the command `mallow embed`.",
         ),
         (
             read(np.eye(2)),

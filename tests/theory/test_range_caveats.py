@@ -7,8 +7,7 @@ import pytest
 from pytest import approx
 
 from mallow import Masses
-from mallow.theory import integral, midpoint
-from mallow.theory._frontier import range_caveats
+from mallow.theory import integral, midpoint, range_caveats
 
 
 def test_ratios_out_of_range_are_told_with_their_numbers():

@@ -10,9 +10,9 @@ from scipy.optimize import linprog
 from scipy.spatial.distance import cdist
 
 from mallow import EstimateWarning, InputError, Masses, area
+from mallow.theory import Partition
 from mallow.theory import _transport_frontiers as _transport_barycentres
 from mallow.theory import _transport_frontiers as _transport_entropic
-from mallow.theory._masses import Partition
 from mallow.theory.transport import (
     barycentric_frontier,
     entropic_barycentric_frontier,

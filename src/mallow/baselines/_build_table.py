@@ -120,14 +120,14 @@ def table(
     measured, values, caveats = _run(tasks, None if rows != "main" else (*main, "perplexity"))
     ideals = {row.name: row.ideal for row in measured}
     noise = {} if rows == "all" else _find_noise(sets, main, ideals, values, tokenize, seed, runs)
-    own = [_with_system(caveat, name) for name, samples in sets.items() for caveat in samples.caveats]
+    of_samples = [_with_system(caveat, name) for name, samples in sets.items() for caveat in samples.caveats]
     label = f"{sets[''].embedder or 'features'}, width={sets[''].require_features().shape[1]}"
     return Table(
         rows=measured,
         values=values,
         n={name: len(samples) for name, samples in sets.items()},
         embedder=label,
-        caveats=_once([*([] if has_transport else [_NO_TRANSPORT]), *own, *caveats]),
+        caveats=_once([*([] if has_transport else [_NO_TRANSPORT]), *of_samples, *caveats]),
         noise=noise,
     )
 
@@ -176,7 +176,7 @@ def _list_tasks(
     tasks = []
     if reference.kind == "text":
         texts = {name: samples.require_texts() for name, samples in sets.items()}
-        tasks += [_Task(name, "text", partial(measure_texts, own, tokenize, scorer)) for name, own in texts.items()]
+        tasks += [_Task(name, "text", partial(measure_texts, texts[name], tokenize, scorer)) for name in texts]
         tasks += [_Task(name, "5-grams", partial(measure_ngrams, texts[""], texts[name])) for name in systems]
     tasks += [_Task(name, "features", partial(measure_features, x, points[name], seed)) for name in systems]
     tasks.append(_Task("", "more features", partial(measure_diversity, x)))
@@ -245,13 +245,13 @@ def moments_table(
 ) -> Table:
     """The Fréchet distance and FD∞ of each system; the rest of the table needs the samples of the reference."""
     sets = embed_all(systems, embedder)
-    own = next(iter(sets.values())).embedder
-    if None not in (own, reference.embedder) and own != reference.embedder:
+    used = next(iter(sets.values())).embedder
+    if None not in (used, reference.embedder) and used != reference.embedder:
         raise InputError(
             f"Features of different embedders cannot be compared: the reference by {reference.embedder}; "
-            f"{next(iter(sets))} by {own}. Embed the systems with the embedder of the reference."
+            f"{next(iter(sets))} by {used}. Embed the systems with the embedder of the reference."
         )
-    caveats = [] if reference.embedder is not None else [_unknown_embedder(own)]
+    caveats = [] if reference.embedder is not None else [_unknown_embedder(used)]
     values: dict[str, dict[str, float]] = {}
     for name, samples in sets.items():
         y = samples.require_features()
@@ -266,14 +266,14 @@ def moments_table(
         rows=tuple(Row(name, "features", IDEALS[name]) for name in ("Fréchet distance", "FD∞")),
         values=values,
         n={"": reference.n, **{name: len(samples) for name, samples in sets.items()}},
-        embedder=f"{own or 'features'}, width={len(reference.mean)}",
+        embedder=f"{used or 'features'}, width={len(reference.mean)}",
         caveats=_once(caveats),
     )
 
 
-def _unknown_embedder(own: str | None) -> Caveat:
+def _unknown_embedder(used: str | None) -> Caveat:
     text = (
         "the statistics of the reference do not tell which network made them, and from how many samples. The distance "
-        f"means something only if it was the same as for the systems: {own or 'unknown as well'}."
+        f"means something only if it was the same as for the systems: {used or 'unknown as well'}."
     )
     return Caveat("unknown embedder", text)

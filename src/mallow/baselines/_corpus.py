@@ -38,7 +38,7 @@ class Corpus(NamedTuple):
 
 
 def check_several(texts: Sequence[Text], *, least: int, why: str) -> list[Text]:
-    """The texts as a list of at least `least`; `why` so many are needed is part of the error message."""
+    """The texts as a list of at least `least`; `why` gives the reason in the error message."""
     if isinstance(texts, (str, bytes)):
         raise InputError(f"`texts` must be a list of texts; got a single {type(texts).__name__}. Pass [text].")
     listed = list(texts)
@@ -55,14 +55,14 @@ def make_corpus(texts: Sequence[Text], tokenize: Tokenize) -> Corpus:
     lengths: list[int] = []
     for i, text in enumerate(check_several(texts, least=1, why="there is nothing to count otherwise")):
         if isinstance(text, str):
-            own = _check_tokens(split(text), f"`tokenize` must return a list of tokens; got {{}} for text {i}.")
+            words = _check_tokens(split(text), f"`tokenize` must return a list of tokens; got {{}} for text {i}.")
         else:
-            own = _check_tokens(text, f"`texts` must hold str or lists of tokens; got {{}} at index {i}.")
+            words = _check_tokens(text, f"`texts` must hold str or lists of tokens; got {{}} at index {i}.")
         try:
-            tokens += [number.setdefault(token, len(number)) for token in own]
+            tokens += [number.setdefault(token, len(number)) for token in words]
         except TypeError as error:
             raise InputError(f"`texts` must have hashable tokens, such as str or int; in text {i}: {error}.") from None
-        lengths.append(len(own))
+        lengths.append(len(words))
     if not tokens:
         raise InputError(f"`texts` must have tokens; all {len(lengths)} texts are empty.")
     return Corpus(np.array(tokens, np.int64), np.array(lengths, np.int64))
@@ -72,9 +72,9 @@ def tokenizer_label(tokenize: Tokenize) -> str:
     """The name of a tokenizer."""
     if isinstance(tokenize, str):
         return tokenize
-    own = getattr(tokenize, "name", None)
-    if isinstance(own, str):
-        return own
+    name = getattr(tokenize, "name", None)
+    if isinstance(name, str):
+        return name
     named: Any = tokenize if hasattr(tokenize, "__qualname__") else type(tokenize)
     return f"{named.__module__}.{named.__qualname__}"
 

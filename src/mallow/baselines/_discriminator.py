@@ -239,8 +239,8 @@ def _split(
     test, validation = np.zeros(len(texts), np.bool_), np.zeros(len(texts), np.bool_)
     taken: dict[int, int] = {}
     for side in (1.0, 0.0):
-        for place, row in enumerate(rng.permutation(np.flatnonzero(label == side))):
-            part = 0 if place % _TEST_EVERY == 0 else 1 if place % _VALIDATE_EVERY == 1 else 2
+        for turn, row in enumerate(rng.permutation(np.flatnonzero(label == side))):
+            part = 0 if turn % _TEST_EVERY == 0 else 1 if turn % _VALIDATE_EVERY == 1 else 2
             part = taken.setdefault(int(group[row]), part)
             test[row], validation[row] = part == 0, part == 1
     return test, validation
@@ -276,7 +276,7 @@ class _Judge:
             for first in range(0, len(order), options.batch):
                 rows = order[first : first + options.batch]
                 weight = torch.tensor(
-                    [0.5 / max(share[int(one)], 1e-9) for one in label[rows]], device=self.bias.device
+                    [0.5 / max(share[int(side)], 1e-9) for side in label[rows]], device=self.bias.device
                 )
                 truth = torch.tensor(label[rows], dtype=torch.float32, device=self.bias.device)
                 loss = torch.nn.functional.binary_cross_entropy_with_logits(self._odds(tokens, rows), truth, weight)
@@ -307,8 +307,8 @@ class _Judge:
         texts = [tokens[row] for row in rows]
         length = max(len(text) for text in texts)
         ids, mask = np.zeros((len(texts), length), np.int64), np.zeros((len(texts), length), np.int64)
-        for row, own, text in zip(ids, mask, texts, strict=True):
-            row[: len(text)], own[: len(text)] = text, 1
+        for row, mask_row, text in zip(ids, mask, texts, strict=True):
+            row[: len(text)], mask_row[: len(text)] = text, 1
         device = self.network.device
         kept = torch.from_numpy(mask).to(device)
         states = self.network(input_ids=torch.from_numpy(ids).to(device), attention_mask=kept).last_hidden_state

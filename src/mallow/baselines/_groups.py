@@ -90,7 +90,7 @@ def measure_texts(texts: Sequence[str], tokenize: Tokenize, scorer: NextToken | 
 
 
 def measure_ngrams(reference: Sequence[str], model: Sequence[str]) -> Outcome:
-    """MAUVE of two 5-gram models; left out if there are too few different texts to fit to some and score others."""
+    """MAUVE of two 5-gram models; left out if there are too few different texts for fitting and scoring."""
     try:
         masses = ngram_mauve(reference, model)
     except InputError as error:
@@ -214,17 +214,20 @@ def sampling_noise(
     values, distances = [], []
     for left_out in range(GROUPS):
         x, y = (
-            side.take(np.flatnonzero(group[own] != left_out))
-            for side, own in zip((reference, model), units.sets, strict=True)
+            side.take(np.flatnonzero(group[unit] != left_out))
+            for side, unit in zip((reference, model), units.sets, strict=True)
         )
         mine, ideal = _measure(x, y, measures, ideals, tokenize)
         values.append(mine)
         distances.append({name: distance_from(ideal[name], value) for name, value in mine.items()})
-    return {name: (_half([one[name] for one in values]), _half([one[name] for one in distances])) for name in values[0]}
+    return {
+        name: (_half([trial[name] for trial in values]), _half([trial[name] for trial in distances]))
+        for name in values[0]
+    }
 
 
 def accuracy_noise(reference: Samples, model: Samples, accuracy: float) -> tuple[float, float]:
-    """The noise of the discriminator: that of the quarter of units that it is tested on, two of each kind added."""
+    """The sampling noise of the discriminator's accuracy, from the quarter of units that it is tested on."""
     tested = find_units(reference, model).count / 4
     shrunk = (accuracy * tested + 2) / (tested + 4)  # otherwise an accuracy of 1 would have no noise
     half = 1.96 * math.sqrt(shrunk * (1 - shrunk) / tested)
@@ -249,18 +252,18 @@ def score_noise(reference: Samples, model: Samples, runs: Sequence[Masses]) -> t
 def _measure(
     x: Samples, y: Samples, measures: Collection[str], ideals: dict[str, float], tokenize: Tokenize
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """The chosen measures of two sets, and those of the reference."""
+    """The chosen measures of two sets, and of the reference."""
     values: dict[str, float] = {}
-    own = dict(ideals)
+    references = dict(ideals)
     statistics: dict[str, Callable[[Sequence[str]], float]] = {
         "repetition": lambda texts: repetition(texts, tokenize=tokenize),
         "distinct-4": lambda texts: distinct(texts, 4, tokenize=tokenize),
     }
     for name, statistic in statistics.items():
         if name in measures:
-            values[name], own[name] = statistic(y.require_texts()), statistic(x.require_texts())
+            values[name], references[name] = statistic(y.require_texts()), statistic(x.require_texts())
     distances, _ = _measure_distances(x.require_features(), y.require_features())
-    return values | {name: value for name, value in distances.items() if name in measures}, own
+    return values | {name: value for name, value in distances.items() if name in measures}, references
 
 
 def _half(replicates: Sequence[float]) -> float:

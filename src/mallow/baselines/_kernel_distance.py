@@ -181,12 +181,12 @@ def _unit_rows(points: Doubles) -> Doubles:
 
 
 def _mean_kernel(x: Doubles, y: Doubles, bandwidth: float) -> float:
-    """The mean kernel minus 1: the ones would cancel, and until then only cost digits of what differs."""
+    """The mean kernel minus 1: the ones would cancel later, and would cost digits until then."""
     norms = np.einsum("ij,ij->i", x, x), np.einsum("ij,ij->i", y, y)
     starts = [(i, j) for i in range(0, len(x), ROWS) for j in range(0, len(y), ROWS)]
 
     def tile_sum(start: tuple[int, int]) -> float:
-        rows, columns = (slice(each, each + ROWS) for each in start)
+        rows, columns = (slice(first, first + ROWS) for first in start)
         squared = norms[0][rows, None] + norms[1][columns] - 2.0 * (x[rows] @ y[columns].T)
         return float(np.expm1(-np.maximum(squared, 0.0) / (2.0 * bandwidth**2)).sum())
 

@@ -188,13 +188,13 @@ def language_modelling(
     whole("batch", batch, least=1)
     split = split_prefixes(model, texts, prefixes)
     log_q, squares = ([np.empty(len(tokens)) for _, tokens in split] for _ in range(2))
-    for places, position, rows, tokens in iterate_positions(model, split, Chain(tuple(rules)), batch):
-        for place, row, token in zip(places, rows, tokens, strict=True):  # row by row: O(|V|) memory besides the batch
+    for indices, position, rows, tokens in iterate_positions(model, split, Chain(tuple(rules)), batch):
+        for text, row, token in zip(indices, rows, tokens, strict=True):  # row by row: O(|V|) memory besides the batch
             q = np.exp(row)
             check_normalised(float(q.sum(dtype=np.float64)), model)
-            log_q[place][position] = row[token]
+            log_q[text][position] = row[token]
             q[token] = 0
-            squares[place][position] = np.square(q, out=q).sum(dtype=np.float64)
+            squares[text][position] = np.square(q, out=q).sum(dtype=np.float64)
     scores = np.concatenate([check_scores(text_scores, f"`texts[{i}]`") for i, text_scores in enumerate(log_q)])
     return _average(scores, np.concatenate(squares), model.vocabulary, float(epsilon))
 
@@ -285,7 +285,7 @@ class Likelihoods(Result):
         return [{"measure": name, "value": value} for name, value in rows.items()]
 
     def _table(self) -> TableData:
-        rows = [[one["measure"], f"{one['value']:.4g}"] for one in self._records()]
+        rows = [[record["measure"], f"{record['value']:.4g}"] for record in self._records()]
         return TableData(["", "value"], rows)
 
 
@@ -348,12 +348,12 @@ def likelihoods(
             "human": token_log_probs(surrogate, reference),
             "generated": token_log_probs(surrogate, generated),
         }
-        for side, each in scored.items():
-            tokens = np.concatenate(each)
+        for side, texts_scored in scored.items():
+            tokens = np.concatenate(texts_scored)
             perplexities[side] = exp_or_infinity(-math.fsum(tokens) / len(tokens))
-        p_at_p, p_at_q = (np.array([math.fsum(one) for one in each]) for each in scored.values())
+        p_at_p, p_at_q = (np.array([math.fsum(text) for text in texts_scored]) for texts_scored in scored.values())
         q_at_p, q_at_q = (
-            np.array([math.fsum(one) for one in token_log_probs(model, texts, rules=rules)])
+            np.array([math.fsum(log_probs) for log_probs in token_log_probs(model, texts, rules=rules)])
             for texts in (reference, generated)
         )
         curve = compute_direct_frontier(p_at_p, q_at_p, p_at_q, q_at_q)

@@ -70,4 +70,4 @@ def _text_log_prob(model: NGram, text: str) -> float:
 def _assign_halves(texts: Sequence[str]) -> dict[str, int]:
     """Each different text → 0 or 1, alternately in the order of their digests, which is unrelated to the content."""
     ranked = sorted(set(texts), key=lambda text: hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest())
-    return {text: place % 2 for place, text in enumerate(ranked)}
+    return {text: rank % 2 for rank, text in enumerate(ranked)}

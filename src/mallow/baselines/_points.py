@@ -81,9 +81,9 @@ def as_generator(rng: int | np.random.Generator | None) -> np.random.Generator:
 
 def _refuse_large(name: str, points: Features) -> Features:
     if largest_entry(points) > _LARGEST:
-        place = first_place(np.abs(points) > _LARGEST)
+        index = first_place(np.abs(points) > _LARGEST)
         raise InputError(
             f"`{name}` must not exceed {_LARGEST:g} in absolute value, so that its powers do not overflow; got "
-            f"{points[place]:g} at index {place}. Divide both samples by the same number."
+            f"{points[index]:g} at index {index}. Divide both samples by the same number."
         )
     return points

@@ -389,7 +389,7 @@ def _closest_lengths(lengths: Ints) -> Floats:
     """
     order = np.argsort(lengths, kind="stable")
     padded = np.concatenate([[-np.inf], lengths[order], [np.inf]])
-    below, own, above = padded[:-2], padded[1:-1], padded[2:]
+    below, middle, above = padded[:-2], padded[1:-1], padded[2:]
     closest = np.empty(len(lengths))
-    closest[order] = np.where(own - below <= above - own, below, above)
+    closest[order] = np.where(middle - below <= above - middle, below, above)
     return closest

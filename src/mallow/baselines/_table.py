@@ -69,13 +69,13 @@ class Table(Result):
         first = self.closest(name)
         if not self.noise:
             return first
-        own = {system: noise[name][1] for system, noise in self.noise.items() if name in noise}
-        if len(first) != 1 or first[0] not in own:
+        noise_of = {system: noise[name][1] for system, noise in self.noise.items() if name in noise}
+        if len(first) != 1 or first[0] not in noise_of:
             return ()
         ideal = next(row.ideal for row in self.rows if row.name == name)
         gaps = {system: distance_from(ideal, values[name]) for system, values in self.values.items() if name in values}
         others = [system for system in gaps if system != first[0]]
-        clear = all(gaps[one] - gaps[first[0]] > math.hypot(own[one], own[first[0]]) for one in others)
+        clear = all(gaps[other] - gaps[first[0]] > math.hypot(noise_of[other], noise_of[first[0]]) for other in others)
         return first if others and clear else ()
 
     def closest(self, name: str) -> tuple[str, ...]:
@@ -126,11 +126,11 @@ class Table(Result):
         """One row per measure, one column per system; the values closest to the reference are marked."""
         systems = list(self.values)
         cells, marked, breaks = [], set(), {0}
-        for place, row in enumerate(self.rows):
+        for number, row in enumerate(self.rows):
             cells.append([row.name, f"{row.ideal:.4g}", *(self._cell(system, row.name) for system in systems)])
-            marked |= {(place, systems.index(system) + 2) for system in self.leader(row.name)}
-            if place and row.group != self.rows[place - 1].group:
-                breaks.add(place)
+            marked |= {(number, systems.index(system) + 2) for system in self.leader(row.name)}
+            if number and row.group != self.rows[number - 1].group:
+                breaks.add(number)
         return TableData(["", "reference", *systems], cells, marked=marked, breaks=breaks)
 
     def _cell(self, system: str, name: str) -> str:

@@ -96,20 +96,20 @@ def feature_caveats(sets: Sequence[tuple[str, Samples]]) -> Iterator[Caveat]:
     # Features of different widths cannot be compared; scoring them is an error that names the embedder of each.
     keys = _row_keys([name for name, _ in sets], rows) if same_width else []
     norms = [np.sort(_norms(part)) for part in rows] if same_width else []
-    for place, (name, samples) in enumerate(sets):
+    for index, (name, samples) in enumerate(sets):
         yield from skipped_caveats(name, samples)
         if not same_width:
             continue
-        yield from copy_caveats(keys[: place + 1], "rows")
+        yield from copy_caveats(keys[: index + 1], "rows")
         sizes = count_independent(samples), count_independent(sets[0][1])
-        if place and quantiles_differ(norms[place], norms[0], *sizes, ratio=_MIN_NORM_RATIO):
-            own, reference = float(np.median(norms[place])), float(np.median(norms[0]))
+        if index and quantiles_differ(norms[index], norms[0], *sizes, ratio=_MIN_NORM_RATIO):
+            norm, reference = float(np.median(norms[index])), float(np.median(norms[0]))
             yield Caveat(
                 "norm",
-                f"the median norm of the rows is {own:.4g} (reference: {reference:.4g}). Embed both sides in the same "
+                f"the median norm of the rows is {norm:.4g} (reference: {reference:.4g}). Embed both sides in the same "
                 "way, with the same scaling.",
                 name,
-                {"norm": own, "norm_reference": reference},
+                {"norm": norm, "norm_reference": reference},
             )
 
 

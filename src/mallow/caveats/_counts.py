@@ -45,7 +45,7 @@ def quantiles_differ(a: Numbers, b: Numbers, n_a: int, n_b: int, ratio: float = 
 
 
 def _quantile_bounds(ordered: Numbers, level: float, independent: int) -> tuple[float, float, float]:
-    """A quantile between two order statistics that enclose it for any distribution; infinite where there are none."""
+    """Two order statistics that enclose a quantile for any distribution; infinite where there are none."""
     reach = _STANDARD_ERRORS_EACH * math.sqrt(level * (1.0 - level) / independent)
     n = len(ordered)
     low, high = math.floor(n * (level - reach)) - 1, math.ceil(n * (level + reach))
@@ -119,57 +119,58 @@ def copy_caveats(sets: Sequence[tuple[str, SampleKeys]], noun: str) -> Iterator[
 
     The first set is the reference.
     """
-    name, own = sets[-1]
-    yield from _duplicate_caveats(name, own, noun)
+    name, samples = sets[-1]
+    yield from _duplicate_caveats(name, samples, noun)
     # If both distributions are equal, a sample occurs in the reference as often as the reference repeats its own.
     expected = sets[0][1].repeated
-    m = len(own.keys)
+    m = len(samples.keys)
     shared: list[tuple[list[Hashable], str]] = []  # with systems before it
-    for place, (other_name, other) in enumerate(sets[:-1]):
-        copies = [key for key in own.keys if key in other.counts]
+    for index, (other_name, other) in enumerate(sets[:-1]):
+        copies = [key for key in samples.keys if key in other.counts]
         n, share = len(other.keys), len(copies) / m
         least = (
-            MIN_SHARE_DIFFERENCE if place else MIN_SHARE_OF_COPIES
+            MIN_SHARE_DIFFERENCE if index else MIN_SHARE_OF_COPIES
         )  # two decoders of one model write some equal texts
         if share - expected <= max(least, STANDARD_ERRORS * math.sqrt(expected * (1.0 / n + 1.0 / m))):
             continue
-        if place:
+        if index:
             shared.append((copies, other_name))
         else:
             reason = (
                 "the model has memorised them or was given them. Remove them on both sides, or use another reference."
             )
-            yield _shared_caveat(name, own, noun, copies, "the reference", reason, expected)
+            yield _shared_caveat(name, samples, noun, copies, "the reference", reason, expected)
     if shared:
         copies, other_name = max(shared, key=lambda entry: len(entry[0]))
         others = f" (and some of them in {len(shared) - 1} more)" if len(shared) > 1 else ""
         reason = "the same samples were passed twice. Check the files."
-        yield _shared_caveat(name, own, noun, copies, f"`{other_name}`{others}", reason, expected)
+        yield _shared_caveat(name, samples, noun, copies, f"`{other_name}`{others}", reason, expected)
 
 
 def _shared_caveat(
-    name: str, own: SampleKeys, noun: str, copies: list[Hashable], owner: str, reason: str, expected: float
+    name: str, samples: SampleKeys, noun: str, copies: list[Hashable], owner: str, reason: str, expected: float
 ) -> Caveat:
-    m = len(own.keys)
+    m = len(samples.keys)
     share = len(copies) / m
     return Caveat(
         "shared",
-        f"{len(copies)} of {m} {noun} ({percent(share)}) also occur in {owner}, for example {own.example(copies[0])}. "
+        f"{len(copies)} of {m} {noun} ({percent(share)}) also occur in {owner}, for example "
+        f"{samples.example(copies[0])}. "
         f"This usually means that {reason}",
         name,
         {"copies": len(copies), "n": m, "share": share, "expected": expected},
     )
 
 
-def _duplicate_caveats(name: str, own: SampleKeys, noun: str) -> Iterator[Caveat]:
-    n, repeats = len(own.keys), len(own.keys) - len(own.counts)
+def _duplicate_caveats(name: str, samples: SampleKeys, noun: str) -> Iterator[Caveat]:
+    n, repeats = len(samples.keys), len(samples.keys) - len(samples.counts)
     if repeats / n <= MIN_SHARE_OF_COPIES:
         return
-    key, most = own.counts.most_common(1)[0]
+    key, most = samples.counts.most_common(1)[0]
     yield Caveat(
         "duplicates",
         f"{repeats} of {n} {noun} ({percent(repeats / n)}) are duplicates; the most frequent one occurs {most} times "
-        f"({own.example(key)}). Keep one copy of each, unless the source itself repeats as often.",
+        f"({samples.example(key)}). Keep one copy of each, unless the source itself repeats as often.",
         name,
         {"repeats": repeats, "n": n, "share": repeats / n, "most": most},
     )

@@ -130,7 +130,7 @@ def check_estimate(
 
 
 def blindness_caveats(mauve: float, self_score: float, p_value: float, limit: float) -> list[Caveat]:
-    """A caveat if the published score sees nothing of a gap that the held-out evidence shows.
+    """A caveat if the published score does not show a gap that the held-out evidence proves.
 
     Parameters
     ----------
@@ -202,13 +202,13 @@ def _normalisation_caveats(measure: Measure, reference: Samples, model: Samples,
     masses = Masses.from_histograms(krichevsky_trofimov(p_counts), krichevsky_trofimov(q_counts))
     alone = float(measure.summarise(masses)["mauve"])
     if alone < mauve - _HIDDEN_GAP:
-        own, other = float(np.median(lengths[1])), float(np.median(lengths[0]))
+        length, length_reference = float(np.median(lengths[1])), float(np.median(lengths[0]))
         yield Caveat(
             "length normalisation",
             "the measure scales every row to length 1, and that hides a gap: by the lengths of the rows alone (median "
-            f"{own:.4g}, reference: {other:.4g}) the score would be {alone:.3f}, not {mauve:.3f}. If the lengths mean "
-            f"something, {remedy}; certificate and p-value use the rows as they are.",
-            values={"length": own, "length_reference": other, "mauve_of_lengths": alone, "mauve": mauve},
+            f"{length:.4g}, reference: {length_reference:.4g}) the score would be {alone:.3f}, not {mauve:.3f}. If the "
+            f"lengths mean something, {remedy}; certificate and p-value use the rows as they are.",
+            values={"length": length, "length_reference": length_reference, "mauve_of_lengths": alone, "mauve": mauve},
         )
 
 
@@ -242,15 +242,15 @@ def _counts_differ(p: Array, q: Array) -> bool:
 
     The chi-squared statistic against its mean and standard deviation.
     """
-    seen = (p + q) > 0
-    p, q = p[seen], q[seen]
+    occupied = (p + q) > 0
+    p, q = p[occupied], q[occupied]
     ratio = math.sqrt(q.sum() / p.sum())
     statistic, freedom = float(np.sum((ratio * p - q / ratio) ** 2 / (p + q))), len(p) - 1
     return statistic > freedom + STANDARD_ERRORS * math.sqrt(2.0 * freedom)
 
 
 def bin_caveats(partition: Partition | None) -> list[Caveat]:
-    """Caveats about bins that hold samples of one side only, are too many, or of which one holds most samples."""
+    """Caveats about bins: too many, with samples of one side only, or one that holds most samples."""
     if partition is None:
         return []
     p, q = partition.p_counts, partition.q_counts

@@ -55,7 +55,7 @@ _ADVICE = {
 
 @dataclass(frozen=True)
 class _ImageHeader:
-    """What the header of one image file says; where it could not be read, the format by its name alone."""
+    """The contents of an image's header; if it could not be read, only the format, by the name of the file."""
 
     format: str
     size: tuple[int, int] | None = None
@@ -65,7 +65,7 @@ class _ImageHeader:
 
 @dataclass(frozen=True, eq=False)
 class _FileCounts:
-    """What the headers of one set of files say together."""
+    """Counts over the headers of one set of files."""
 
     independent: int
     labels: dict[str, Counter[str]]  # how many files have each format, size, mode, rate
@@ -77,8 +77,8 @@ class _FileCounts:
 def audio_caveats(sets: Sequence[tuple[str, Samples]]) -> Iterator[Caveat]:
     """Caveats about sets of recordings, the first of which is the reference."""
     counts = [_count_recordings(samples) for _, samples in sets]
-    for place in range(len(sets)):
-        yield from _file_caveats(sets, counts, place, "recordings")
+    for index in range(len(sets)):
+        yield from _file_caveats(sets, counts, index, "recordings")
 
 
 def image_caveats(sets: Sequence[tuple[str, Samples]]) -> Iterator[Caveat]:
@@ -87,23 +87,23 @@ def image_caveats(sets: Sequence[tuple[str, Samples]]) -> Iterator[Caveat]:
     shared_sizes = {size for size, count in sizes.items() if count > 1}
     pillow = optional("PIL.Image", extra="images") if importlib.util.find_spec("PIL") is not None else None
     counts = [_count_images(samples, shared_sizes, pillow) for _, samples in sets]
-    for place, (name, _) in enumerate(sets):
-        yield from _file_caveats(sets, counts, place, "images")
-        if pillow is not None or not place:
-            yield from _unread_caveats(name, counts[place], pillow)
+    for index, (name, _) in enumerate(sets):
+        yield from _file_caveats(sets, counts, index, "images")
+        if pillow is not None or not index:
+            yield from _unread_caveats(name, counts[index], pillow)
 
 
 def _file_caveats(
-    sets: Sequence[tuple[str, Samples]], counts: Sequence[_FileCounts], place: int, noun: str
+    sets: Sequence[tuple[str, Samples]], counts: Sequence[_FileCounts], index: int, noun: str
 ) -> Iterator[Caveat]:
-    """Caveats about the set at a place: files left out, copies, and what differs from the reference."""
-    name, samples = sets[place]
+    """Caveats about the set with this index: files left out, copies, and what differs from the reference."""
+    name, samples = sets[index]
     keys = [(other, count.keys) for (other, _), count in zip(sets, counts, strict=True)]
     yield from skipped_caveats(name, samples)
-    yield from copy_caveats(keys[: place + 1], noun)
-    if place:
-        yield from _label_caveats(name, counts[place], counts[0], noun)
-        yield from _number_caveats(name, counts[place], counts[0])
+    yield from copy_caveats(keys[: index + 1], noun)
+    if index:
+        yield from _label_caveats(name, counts[index], counts[0], noun)
+        yield from _number_caveats(name, counts[index], counts[0])
 
 
 def _count_recordings(samples: Samples) -> _FileCounts:
@@ -119,9 +119,7 @@ def _count_recordings(samples: Samples) -> _FileCounts:
         with path.open("rb") as stream:
             keys.append(hashlib.file_digest(stream, "sha256").digest())
     seconds = {"seconds": np.sort(np.array([header.seconds for header in headers]))}
-    return _FileCounts(
-        count_independent(samples), labels, seconds, SampleKeys.count(keys, lambda place: paths[place].name)
-    )
+    return _FileCounts(count_independent(samples), labels, seconds, SampleKeys.count(keys, lambda row: paths[row].name))
 
 
 def _file_size(path: Path) -> int:
@@ -150,10 +148,10 @@ def _count_images(samples: Samples, shared_sizes: set[int], pillow: Any) -> _Fil
     quality = [header.quality for header in headers if header.quality is not None]
     return _FileCounts(
         count_independent(samples),
-        {kind: Counter(sorted(each, reverse=True)) for kind, each in labels.items()},
+        {kind: Counter(sorted(values, reverse=True)) for kind, values in labels.items()},
         {"pixels": np.sort(np.array(shorter, np.float64)), "quality": np.sort(np.array(quality, np.float64))},
         unread=len(paths) - len(shorter),
-        keys=SampleKeys.count(keys, lambda place: paths[place].name),
+        keys=SampleKeys.count(keys, lambda row: paths[row].name),
     )
 
 
@@ -192,28 +190,28 @@ def _jpeg_quality(table: Sequence[int]) -> float:
     return 50.0 / coarseness if coarseness > 1.0 else 100.0 - 50.0 * coarseness
 
 
-def _label_caveats(name: str, own: _FileCounts, reference: _FileCounts, noun: str) -> Iterator[Caveat]:
-    for kind, here in own.labels.items():
+def _label_caveats(name: str, counts: _FileCounts, reference: _FileCounts, noun: str) -> Iterator[Caveat]:
+    for kind, here in counts.labels.items():
         there = reference.labels[kind]
         n, m = here.total(), there.total()
         if not (n and m):
             continue
         shares = {label: (here[label] / n, there[label] / m) for label in here | there}
-        sizes = own.independent, reference.independent
+        sizes = counts.independent, reference.independent
         differing = [label for label, both in shares.items() if shares_differ(*both, *sizes)]
         if differing:
             # Of two equal differences, the label that is common in this set.
-            label = max(differing, key=lambda each: (abs(shares[each][0] - shares[each][1]), shares[each][0]))
+            label = max(differing, key=lambda value: (abs(shares[value][0] - shares[value][1]), shares[value][0]))
             phrase = f"{noun} {_PHRASES[kind].format(label)}"
             yield share_caveat(kind, name, phrase, _ADVICE[kind], shares[label], (n, m))
 
 
-def _number_caveats(name: str, own: _FileCounts, reference: _FileCounts) -> Iterator[Caveat]:
-    for unit, numbers in own.numbers.items():
+def _number_caveats(name: str, counts: _FileCounts, reference: _FileCounts) -> Iterator[Caveat]:
+    for unit, numbers in counts.numbers.items():
         others = reference.numbers[unit]
         if not (len(numbers) and len(others)):
             continue  # without JPEG files on one side, the formats differ already
-        sizes = min(own.independent, len(numbers)), min(reference.independent, len(others))
+        sizes = min(counts.independent, len(numbers)), min(reference.independent, len(others))
         if quantiles_differ(numbers, others, *sizes):
             kind, phrase = _MEDIANS[unit]
             here, there = float(np.median(numbers)), float(np.median(others))
@@ -221,17 +219,17 @@ def _number_caveats(name: str, own: _FileCounts, reference: _FileCounts) -> Iter
             yield Caveat(kind, f"{phrase.format(here, there)}. {_ADVICE[kind]}", name, values)
 
 
-def _unread_caveats(name: str, own: _FileCounts, pillow: Any) -> Iterator[Caveat]:
+def _unread_caveats(name: str, counts: _FileCounts, pillow: Any) -> Iterator[Caveat]:
     if pillow is None:
         message = (
             "sizes, modes and compression of the images were not checked, because Pillow is not installed: "
             f"{install_line('images')}"
         )
         yield Caveat("unchecked", message, name)
-    elif own.unread:
-        n = len(own.keys.keys)
+    elif counts.unread:
+        n = len(counts.keys.keys)
         message = (
-            f"Pillow could not read the headers of {own.unread} of {n} images; their sizes, modes and compression were "
-            "not checked."
+            f"Pillow could not read the headers of {counts.unread} of {n} images; their sizes, modes and compression "
+            "were not checked."
         )
-        yield Caveat("unchecked", message, name, {"unread": own.unread, "n": n})
+        yield Caveat("unchecked", message, name, {"unread": counts.unread, "n": n})

@@ -63,15 +63,15 @@ def check_samples(pairs: Mapping[str, tuple[Samples, Samples]]) -> dict[str, lis
     confounds = find_confounds(reference, {name: samples for name, (_, samples) in pairs.items()})
     caveats = {}
     for name, (own_reference, samples) in pairs.items():
-        own = [caveat for caveat in confounds if caveat.system in (name, "reference")]
-        own += [*rename_system(own_reference.caveats, "reference"), *rename_system(samples.caveats, name)]
-        own += _size_caveats(own_reference, samples)
-        own += _short_text_caveats(own_reference, samples, name)
-        own += _feature_caveats(own_reference, samples, name, own)
-        own += [*_generation_caveats(own_reference, "reference"), *_generation_caveats(samples, name)]
-        own += _unmatched_prompt_caveats(own_reference, samples, name)
-        own += _row_order_caveats(own_reference, samples, name)
-        caveats[name] = own
+        doubts = [caveat for caveat in confounds if caveat.system in (name, "reference")]
+        doubts += [*rename_system(own_reference.caveats, "reference"), *rename_system(samples.caveats, name)]
+        doubts += _size_caveats(own_reference, samples)
+        doubts += _short_text_caveats(own_reference, samples, name)
+        doubts += _feature_caveats(own_reference, samples, name, doubts)
+        doubts += [*_generation_caveats(own_reference, "reference"), *_generation_caveats(samples, name)]
+        doubts += _unmatched_prompt_caveats(own_reference, samples, name)
+        doubts += _row_order_caveats(own_reference, samples, name)
+        caveats[name] = doubts
     return caveats
 
 
@@ -106,18 +106,22 @@ def _short_text_caveats(reference: Samples, samples: Samples, name: str) -> Iter
 
 def _median_words(texts: tuple[str, ...]) -> float:
     """The number of words and punctuation marks in the median text: of texts around the median length in characters."""
-    places = sorted(range(len(texts)), key=lambda place: (len(texts[place]), texts[place]))
+    rows = sorted(range(len(texts)), key=lambda row: (len(texts[row]), texts[row]))
     low = max(0, (len(texts) - _COUNTED) // 2)
-    return float(np.median([len(words(texts[place])) for place in places[low : low + _COUNTED]]))
+    return float(np.median([len(words(texts[row])) for row in rows[low : low + _COUNTED]]))
 
 
-def _feature_caveats(reference: Samples, samples: Samples, name: str, known: list[Caveat]) -> Iterator[Caveat]:
+def _feature_caveats(reference: Samples, samples: Samples, name: str, caveats: list[Caveat]) -> Iterator[Caveat]:
     """Caveats about an embedder that gives different samples the same features, or all samples nearly the same."""
     if reference.kind == "features":  # without the samples themselves, equal rows are duplicates
         return
     merged = False
     for system, side in (("reference", reference), (name, samples)):
-        repeats = sum(int(one.values["repeats"]) for one in known if (one.system, one.kind) == (system, "duplicates"))
+        repeats = sum(
+            int(caveat.values["repeats"])
+            for caveat in caveats
+            if (caveat.system, caveat.kind) == (system, "duplicates")
+        )
         items, distinct = len(side) - repeats, _count_distinct(side.require_features())
         if (items - distinct) / len(side) > _SAME_FEATURES:
             merged = True
@@ -190,18 +194,18 @@ def _unmatched_prompt_caveats(reference: Samples, samples: Samples, name: str) -
     """A caveat about prompts of one side that the other lacks, if the two have some in common."""
     if reference.kind in ("image", "audio"):  # the ids are file names, which may be alike by accident
         return
-    own, others = set(samples.unit_names or ()), set(reference.unit_names or ())
-    alone, missing = len(own - others), len(others - own)
-    if own.isdisjoint(others) or max(alone / len(own), missing / len(others)) <= UNMATCHED:
+    names, reference_names = set(samples.unit_names or ()), set(reference.unit_names or ())
+    alone, missing = len(names - reference_names), len(reference_names - names)
+    if names.isdisjoint(reference_names) or max(alone / len(names), missing / len(reference_names)) <= UNMATCHED:
         return
     alone_seen = " Evidence looks at the texts without their prompts." if reference.prompts and samples.prompts else ""
     yield Caveat(
         "unmatched prompts",
-        f"{alone} of the {len(own)} prompts (ids) are not in the reference, and {missing} of the {len(others)} in the "
-        f"reference are missing here, so that the two may differ in topic.{alone_seen} Keep the same prompts on both sides; a "
-        "limit (limit, --limit) does so only if both list them in the same order.",
+        f"{alone} of the {len(names)} prompts (ids) are not in the reference, and {missing} of the "
+        f"{len(reference_names)} in the reference are missing here, so that the two may differ in topic.{alone_seen} Keep the "
+        "same prompts on both sides; a limit (limit, --limit) does so only if both list them in the same order.",
         name,
-        {"alone": alone, "missing": missing, "prompts": len(own), "prompts_reference": len(others)},
+        {"alone": alone, "missing": missing, "prompts": len(names), "prompts_reference": len(reference_names)},
     )
 
 
@@ -273,7 +277,7 @@ def system_size_caveats(sizes: Mapping[str, int]) -> list[Caveat]:
 
 
 def rename_system(caveats: Iterable[Caveat], name: str) -> list[Caveat]:
-    """The caveats as those of a system; what concerns the reference stays so."""
+    """The caveats with `name` as their system, except those about the reference."""
     return [
         caveat if caveat.system is not None else Caveat(caveat.kind, caveat.message, name, caveat.values)
         for caveat in caveats
@@ -281,11 +285,11 @@ def rename_system(caveats: Iterable[Caveat], name: str) -> list[Caveat]:
 
 
 def unique_caveats(caveats: Sequence[Caveat]) -> tuple[Caveat, ...]:
-    """The caveats without those that say the same again, or that another caveat of the same system explains."""
+    """The caveats without repetitions, and without those that another caveat of the same system explains."""
     present = {(caveat.system, caveat.kind) for caveat in caveats}
     kept = [
-        one
-        for one in caveats
-        if present.isdisjoint((system, _EXPLAINED_BY.get(one.kind)) for system in (None, one.system))
+        caveat
+        for caveat in caveats
+        if present.isdisjoint((system, _EXPLAINED_BY.get(caveat.kind)) for system in (None, caveat.system))
     ]
     return tuple({(caveat.system, caveat.message): caveat for caveat in kept}.values())

@@ -157,14 +157,14 @@ def text_caveats(sets: Sequence[tuple[str, Samples]]) -> Iterator[Caveat]:
     """Caveats about sets of texts, the first of which is the reference."""
     counts = [_count_texts(samples) for _, samples in sets]
     keys = [(name, count.keys) for (name, _), count in zip(sets, counts, strict=True)]
-    for place, (name, samples) in enumerate(sets):
-        yield from skipped_caveats(name, samples, counts[place].blank)
-        yield from copy_caveats(keys[: place + 1], "texts")
-        if place:
-            yield from _length_caveats(name, counts[place], counts[0])
-            yield from _limit_caveats(name, counts[place], counts[0])
-            yield from _trait_caveats(name, counts[place], counts[0])
-            yield from _character_caveats(name, counts[place], counts[0])
+    for index, (name, samples) in enumerate(sets):
+        yield from skipped_caveats(name, samples, counts[index].blank)
+        yield from copy_caveats(keys[: index + 1], "texts")
+        if index:
+            yield from _length_caveats(name, counts[index], counts[0])
+            yield from _limit_caveats(name, counts[index], counts[0])
+            yield from _trait_caveats(name, counts[index], counts[0])
+            yield from _character_caveats(name, counts[index], counts[0])
             yield from _kept_prompt_caveats(name, samples, sets[0][1])
 
 
@@ -192,11 +192,11 @@ def _count_texts(samples: Samples) -> _TextCounts:
     )
 
 
-def _length_caveats(name: str, own: _TextCounts, reference: _TextCounts) -> Iterator[Caveat]:
+def _length_caveats(name: str, model: _TextCounts, reference: _TextCounts) -> Iterator[Caveat]:
     """Lengths that differ, in words or, if those do not, in characters."""
-    for unit, lengths in own.lengths.items():
+    for unit, lengths in model.lengths.items():
         others = reference.lengths[unit]
-        if quantiles_differ(lengths, others, own.independent, reference.independent):
+        if quantiles_differ(lengths, others, model.independent, reference.independent):
             (low, middle, high), (low_r, middle_r, high_r) = (
                 np.quantile(part, QUANTILES) for part in (lengths, others)
             )
@@ -216,18 +216,18 @@ def _length_caveats(name: str, own: _TextCounts, reference: _TextCounts) -> Iter
             return
 
 
-def _limit_caveats(name: str, own: _TextCounts, reference: _TextCounts) -> Iterator[Caveat]:
+def _limit_caveats(name: str, model: _TextCounts, reference: _TextCounts) -> Iterator[Caveat]:
     """Many texts of exactly the maximum length on one side, and hardly any of that length on the other."""
-    for unit in own.lengths:
-        for limited, other in ((own, reference), (reference, own)):
+    for unit in model.lengths:
+        for limited, other in ((model, reference), (reference, model)):
             lengths, longest = limited.lengths[unit], float(limited.lengths[unit][-1])
             share, share_other = (float(np.mean(counts.lengths[unit] == longest)) for counts in (limited, other))
             slightly_shorter = float(np.mean((lengths >= 0.9 * longest) & (lengths < longest)))
             if longest < _SHORTEST_LIMIT or share <= max(slightly_shorter, share_other):
                 continue
             if shares_differ(share, share_other, limited.independent, other.independent):
-                here, there = _SIDES if limited is own else _SIDES[::-1]
-                shares = (share, share_other) if limited is own else (share_other, share)
+                here, there = _SIDES if limited is model else _SIDES[::-1]
+                shares = (share, share_other) if limited is model else (share_other, share)
                 yield Caveat(
                     "truncation",
                     f"{percent(share)} of {here} are exactly {longest:.0f} {unit} long, the maximum, but only "
@@ -239,16 +239,16 @@ def _limit_caveats(name: str, own: _TextCounts, reference: _TextCounts) -> Itera
                 return
 
 
-def _trait_caveats(name: str, own: _TextCounts, reference: _TextCounts) -> Iterator[Caveat]:
-    for trait, share, share_reference in zip(TRAITS, own.traits, reference.traits, strict=True):
-        if shares_differ(share, share_reference, own.independent, reference.independent, trait.least):
-            shares, sizes = (share, share_reference), (own.n, reference.n)
+def _trait_caveats(name: str, model: _TextCounts, reference: _TextCounts) -> Iterator[Caveat]:
+    for trait, share, share_reference in zip(TRAITS, model.traits, reference.traits, strict=True):
+        if shares_differ(share, share_reference, model.independent, reference.independent, trait.least):
+            shares, sizes = (share, share_reference), (model.n, reference.n)
             yield share_caveat(trait.kind, name, f"texts {trait.phrase}", trait.advice, shares, sizes)
 
 
-def _character_caveats(name: str, own: _TextCounts, reference: _TextCounts) -> Iterator[Caveat]:
+def _character_caveats(name: str, model: _TextCounts, reference: _TextCounts) -> Iterator[Caveat]:
     """Characters that are common on one side and almost missing on the other."""
-    for common, other in ((own, reference), (reference, own)):
+    for common, other in ((model, reference), (reference, model)):
         missing = _missing_characters(common, other)
         if not missing:
             continue
@@ -259,8 +259,8 @@ def _character_caveats(name: str, own: _TextCounts, reference: _TextCounts) -> I
         else:
             rest = " …" if len(missing) > _CHARACTERS_SHOWN else ""
             subject = f"{len(missing)} characters are common on one side only: {shown}{rest}. The first of them occurs"
-        here, there = _SIDES if common is own else _SIDES[::-1]
-        shares = (share, share_other) if common is own else (share_other, share)
+        here, there = _SIDES if common is model else _SIDES[::-1]
+        shares = (share, share_other) if common is model else (share_other, share)
         yield Caveat(
             "characters",
             f"{subject} in {percent(share)} of {here}, but only in {percent(share_other)} of {there}. Treat line "
@@ -293,15 +293,15 @@ def _visible(character: str) -> str:
     return character if plain else unicodedata.name(character, f"U+{ord(character):04X}")
 
 
-def _kept_prompt_caveats(name: str, own: Samples, reference: Samples) -> Iterator[Caveat]:
+def _kept_prompt_caveats(name: str, samples: Samples, reference: Samples) -> Iterator[Caveat]:
     """Texts that begin with their prompt, on one side only."""
-    prompts = own.prompts or reference.prompts
+    prompts = samples.prompts or reference.prompts
     if prompts is None:
         return
-    shares = _share_with_prompt(own, prompts), _share_with_prompt(reference, prompts)
-    if shares_differ(*shares, count_independent(own), count_independent(reference)):
+    shares = _share_with_prompt(samples, prompts), _share_with_prompt(reference, prompts)
+    if shares_differ(*shares, count_independent(samples), count_independent(reference)):
         advice = "Remove the prompts on both sides, or keep them on both."
-        sizes = len(own), len(reference)
+        sizes = len(samples), len(reference)
         yield share_caveat("prompt", name, "texts begin with their prompt", advice, shares, sizes)
 
 
@@ -314,6 +314,6 @@ def _share_with_prompt(samples: Samples, prompts_of_others: Sequence[str]) -> fl
     # If a text begins with a prompt, that prompt is the last one not after the text in alphabetical order, unless one
     # prompt begins with another.
     ordered = sorted({prompt.strip() for prompt in prompts_of_others} - {""})
-    places = (bisect_right(ordered, text) for text in texts)
-    hits = (place > 0 and text.startswith(ordered[place - 1]) for text, place in zip(texts, places, strict=True))
+    positions = (bisect_right(ordered, text) for text in texts)
+    hits = (after > 0 and text.startswith(ordered[after - 1]) for text, after in zip(texts, positions, strict=True))
     return sum(hits) / len(texts)

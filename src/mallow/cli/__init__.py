@@ -21,7 +21,7 @@ from mallow.cli import _embed, _evaluate, _explain, _generate, _human, _study
 from mallow.cli._commands import debug_option
 from mallow.cli._config import config_option
 from mallow.cli._printing import explain_failure, show
-from mallow.cli._terminal import exit_code_of, finish_output, prepare_streams, stop_on_sigterm, tell
+from mallow.cli._terminal import exit_code_of, finish_output, prepare_streams, print_message, stop_on_sigterm
 from mallow.errors import EstimateWarning
 
 __all__ = ["main"]
@@ -82,17 +82,17 @@ def _run() -> int:
         code = _call(flags)
         finish_output()
     except click.ClickException as error:  # its exit code is 2 for wrong usage
-        tell(_shown(error))
+        print_message(_shown(error))
         return error.exit_code
     except (click.Abort, KeyboardInterrupt) as error:
-        tell("mallow: stopped")
+        print_message("mallow: stopped")
         return exit_code_of(error)
     except (SystemExit, BrokenPipeError) as error:  # `head` has seen enough; click makes the one of the other
         return error.code if isinstance(error, SystemExit) and isinstance(error.code, int) else 1
     except BaseException as error:  # libraries written in other languages raise errors that are no Exceptions
         if "debug" in flags:
-            tell("".join(traceback.format_exception(error)).rstrip())
-        tell(f"mallow: {explain_failure(error)}")
+            print_message("".join(traceback.format_exception(error)).rstrip())
+        print_message(f"mallow: {explain_failure(error)}")
         return 1
     return code
 

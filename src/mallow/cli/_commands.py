@@ -12,16 +12,17 @@ import click
 
 from mallow._files import atomic_file, refuse_special, write_text
 from mallow._optional import optional
-from mallow.cli._config import tell_config
+from mallow.cli._config import report_config
 from mallow.cli._printing import (
     FORMATS,
+    Option,
     be_quiet,
     call_and_hold_warnings,
-    result_text,
     say_as_options,
     show,
+    terminal_width,
 )
-from mallow.cli._terminal import check_output, say, tell
+from mallow.cli._terminal import check_output, print_message, print_output
 from mallow.errors import InputError
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def command(name: str, summary: str, *, example: str) -> Callable[[Callable[...,
     def decorate(function: Callable[..., Any]) -> click.Command:
         @functools.wraps(function)
         def call_in_own_words(*args: Any, **options: Any) -> Any:
-            tell_config()
+            report_config()
             try:
                 return function(*args, **options)
             except InputError as error:
@@ -69,9 +70,9 @@ def result_command(
                 raise click.UsageError(f"--summary prints JSON; it cannot be combined with --format {form}.")
             target = None if picture is None else check_picture_file(picture)
             result = call_and_hold_warnings(function, *args, **options)
-            say(result.brief_json() if summary else result_text(result, form))
+            print_output(result.brief_json() if summary else result.format(form, width=terminal_width()))
             for line in result.caveat_lines():
-                show("caveat", say_as_options(line, {}))
+                show("caveat", say_as_options(line, _code_of_options(made)))
             save_pending()
             if target is not None:
                 save_picture(target, result.plot)  # type: ignore[attr-defined]
@@ -95,7 +96,13 @@ def _written_as(made: click.Command) -> dict[str, str]:
         else:
             words[str(parameter.name)] = str(parameter.name).upper()
     words.pop("systems", None)  # NAME=PATH…, which no message can say better
-    return words
+    return words | _code_of_options(made)
+
+
+def _code_of_options(made: click.Command) -> dict[str, str]:
+    """How the code that stands for options of a command in messages is written."""
+    options = (parameter for parameter in made.params if isinstance(parameter, Option))
+    return {code: written for parameter in options for code, written in parameter.python.items()}
 
 
 def _flag(names: list[str], help_text: str, act: Callable[[click.Context], None]) -> click.Option:
@@ -151,7 +158,7 @@ def check_picture_file(path: str) -> Path:
 
 
 def out_option(help_text: str) -> Callable[[Callable[..., Result]], Callable[..., Result]]:
-    """--out FILE, which saves the result of a command, once it is printed; of a score with more, the score."""
+    """--out FILE, which saves the result of a command after printing it; of a score with other results, the score."""
 
     def decorate(function: Callable[..., Result]) -> Callable[..., Result]:
         @click.option("--out", "-o", metavar="FILE", help=help_text)
@@ -169,13 +176,13 @@ def out_option(help_text: str) -> Callable[[Callable[..., Result]], Callable[...
 
 
 def save_text(path: Path, content: str) -> None:
-    """Write a text file and say so."""
+    """Write a text file and report that it is written."""
     write_text(path, content)
-    tell(f"{path}: written")
+    print_message(f"{path}: written")
 
 
 def do_at_end(task: Callable[..., None], *args: Any) -> None:
-    """Have something written once the result is printed: if the disk is full, what was computed is not lost."""
+    """Write something after the result is printed, so that a full disk does not lose the result."""
     click.get_current_context().meta.setdefault(_PENDING, []).append(functools.partial(task, *args))
 
 
@@ -186,7 +193,7 @@ def save_pending() -> None:
 
 
 def save_picture(path: Path, draw: Callable[[Any], object]) -> None:
-    """Write the picture that `draw` makes on the axes that it is called with, and say so."""
+    """Write the picture that `draw` makes on its axes, and report that it is written."""
     from mallow.results import draw as drawing
 
     figure = optional("matplotlib.figure", extra="plot").Figure(figsize=drawing.SIZE, layout="constrained")
@@ -196,4 +203,4 @@ def save_picture(path: Path, draw: Callable[[Any], object]) -> None:
             figure.savefig(stream, format=path.suffix[1:].lower())
     except OSError as error:
         raise InputError(f"{path}: cannot be written: {error.strerror or error}.") from error
-    tell(f"{path}: written")
+    print_message(f"{path}: written")

@@ -62,8 +62,8 @@ def config_option() -> click.Option:
     )
 
 
-def tell_config() -> None:
-    """Say which options came from a file, once the command is known.
+def report_config() -> None:
+    """Report which options came from a file, once the command is known.
 
     A project that merely lies in the working folder must not start programs, nor say which files are written.
     """
@@ -101,7 +101,7 @@ def _reason_to_ask(word: str, value: object) -> str | None:
 
 
 def _has_section(path: str) -> bool:
-    """Whether a project has settings for us. What cannot be a project, such as a pipe, is left alone."""
+    """Whether a project file has a section for mallow. Anything else, such as a pipe, is not read."""
     with suppress(OSError, ValueError):  # an InputError, or bytes that are not UTF-8
         return "[tool.mallow" in _content(path)
     return False

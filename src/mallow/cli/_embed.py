@@ -11,7 +11,7 @@ import click
 from mallow.cli._commands import check_output_file, command
 from mallow.cli._options import EmbedderChoice, embedder_options, option, reader_options
 from mallow.cli._samples import SampleReader, parse_limits
-from mallow.cli._terminal import say, tell
+from mallow.cli._terminal import print_message, print_output
 from mallow.errors import InputError
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def _embed_to_file(source: str, out: str, embedder: EmbedderChoice, read: Sample
     embedded = embed_samples(samples, chosen)
     write(embedded, out)
     n, width = embedded.require_features().shape
-    tell(f"{out}: {n} x {width}, {embedded.embedder}")
+    print_message(f"{out}: {n} x {width}, {embedded.embedder}")
 
 
 def _embed_to_folder(
@@ -114,9 +114,11 @@ def _embed_to_folder(
         limits=parse_limits(read.limits),
         **more,
     )
-    read.tell_skipped(source, features)
+    read.report_skipped(source, features)
     files = 0 if features.shards is None else len(features.shards.shards)
-    tell(f"{out}: {files} {'file' if files == 1 else 'files'}, {len(features)} x {features.width}, {features.embedder}")
+    print_message(
+        f"{out}: {files} {'file' if files == 1 else 'files'}, {len(features)} x {features.width}, {features.embedder}"
+    )
 
 
 def _engine(name: str | None, workers: int | None, gpus: float | None) -> Engine | None:
@@ -154,10 +156,10 @@ def cache_show() -> None:
     """List the contents, one embedder per line."""
     cache = _require_cache()
     entries = cache.entries()
-    say(f"{cache.folder}: {_megabytes(sum(entry.size for entry in entries))}")
+    print_output(f"{cache.folder}: {_megabytes(sum(entry.size for entry in entries))}")
     for entry in entries:
         day = time.strftime("%Y-%m-%d", time.localtime(entry.used))
-        say(f"{_megabytes(entry.size):>9} {entry.rows:>9} rows  used {day}  {entry.name}")
+        print_output(f"{_megabytes(entry.size):>9} {entry.rows:>9} rows  used {day}  {entry.name}")
 
 
 @cache_group.command("verify")
@@ -171,9 +173,9 @@ def cache_verify(ctx: click.Context, repair: bool) -> None:
     cache = _require_cache()
     outcome = cache.verify(repair=repair)
     for damage in outcome.damaged:
-        say(f"{damage.path}: {damage.reason}")
+        print_output(f"{damage.path}: {damage.reason}")
     verdict = f"{len(outcome.damaged)} damaged" if outcome.damaged else "all intact"
-    say(f"{cache.folder}: {outcome.files} files, {outcome.rows} rows, {_megabytes(outcome.size)}: {verdict}")
+    print_output(f"{cache.folder}: {outcome.files} files, {outcome.rows} rows, {_megabytes(outcome.size)}: {verdict}")
     ctx.exit(1 if outcome.damaged else 0)
 
 
@@ -188,13 +190,13 @@ def cache_verify(ctx: click.Context, repair: bool) -> None:
 def cache_prune(unused_days: float | None, keep_mb: float | None) -> None:
     """Remove old features, and files that killed processes left behind."""
     keep = None if keep_mb is None else int(keep_mb * 1e6)
-    say(f"removed {_megabytes(_require_cache().prune(unused_days=unused_days, keep_bytes=keep))}")
+    print_output(f"removed {_megabytes(_require_cache().prune(unused_days=unused_days, keep_bytes=keep))}")
 
 
 @cache_group.command("clear")
 def cache_clear() -> None:
     """Remove all features."""
-    say(f"removed {_megabytes(_require_cache().clear())}")
+    print_output(f"removed {_megabytes(_require_cache().clear())}")
 
 
 def _require_cache() -> Cache:

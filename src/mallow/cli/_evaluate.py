@@ -47,7 +47,7 @@ class Questions:
         return any((self.train, self.match_column, self.by, self.passport))
 
     def answer(self, run: Run, paths: tuple[str, str], sides: tuple[Samples, Samples]) -> ScoreParts:
-        """The score and the answers; samples are embedded once, unless the embedder has to see each pair alone."""
+        """The score and the answers. Samples are embedded once, unless the embedder must embed each pair separately."""
         from mallow.cli._results import ScoreParts
         from mallow.evaluate import make_passport, score
         from mallow.explain import memorisation

@@ -13,7 +13,7 @@ from mallow._files import parse_json, read_text
 from mallow.cli._commands import check_output_file, command, result_command
 from mallow.cli._options import Run, option, rng_option, run_options
 from mallow.cli._samples import read_arguments, read_systems
-from mallow.cli._terminal import say, tell
+from mallow.cli._terminal import print_message, print_output
 from mallow.errors import InputError
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def diagnose_command(reference: str, model: str, regions: int, examples: int, gr
     folder = None if grids is None else make_folder(grids)
     diagnosis = diagnose(x, y, regions=regions, examples=examples, **run.settings(x.kind))
     if folder is not None:
-        tell(f"{folder}: {len(diagnosis.draw_images(folder))} pictures written")
+        print_message(f"{folder}: {len(diagnosis.draw_images(folder))} pictures written")
     return diagnosis
 
 
@@ -113,7 +113,7 @@ def report_command(
     else:
         comparison, diagnoses = _read_comparison(reference), {}
     report.write(page, comparison, diagnoses=diagnoses, ranking=people, title=title)
-    tell(f"{page}: written")
+    print_message(f"{page}: written")
     return replace(comparison, caveats=report.collect_caveats(comparison, diagnoses))
 
 
@@ -160,4 +160,4 @@ def demo_command(out: str, rng: int) -> None:
     from mallow.demo import demo
 
     for part in demo(out, rng=rng):
-        say(part)
+        print_output(part)

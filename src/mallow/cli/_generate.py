@@ -27,7 +27,7 @@ from mallow.cli._options import (
     systems_argument,
 )
 from mallow.cli._samples import SampleReader, name_systems, read_systems
-from mallow.cli._terminal import tell
+from mallow.cli._terminal import print_message
 
 if TYPE_CHECKING:
     from mallow.baselines import Likelihoods, Table
@@ -116,7 +116,7 @@ def generate_command(
     plan = replace(plan, with_prompt=with_prompt)
     added = generate_file(loaded, beginnings, chosen, out, plan, batch=batch, overwrite=overwrite)
     total = len(beginnings) * plan.n
-    tell(f"{out}: {total} texts, {added} of them new; {loaded.name}, {chosen.name}")
+    print_message(f"{out}: {total} texts, {added} of them new; {loaded.name}, {chosen.name}")
 
 
 @result_command(
@@ -255,13 +255,13 @@ def baselines_command(
 
 
 def _save_statistics(reference: Samples, embedder: AnyEmbedder | None, name: str) -> Samples:
-    """The samples with their features, whose mean and covariance are kept under a name."""
+    """The samples with their features; their mean and covariance are saved under a name."""
     from mallow.baselines import Moments, save_statistics
     from mallow.embed import embed_all
 
     samples = embed_all({"": reference}, embedder)[""]
     moments = replace(Moments.of(samples.require_features()), embedder=samples.embedder)
-    tell(f"mallow: statistics written to {save_statistics(moments, name)}")
+    print_message(f"mallow: statistics written to {save_statistics(moments, name)}")
     return samples
 
 

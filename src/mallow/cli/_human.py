@@ -9,7 +9,7 @@ import click
 from mallow.cli._commands import check_output_file, command, out_option, result_command, save_text
 from mallow.cli._options import option, rng_option
 from mallow.cli._samples import read_lines
-from mallow.cli._terminal import say, tell
+from mallow.cli._terminal import print_message, print_output
 
 if TYPE_CHECKING:
     from mallow.human import Annotators, Correlations, JudgedRanking, Ranking, Rankings
@@ -52,6 +52,10 @@ if TYPE_CHECKING:
     metavar="NAME=COLUMN",
     multiple=True,
     help="Where a file has other columns: --column model_a=left_bot. May be repeated.",
+    python={
+        "columns={'model_a': …, 'model_b': …, 'winner': …}": "--column model_a=NAME",
+        "columns={'model_a': …, 'model_b': …}": "--column model_a=NAME",
+    },
 )
 @out_option("Save the result: .json, for `mallow correlate` and `mallow report`.")
 @rng_option
@@ -80,17 +84,17 @@ def rank_command(
         everything = read_votes(votes, min_seconds=0.0, columns=renamed)
         asked = everything if question is None else everything.of(question)
         return check_annotators(asked, min_seconds=min_seconds)
-    given = read_votes(votes, min_seconds=min_seconds, columns=renamed)
+    all_votes = read_votes(votes, min_seconds=min_seconds, columns=renamed)
     if judges:
-        return rank_with_judges(given, question=question, rng=rng)
+        return rank_with_judges(all_votes, question=question, rng=rng)
     left_out = set(exclude)
     if exclude_flagged:
         everything = read_votes(votes, min_seconds=0.0, columns=renamed)
         flagged = set(check_annotators(everything, min_seconds=min_seconds).flagged)
-        left_out |= flagged & {vote.annotator for vote in given}
-    if question is None and len(given.questions) > 1:
-        return rank_all(given, ties=ties, effects=effects, exclude=left_out, rng=rng)
-    return rank(given, question=question, ties=ties, effects=effects, exclude=left_out, rng=rng)
+        left_out |= flagged & {vote.annotator for vote in all_votes}
+    if question is None and len(all_votes.questions) > 1:
+        return rank_all(all_votes, ties=ties, effects=effects, exclude=left_out, rng=rng)
+    return rank(all_votes, question=question, ties=ties, effects=effects, exclude=left_out, rng=rng)
 
 
 def _columns(columns: tuple[str, ...]) -> dict[str, str]:
@@ -188,14 +192,14 @@ def annotate_command(
             save_text(target, annotate.votes_text(annotate.export_votes(store)))
             return
         if not address.is_local and not address.is_secure:
-            tell("mallow: warning: anyone in the network can read along: put a proxy with https before it.")
+            print_message("mallow: warning: anyone in the network can read along: put a proxy with https before it.")
 
         def show_links(base: str, _port: int, _stop: Any) -> None:
             links = annotate.make_links(store, base, names, days=days)
-            say(f"study: {links.study}{'  (by invitation)' if invited_only else ''}")
-            say(f"owner: {links.owner}")
+            print_output(f"study: {links.study}{'  (by invitation)' if invited_only else ''}")
+            print_output(f"owner: {links.owner}")
             if names:
-                say("\n".join(links.to_csv().splitlines()))
+                print_output("\n".join(links.to_csv().splitlines()))
 
         settings = annotate.Settings(open_link=not invited_only, completion_code=completion_code)
         annotate.serve(store, study, address, settings, ready=show_links)

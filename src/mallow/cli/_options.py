@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import click
 
 from mallow._optional import did_you_mean, find_plugin, plugin_names
-from mallow.cli._printing import show
+from mallow.cli._printing import Option, show
 from mallow.cli._samples import SampleReader
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def allow_working_folder(spec: str) -> None:
-    """Let package.module:object be in the working folder; if it is there, say so before it runs.
+    """Allow package.module:object to be in the working folder; if it is there, report this before it runs.
 
     The folder is the last place that is searched: a file in it cannot stand for an installed package.
     """
@@ -42,7 +42,7 @@ def allow_working_folder(spec: str) -> None:
     module = spec.partition(":")[0].partition(".")[0]
     try:
         module_spec = importlib.util.find_spec(module) if module else None
-    except (ImportError, ValueError):  # what is wrong with the name is said by whoever imports it
+    except (ImportError, ValueError):  # the import itself reports what is wrong with the name
         return
     paths = [] if module_spec is None else [module_spec.origin, *(module_spec.submodule_search_locations or ())]
     files = [Path(path) for path in paths if path is not None and Path(path).parent == Path(folder)]
@@ -105,7 +105,7 @@ def _constant(module: ModuleType, name: str) -> Any:
 
 
 def set_sample(measure: Measure, sample: int) -> Measure:
-    """The measure with another number of rows that are clustered."""
+    """The measure, clustering this many rows."""
     from mallow.estimate import Quantize
 
     if not isinstance(measure.estimator, Quantize):
@@ -191,10 +191,13 @@ Decorator = Callable[[Function], Function]
 
 
 def option(*names: str, least: int | None = None, **settings: Any) -> Decorator:
-    """An option of a command: `least` stands for a whole number of at least so much; a default is shown in the help."""
+    """An option of a command; a default is shown in the help.
+
+    `least` stands for a whole number of at least this size. `python` is as in `Option`.
+    """
     if least is not None:
         settings["type"] = click.IntRange(min=least)
-    return click.option(*names, show_default="default" in settings, **settings)
+    return click.option(*names, cls=Option, show_default="default" in settings, **settings)
 
 
 def bundle(argument: str, make: Function, *options: Decorator) -> Decorator:
@@ -217,7 +220,7 @@ def bundle(argument: str, make: Function, *options: Decorator) -> Decorator:
 
 
 def _measure_options(make: Function, default: Callable[[str], str]) -> Decorator:
-    """The options that describe a measure; `default` turns the usual default into what the help says."""
+    """The options that describe a measure; `default` turns the usual default into the words of the help."""
     return bundle(
         "measure",
         make,
@@ -249,6 +252,7 @@ def _measure_options(make: Function, default: Callable[[str], str]) -> Decorator
             "--no-normalise",
             is_flag=True,
             help="Do not scale the rows of features to length 1, as the published measures do.",
+            python={"measure=Measure(Quantize(reduce=Reduce(normalise=False)))": "--no-normalise"},
         ),
     )
 
@@ -290,6 +294,11 @@ reader_options = bundle(
         metavar="NAME=VALUE",
         help="Read larger files than usual: line-mb=64, expansion=100 (of compressed files), depth=100 (of JSON), "
         "pixels=89478485, wait=10 (seconds for a pipe). May be repeated.",
+        python={
+            **{f"limits=Limits({name}=…)": f"--max {name}=…" for name in ("expansion", "depth", "wait")},
+            "limits=Limits(line_mb=…)": "--max line-mb=…",
+            "PIL.Image.MAX_IMAGE_PIXELS": "--max pixels=…",
+        },
     ),
 )
 embedder_options = bundle(
@@ -311,6 +320,7 @@ embedder_options = bundle(
         multiple=True,
         metavar="KEY=VALUE",
         help="An option of the embedder, such as pooling=mean or max_length=512. May be repeated.",
+        python={"run_code=True": "-E run_code=True"},
     ),
     option(
         "--match",
@@ -364,7 +374,7 @@ _RUN_OPTIONS: dict[str, Decorator] = {
 
 @dataclass(frozen=True)
 class Run:
-    """How samples are read, embedded and measured; None for what a command has no option for.
+    """How samples are read, embedded and measured; None where a command has no such option.
 
     `measure` is None too where a command has a measure of its own unless one is named.
     """

@@ -1,4 +1,4 @@
-"""What a command says: results on standard output; caveats, warnings and the line of a failure on standard error."""
+"""What a command prints: results on standard output; caveats, warnings and reasons of failures on standard error."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import re
 import shutil
 import sys
 import sysconfig
-import textwrap
 import traceback
 import warnings
 from collections import Counter
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from mallow._visible import one_line
-from mallow.cli._terminal import tell
+from mallow.cli._terminal import print_message
 from mallow.errors import EstimateWarning, InputError
 
 if TYPE_CHECKING:
@@ -42,28 +41,22 @@ _WAYS_OUT = {
     errno.EIO: "The disk may be damaged: copy the file elsewhere and try again.",
 }
 _DEFECT = "Run the command again with --debug to see where, and report it if mallow is to blame."
-_CODE = re.compile(r"`(\w+)(?:=([^`]*))?`")  # an argument in a message, and the value that is proposed for it
-# What the command line writes otherwise than as an option of the same name, and what only Python needs.
-_WRITTEN = {
-    " To pass texts themselves, put them into a list.": "",
-    "`limits=Limits(expansion=…)`": "--max expansion=…",
-    "`limits=Limits(depth=…)`": "--max depth=…",
-    "`limits=Limits(line_mb=…)`": "--max line-mb=…",
-    "`limits=Limits(wait=…)`": "--max wait=…",
-    "`PIL.Image.MAX_IMAGE_PIXELS`": "--max pixels=…",
-    "`mallow.embed.embed_samples`": "`mallow embed`",
-    "`measure=Measure(Quantize(reduce=Reduce(normalise=False)))`": "--no-normalise",
-    "`run_code=True`": "-E run_code=True",
-    "pairs=AllPairs(…) (--per-pair N)": "--per-pair N",
-    "window=TextWindow(…) (--length LEAST-MOST)": "--length LEAST-MOST",
-    "prompts=None (--all-prompts)": "--all-prompts",
-    "reference_name (--reference-name)": "--reference-name",
-    "columns={'model_a': …, 'model_b': …, 'winner': …} (--column model_a=NAME)": "--column model_a=NAME",
-    "min_seconds=0 (--min-seconds 0)": "--min-seconds 0",
-    "accept_edits=True (--accept-edits)": "--accept-edits",
-}
+_CODE = re.compile(r"`(([\w.]+)(?:=([^`]*))?)`")  # an argument in a message, and the value that is proposed for it
+_ONLY_IN_PYTHON = " To pass texts themselves, put them into a list."
 FORMATS = ("text", "json", "markdown", "latex")
 _QUIET = "mallow.quiet"  # the key in click's context
+
+
+class Option(click.Option):
+    """An option of a command, and the code that stands for it in messages of Python.
+
+    `python` maps code to how it is written with this option, where that is not "--name value": an argument `bins=5` is
+    written --bins 5 without being listed.
+    """
+
+    def __init__(self, *args: Any, python: Mapping[str, str] | None = None, **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self.python = dict(python or {})
 
 
 def explain_failure(error: BaseException) -> str:
@@ -85,15 +78,16 @@ def explain_failure(error: BaseException) -> str:
     if isinstance(error, OSError) and error.strerror:
         return f"{_files_of(error)}: {error.strerror}. {_WAYS_OUT.get(error.errno or 0, _DEFECT)}"
     reason = one_line(f"{type(error).__name__}{_details(error)}")
-    if (place := _place_in_code_of_the_user(error)) is not None:
-        return f"{place}: {reason}. The error is in code that mallow was asked to run; --debug shows all of it."
+    if (line_of_user := _line_of_user(error)) is not None:
+        return f"{line_of_user}: {reason}. The error is in code that mallow was asked to run; --debug shows all of it."
     return f"unexpected error: {reason}. {_DEFECT}"
 
 
 def say_as_options(message: str, options: Mapping[str, str]) -> str:
     """A message about arguments of Python, which stand in backticks, in the words of the command line.
 
-    `options` maps the name of an argument in Python to how it is written on the command line.
+    `options` maps an argument of Python to how it is written on the command line: its name or, where the command line
+    has no value that looks like that of Python, the name with a value.
 
     Examples
     --------
@@ -104,19 +98,21 @@ def say_as_options(message: str, options: Mapping[str, str]) -> str:
     '--bins must be at most 5; got 7. Pass --bins 5 or more samples.'
     >>> say_as_options("no field 'bins'; available fields: 'prompt', 'reference'. `bins` must be 5.", options)
     "no field 'bins'; available fields: 'prompt', 'reference'. --bins must be 5."
+    >>> say_as_options("Pass `limits=Limits(depth=…)`.", {"limits": "--max", "limits=Limits(depth=…)": "--max depth=…"})
+    'Pass --max depth=….'
     >>> say_as_options("Use the same sizes, such as 50 samples on all sides (--limit 50).", options)
     'Use the same sizes, such as 50 samples on all sides (--limit 50).'
     """
-    for code, written in _WRITTEN.items():
-        message = message.replace(code, written)
 
     def write(match: re.Match[str]) -> str:
-        name, value = match.groups()
+        code, name, value = match.groups()
+        if code in options:
+            return options[code]
         if name not in options:
             return match[0]
-        return options[name] if value in (None, "True") else f"{options[name]} {value.strip(chr(39))}"
+        return options[name] if value == "True" else f"{options[name]} {value.strip(chr(39))}"
 
-    return _CODE.sub(write, message)
+    return _CODE.sub(write, message.replace(_ONLY_IN_PYTHON, ""))
 
 
 def _details(error: BaseException) -> str:
@@ -129,7 +125,7 @@ def _files_of(error: OSError) -> str:
     return one_line(" → ".join(map(str, names))) if names else "a file or stream"
 
 
-def _place_in_code_of_the_user(error: BaseException) -> str | None:
+def _line_of_user(error: BaseException) -> str | None:
     """The innermost line that is neither mallow's, nor Python's, nor an installed package's; None if there is none."""
     foreign = [Path(__file__).resolve().parents[1], *(Path(sysconfig.get_path(name)) for name in ("stdlib", "purelib"))]
     foreign += [Path(sys.prefix), Path(sys.base_prefix)]
@@ -141,18 +137,7 @@ def _place_in_code_of_the_user(error: BaseException) -> str | None:
     return None
 
 
-def result_text(result: Result, form: str) -> str:
-    """A result in one of `FORMATS`, without its caveats, for the terminal that it goes to."""
-    from mallow.evaluate import Score
-
-    width = _terminal_width()
-    if form != "text" or not isinstance(result, Score):
-        return result.format(form, width=width)
-    verdict = result.verdict if width is None else textwrap.fill(result.verdict, width)
-    return "\n\n".join([verdict, result.mauve_table(width=width), str(result.signature)])
-
-
-def _terminal_width() -> int | None:
+def terminal_width() -> int | None:
     """The width of the terminal that results go to; None if they go to a file or to another program."""
     if sys.stdout is None:
         return None
@@ -172,7 +157,7 @@ def show(kind: Literal["caveat", "warning", "note"], text: object) -> None:
     """Print a caveat of a result, a warning about something else, or a note that is no reason to doubt."""
     ctx = click.get_current_context(silent=True)
     if ctx is None or not ctx.meta.get(_QUIET):
-        tell(one_line(f"mallow: {kind}: {text}"))
+        print_message(one_line(f"mallow: {kind}: {text}"))
 
 
 def call_and_hold_warnings(function: Callable[..., Result], *args: Any, **options: Any) -> Result:
@@ -188,6 +173,6 @@ def call_and_hold_warnings(function: Callable[..., Result], *args: Any, **option
             caveats = {str(caveat) for caveat in getattr(result, "caveats", ())}
             return result
         finally:
-            told = Counter(str(warning.message) for warning in held if str(warning.message) not in caveats)
-            for text, times in told.items():
+            warnings_shown = Counter(str(warning.message) for warning in held if str(warning.message) not in caveats)
+            for text, times in warnings_shown.items():
                 show("warning", text if times == 1 else f"{text} ({times} times)")

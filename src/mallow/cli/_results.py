@@ -12,7 +12,6 @@ from xml.etree import ElementTree
 
 from mallow._files import refuse_special
 from mallow._visible import one_line, visible
-from mallow.cli._printing import result_text
 from mallow.errors import Caveat, InputError
 from mallow.evaluate import GroupScores, MatchedScore, Score
 from mallow.evidence import IdentityTest
@@ -104,12 +103,12 @@ class Confounds(Result):
         return TableData(["samples", "kind", "finding"], rows)
 
     def _records(self) -> list[dict[str, Any]]:
-        return [{"system": one.system, "kind": one.kind, "message": one.message} for one in self.findings]
+        return [{"system": caveat.system, "kind": caveat.kind, "message": caveat.message} for caveat in self.findings]
 
 
 @dataclass(frozen=True, eq=False)
 class ScoreParts(Result):
-    """A score, and what else was asked for."""
+    """A score, and the other results that were asked for."""
 
     KIND: ClassVar[str] = "score with more"
 
@@ -135,14 +134,16 @@ class ScoreParts(Result):
 
     def format(self, form: str = "text", *, width: int | None = None) -> str:
         """All parts as they are printed alone; in JSON, one object."""
-        return super().format(form) if form != "text" else "\n\n".join(result_text(part, form) for part in self.parts)
+        if form != "text":
+            return super().format(form)
+        return "\n\n".join(part.format(form, width=width) for part in self.parts)
 
     def table(self, form: str = "text", *, width: int | None = None) -> str:
         """The tables of all parts."""
         return "\n\n".join(part.table(form, width=width) for part in self.parts)
 
     def brief(self) -> dict[str, Any]:
-        """The main numbers of the score, and those of the other parts by their names."""
+        """The main numbers of the score, and of the other parts by their names."""
         more = {part.KIND: part.brief() for part in self.parts[1:]}
         return {**self.score.brief(), **more, **self._doubts()}
 
@@ -216,7 +217,7 @@ def find_summary_file() -> Path:
 
 
 def append_summary(file: Path, markdown: str) -> None:
-    """Append to the summary, which earlier steps may have begun; all of it, or nothing."""
+    """Append to the summary, which may have text of earlier steps; writes everything or nothing."""
     refuse_special(file)
     before = file.stat().st_size if file.exists() else None
     try:

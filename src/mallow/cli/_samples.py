@@ -17,7 +17,7 @@ from mallow._files import read_text
 from mallow._optional import did_you_mean, optional
 from mallow._visible import one_line
 from mallow.cli._printing import show
-from mallow.cli._terminal import tell
+from mallow.cli._terminal import print_message
 
 if TYPE_CHECKING:
     from mallow.embed import AnyEmbedder
@@ -42,7 +42,7 @@ class SampleReader:
         from mallow.samples import read
 
         samples = read(path, **self._settings())
-        self.tell_skipped(path, samples)
+        self.report_skipped(path, samples)
         return samples
 
     def column(self, path: str, name: str) -> tuple[str, ...]:
@@ -56,16 +56,18 @@ class SampleReader:
     def _settings(self) -> dict[str, Any]:
         return {**vars(self), "limits": parse_limits(self.limits)}
 
-    def tell_skipped(self, path: str, samples: Samples) -> None:
+    def report_skipped(self, path: str, samples: Samples) -> None:
         """Count skipped entries on standard error."""
         if samples.skipped:
             more = f" and {len(samples.skipped) - 1} more" if len(samples.skipped) > 1 else ""
             entries = "entry" if len(samples.skipped) == 1 else "entries"
-            tell(one_line(f"mallow: {path}: {len(samples.skipped)} bad {entries} skipped: {samples.skipped[0]}{more}"))
+            print_message(
+                one_line(f"mallow: {path}: {len(samples.skipped)} bad {entries} skipped: {samples.skipped[0]}{more}")
+            )
 
 
 def parse_limits(settings: Sequence[str]) -> Limits:
-    """The limits that --max sets; that of pixels is Pillow's own, and is set there."""
+    """The limits that --max sets; the limit of pixels is set in Pillow."""
     from mallow.samples import Limits
 
     values: dict[str, float] = {}
@@ -87,7 +89,7 @@ def parse_limits(settings: Sequence[str]) -> Limits:
 
 
 def read_arguments(read: SampleReader, **paths: str) -> list[Samples]:
-    """The samples of several arguments, of which at most one may be standard input."""
+    """The samples of several arguments; at most one may be standard input."""
     if [_file_of(path) for path in paths.values()].count("-") > 1:
         *names, last = paths
         raise click.UsageError(f"Only one of {', '.join(names)} and {last} can be standard input.")
@@ -95,7 +97,7 @@ def read_arguments(read: SampleReader, **paths: str) -> list[Samples]:
 
 
 def embed_once(embedder: AnyEmbedder | None, *sets: Samples) -> tuple[Any, ...]:
-    """The sets with features, and the embedder that is left to do: none, unless it has to see a pair alone."""
+    """The sets with features, and None; or the sets as they are, and an embedder that must embed pairs separately."""
     from mallow.embed import JointEmbedder, embed_all
 
     if isinstance(embedder, JointEmbedder):
@@ -116,7 +118,7 @@ def read_systems(read: SampleReader, reference: str, systems: Sequence[str]) -> 
 
 
 def expand_glob(path: str) -> list[str]:
-    """The files that a pattern stands for, where the shell has left it as it is; otherwise the path alone."""
+    """The files that match a pattern which the shell has not expanded; otherwise the path itself."""
     if "=" in path or "://" in path or os.path.exists(path) or not glob.has_magic(path):
         return [path]
     return sorted(glob.glob(os.path.expanduser(path))) or [path]
@@ -137,8 +139,8 @@ def name_systems(systems: Sequence[str]) -> dict[str, str]:
     folders = [Path(path).parent.name for path in unnamed]
     alike = len({_stem(path) for path in unnamed}) < len(unnamed) == len(set(folders)) and all(folders)
     paths: dict[str, str] = {}
-    for given, path in pairs:
-        name = given or (Path(_file_of(path)).parent.name if alike else _stem(_file_of(path)))
+    for chosen_name, path in pairs:
+        name = chosen_name or (Path(_file_of(path)).parent.name if alike else _stem(_file_of(path)))
         if name in paths:
             raise click.UsageError(
                 f"Two systems are called {name!r}: {paths[name]} and {path}. Give one of them another name: "

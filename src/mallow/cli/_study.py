@@ -10,7 +10,7 @@ from mallow._files import read_text
 from mallow.cli._commands import check_output_file, result_command
 from mallow.cli._options import bundle, option, reader_options, rng_option, systems_argument
 from mallow.cli._samples import SampleReader, read_lines, read_systems
-from mallow.cli._terminal import tell
+from mallow.cli._terminal import print_message
 from mallow.errors import InputError
 
 if TYPE_CHECKING:
@@ -91,7 +91,13 @@ _pair_options = bundle(
         help="Which pairs of systems: all; each with the reference; or those that make a ranking most certain for "
         "--budget.",
     ),
-    option("--per-pair", least=1, metavar="N", help="Comparisons of each pair.  [default: 90]"),
+    option(
+        "--per-pair",
+        least=1,
+        metavar="N",
+        help="Comparisons of each pair.  [default: 90]",
+        python={"pairs=AllPairs(…)": "--per-pair N"},
+    ),
     option("--budget", least=1, metavar="N", help="Comparisons in all, for --pairs optimal."),
     option(
         "--score",
@@ -109,6 +115,7 @@ _window_options = bundle(
         default="200-256",
         metavar="LEAST-MOST",
         help="Tokens: shorter texts are left out, longer ones are cut.",
+        python={"window=TextWindow(…)": "--length LEAST-MOST"},
     ),
     option(
         "--tokenizer",
@@ -121,7 +128,12 @@ _prompt_options = bundle(
     "prompts",
     _make_filter,
     option("--prompts", "prompts_file", metavar="FILE", help="Ids of the prompts to use, one per line."),
-    option("--all-prompts", is_flag=True, help="Use all prompts, also headings and menus."),
+    option(
+        "--all-prompts",
+        is_flag=True,
+        help="Use all prompts, also headings and menus.",
+        python={"prompts=None": "--all-prompts"},
+    ),
 )
 _check_options = bundle(
     "checks",
@@ -202,7 +214,7 @@ def design_command(
     x, others = read_systems(read, reference, systems)
     design = StudyDesign(pairs, window, prompts, checks, votes, per_annotator, form, reference_name)
     study = write_study(design_study(x, others, design, gold=gold, rng=rng), target)
-    tell(f"{target}: written. Show it with: mallow annotate {target}")
+    print_message(f"{target}: written. Show it with: mallow annotate {target}")
     return study
 
 

@@ -22,7 +22,7 @@ _NEAREST = {"−": "-", "–": "-", "—": "-", "±": "+/-", "×": "x", "≤": "
 _NEAREST |= {"λ": "lambda", "χ": "chi", "’": "'", "‘": "'", "“": '"', "”": '"', "√": "sqrt", "é": "e"}
 
 
-def say(text: str) -> None:
+def print_output(text: str) -> None:
     """Print a result to standard output; control characters in it become visible."""
     check_output()
     try:
@@ -31,7 +31,7 @@ def say(text: str) -> None:
         raise _lost_output(error) from error
 
 
-def tell(text: str) -> None:
+def print_message(text: str) -> None:
     """Print a message to standard error. Where that is closed or full, the work goes on without it."""
     with contextlib.suppress(OSError, ValueError):
         if sys.stderr is not None:
@@ -39,13 +39,13 @@ def tell(text: str) -> None:
 
 
 def check_output() -> None:
-    """Refuse to begin work whose result nobody could read."""
+    """Raise an InputError if standard output is closed, before any work begins."""
     if sys.stdout is None:
         raise InputError("standard output is closed, so that no result can be printed. Redirect it to a file.")
 
 
 def prepare_streams() -> None:
-    """Make both streams take any text, and see that no file takes the place of a stream that is closed."""
+    """Let both streams accept any text, and keep files from taking the number of a stream that is closed."""
     codecs.register_error(_HANDLER, _nearest)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
@@ -58,7 +58,7 @@ def prepare_streams() -> None:
 
 
 def finish_output() -> None:
-    """Write what standard output still holds."""
+    """Flush standard output."""
     try:
         if sys.stdout is not None:
             sys.stdout.flush()
@@ -78,7 +78,7 @@ def _lost_output(error: OSError) -> Exception:
 
 
 def _discard(stream: TextIO) -> None:
-    """Let the stream end nowhere: otherwise Python would try to write the rest of it once more when it ends."""
+    """Redirect the stream to nowhere; otherwise Python would try again to write the rest when it exits."""
     with contextlib.suppress(OSError, ValueError):
         descriptor = os.open(os.devnull, os.O_WRONLY)
         os.dup2(descriptor, stream.fileno())

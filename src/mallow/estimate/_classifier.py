@@ -136,7 +136,7 @@ class Classifier:
         if self.squares:
             # Rows with their principal components: those follow from the row, so that the canonical order is the same.
             components = Reduce(dimension=self.squares, normalise=False).fit(x, y).split(len(x))
-            x, y = (np.concatenate([side, own], axis=1) for side, own in zip((x, y), components, strict=True))
+            x, y = (np.concatenate(parts, axis=1) for parts in zip((x, y), components, strict=True))
         samples = orient(x, y)
         scaled = replace(samples, points=_scale_points(samples))
         if self.squares:

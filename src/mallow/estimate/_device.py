@@ -39,7 +39,7 @@ class Device:
         As the user wrote it.
     namespace : module
         With the names of the array API.
-    place : object
+    within : object
         The device as the namespace names it; None is its default.
     exact : frozenset of str
         Of "float32" and "float64".
@@ -47,7 +47,7 @@ class Device:
 
     name: str
     namespace: Any
-    place: Any
+    within: Any
     exact: frozenset[str]
 
     def precision(self, dtype: np.dtype[Any]) -> np.dtype[Any] | None:
@@ -57,7 +57,7 @@ class Device:
 
     def send(self, array: Array) -> Any:
         """An array on the device."""
-        return self.namespace.asarray(array, device=self.place)
+        return self.namespace.asarray(array, device=self.within)
 
     def fetch(self, array: Any) -> Array:
         """An array of the device, as one of numpy."""
@@ -117,7 +117,7 @@ def open_device(name: str | None) -> Device | None:
         way = _INSTALL.get(package, install_line("devices"))
         raise InputError(f"`device`: {package} is needed for {name!r} and is not installed: {way}") from error
     try:
-        device = Device(str(name), namespace, _place(namespace, package, within), frozenset())
+        device = Device(str(name), namespace, _device_within(namespace, package, within), frozenset())
         device.fetch(device.send(np.zeros(1, np.float32)))
     except Exception as error:  # each package has errors of its own
         reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
@@ -132,10 +132,10 @@ def open_device(name: str | None) -> Device | None:
             "differ. With torch, call torch.set_float32_matmul_precision('highest') first; or leave out "
             "`device` to use this processor."
         )
-    return Device(device.name, namespace, device.place, exact)
+    return Device(device.name, namespace, device.within, exact)
 
 
-def _place(namespace: Any, package: str, within: str) -> Any:
+def _device_within(namespace: Any, package: str, within: str) -> Any:
     """The device as the package names it; None is its default."""
     if not within:
         return None
@@ -150,8 +150,8 @@ def _split(name: str) -> tuple[str, str]:
         return "", ""
     if name.partition(":")[0] in _OF_TORCH:
         return "torch", name
-    package, _, place = name.partition(":")
-    return package, place
+    package, _, within = name.partition(":")
+    return package, within
 
 
 def _is_exact(device: Device, dtype: str) -> bool:

@@ -198,24 +198,24 @@ def _at_most_finite(name: str, values: Any) -> Array:
     array = real_array(name, values)
     bad = ~(array < np.inf)
     if bad.any():
-        place = first_place(bad)
-        raise InputError(f"`{name}` must hold log-probabilities, finite or −∞; got {array[place]} at index {place}.")
+        index = first_place(bad)
+        raise InputError(f"`{name}` must hold log-probabilities, finite or −∞; got {array[index]} at index {index}.")
     return array
 
 
 def _finite(name: str, values: Any, why: str) -> Array:
     array = _at_most_finite(name, values)
     if not np.isfinite(array).all():
-        place = first_place(~np.isfinite(array))
-        raise InputError(f"`{name}` must be finite; got {array[place]} at index {place}: {why}")
+        index = first_place(~np.isfinite(array))
+        raise InputError(f"`{name}` must be finite; got {array[index]} at index {index}: {why}")
     return array
 
 
-def _mean_cost(whose: str, log_other: Array, own: Array, other: Array) -> tuple[Array, tuple[Caveat, ...]]:
-    """The mean over texts of −log(own + other·e^log_other), at least 0, for each pair of weights; shape (..., λ)."""
+def _mean_cost(whose: str, log_other: Array, weight: Array, weight_other: Array) -> tuple[Array, tuple[Caveat, ...]]:
+    """The mean over texts of −log(weight + weight_other·e^log_other), at least 0, for all pairs of weights (..., λ)."""
     means, errors = [], []
-    for log_own, log_rest in zip(np.log(own), np.log(other), strict=True):
-        costs = -np.logaddexp(log_own, log_rest + log_other)
+    for log_weight, log_weight_other in zip(np.log(weight), np.log(weight_other), strict=True):
+        costs = -np.logaddexp(log_weight, log_weight_other + log_other)
         means.append(costs.mean(axis=-1))
         errors.append(costs.std(axis=-1) / math.sqrt(costs.shape[-1]))
     cost, error = np.stack(means, axis=-1), np.stack(errors, axis=-1)

@@ -167,12 +167,12 @@ def _log_ratio_at_draws(fit: Fit, draws: Array) -> Array:
     """log of the first density over the second, at draws from the first and then at draws from the second."""
     from scipy.linalg import solve_triangular
 
-    own = (draws**2).sum(axis=1) / 2
+    half_squares = (draws**2).sum(axis=1) / 2
     volumes = [float(np.log(np.diagonal(root)).sum()) for root in fit.roots]
     log_ratios = []
     for a, b, sign in ((0, 1, 1.0), (1, 0, -1.0)):
         points = fit.means[a] + draws @ fit.roots[a].T
         other = solve_triangular(fit.roots[b], (points - fit.means[b]).T, lower=True)
         # The draw's own density follows from the draw itself.
-        log_ratios.append(sign * ((other**2).sum(axis=0) / 2 + volumes[b] - own - volumes[a]))
+        log_ratios.append(sign * ((other**2).sum(axis=0) / 2 + volumes[b] - half_squares - volumes[a]))
     return np.concatenate(log_ratios)

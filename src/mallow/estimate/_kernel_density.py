@@ -120,9 +120,9 @@ class KernelDensity:
 
 def _log_ratios(squared: Array, rows: slice, n: int, width: float) -> Array:
     """log of the density of P over that of Q at some points, from the squared distances (rows, n + m)."""
-    own, row = np.arange(rows.start, rows.stop), np.arange(rows.stop - rows.start)
-    of_p = own < n
-    squared[row, own] = np.inf  # leave one out
+    point, row = np.arange(rows.start, rows.stop), np.arange(rows.stop - rows.start)
+    of_p = point < n
+    squared[row, point] = np.inf  # leave one out
     size_p, size_q = n - of_p, squared.shape[1] - n - ~of_p
     for columns, size, side in ((squared[:, :n], size_p, ~of_p), (squared[:, n:], size_q, of_p)):
         copy = columns.argmin(axis=1)  # the point itself, in the other sample

@@ -223,7 +223,7 @@ def _update_sums(data: Data, before: Labels, after: Labels, sums: Doubles, worke
             member[bins[at] - first, np.arange(at.stop - low)] = mass[at]
             sums[first : first + BATCH] += member @ data.rows[rows[at]].astype(np.float64)
 
-    workers.each(sum_batch, [batch for batch in range(len(ends) - 1) if ends[batch] < ends[batch + 1]])
+    workers.run_each(sum_batch, [batch for batch in range(len(ends) - 1) if ends[batch] < ends[batch + 1]])
 
 
 def _objective(data: Data, centres: Array, labels: Labels, workers: Workers) -> float:
@@ -251,9 +251,9 @@ def seed_centres(data: Data, bins: int, rng: np.random.Generator, workers: Worke
     rows, masses = data.rows[sample, :-1], data.mass[sample]
     mass = masses.astype(rows.dtype)
     square = data.square[sample].astype(rows.dtype)[:, None]
-    one = np.ones_like(square)
-    left = np.hstack([rows * -2, square, one])  # |a|² - 2<a,b> + |b|² is a product of these
-    right = np.hstack([rows, one, square]).T.copy()
+    ones = np.ones_like(square)
+    left = np.hstack([rows * -2, square, ones])  # |a|² - 2<a,b> + |b|² is a product of these
+    right = np.hstack([rows, ones, square]).T.copy()
     uneven = bool((mass != 1).any())
 
     keep_all = size <= LARGEST_TABLE

@@ -170,9 +170,9 @@ class Workers:
             for low in range(start, min(start + step, size), self.tile):
                 function(slice(low, min(low + self.tile, size)))
 
-        self.each(task, range(0, size, step))
+        self.run_each(task, range(0, size, step))
 
-    def each(self, function: Callable[[int], None], tasks: Sequence[int]) -> None:
+    def run_each(self, function: Callable[[int], None], tasks: Sequence[int]) -> None:
         """Call ``function`` once for each task."""
         if self._pool is None or len(tasks) == 1:
             for task in tasks:
@@ -250,18 +250,18 @@ def assign_points(
             return
         products = rows @ part
         row = np.arange(len(rows))
-        own, held, others = labels[at], score[at], rival[at]
-        adrift = np.flatnonzero(moved[own])  # points whose own centre moved
-        held[adrift] = products[adrift, column[own[adrift]]]
-        products[adrift, column[own[adrift]]] = -np.inf
+        label, nearness, second = labels[at], score[at], rival[at]
+        adrift = np.flatnonzero(moved[label])  # points whose own centre moved
+        nearness[adrift] = products[adrift, column[label[adrift]]]
+        products[adrift, column[label[adrift]]] = -np.inf
         best = products.argmax(axis=1)
         challenge, challenger = products[row, best], movers[best]
-        wins = np.flatnonzero((challenge > held) | ((challenge == held) & (challenger < own)))
-        own[wins], held[wins] = challenger[wins], challenge[wins]
+        wins = np.flatnonzero((challenge > nearness) | ((challenge == nearness) & (challenger < label)))
+        label[wins], nearness[wins] = challenger[wins], challenge[wins]
         # A centre that stayed may now be nearer; and no score is known of points that were given to an empty bin.
-        lost = np.union1d(adrift[held[adrift] <= others[adrift]], np.flatnonzero(np.isnan(held)))
-        np.maximum(others, challenge, out=others)
+        lost = np.union1d(adrift[nearness[adrift] <= second[adrift]], np.flatnonzero(np.isnan(nearness)))
+        np.maximum(second, challenge, out=second)
         if lost.size:
-            own[lost], held[lost], others[lost] = compare_with_all(rows[lost])
+            label[lost], nearness[lost], second[lost] = compare_with_all(rows[lost])
 
     workers.tiles(assign_tile, len(data.rows))

@@ -228,8 +228,8 @@ def _count(distance: Array, times: Array, neighbors: int, eps: float, norm: Arra
     order = np.argsort(reached, axis=1)
     weight = np.take_along_axis(np.broadcast_to(times.sum(axis=0), distance.shape), nearest, axis=1)
     filled = np.cumsum(np.take_along_axis(weight, order, axis=1), axis=1) >= neighbors
-    place = np.take_along_axis(order, filled.argmax(axis=1)[:, None], axis=1)
-    reach = np.take_along_axis(reached, place, axis=1)[:, 0]
+    farthest = np.take_along_axis(order, filled.argmax(axis=1)[:, None], axis=1)
+    reach = np.take_along_axis(reached, farthest, axis=1)[:, 0]
     slack = _ROUNDING * eps * (reach + norm)
     within = distance <= (reach + slack)[:, None]
     closer = distance < (reach - slack)[:, None]
@@ -254,21 +254,21 @@ def checked_distances(distances: Any, n: int) -> tuple[Features, int]:
         )
     matrix = matrix.astype(np.result_type(matrix.dtype, np.float32), copy=False)
     if not np.isfinite(matrix).all():
-        place = first_place(~np.isfinite(matrix))
-        raise InputError(f"`distances` must be finite; got {matrix[place]} at index {place}.")
+        index = first_place(~np.isfinite(matrix))
+        raise InputError(f"`distances` must be finite; got {matrix[index]} at index {index}.")
     if (matrix < 0).any():
-        place = first_place(matrix < 0)
-        raise InputError(f"`distances` must not be negative; got {matrix[place]} at index {place}. Are these kernels?")
+        index = first_place(matrix < 0)
+        raise InputError(f"`distances` must not be negative; got {matrix[index]} at index {index}. Are these kernels?")
     if np.diagonal(matrix).any():
-        place = first_place(np.diagonal(matrix) != 0)
+        index = first_place(np.diagonal(matrix) != 0)
         raise InputError(
-            f"`distances` must be 0 from each sample to itself; got {matrix[place, place]} for sample {place}. "
+            f"`distances` must be 0 from each sample to itself; got {matrix[index, index]} for sample {index}. "
             "Are these kernels? A kernel k becomes a distance by √(k(u, u) + k(v, v) − 2k(u, v))."
         )
     off = np.abs(matrix - matrix.T)
     if off.max() > _ASYMMETRY * matrix.max():
-        place = first_place(off == off.max())
-        raise InputError(f"`distances` must be symmetric; entry {place} and its mirror differ by {off.max():.3g}.")
+        index = first_place(off == off.max())
+        raise InputError(f"`distances` must be symmetric; entry {index} and its mirror differ by {off.max():.3g}.")
     return matrix, n
 
 

@@ -277,7 +277,7 @@ class RowSource:
 
 
 def evenly_spaced(size: int) -> Indices:
-    """Places of some of so many rows."""
+    """The numbers of rows that are spread evenly over all rows."""
     return np.linspace(0, size - 1, min(size, BLOCK)).astype(np.int64)
 
 
@@ -290,10 +290,10 @@ def find_axes(
 ) -> list[ChosenAxes]:
     """The axes to keep of each source; `spectra` gives the spectra of all sources, each in its frame."""
     frames = [_find_frame(source, normalise) for source in sources]
-    found = zip(sources, frames, spectra(frames), strict=True)
+    parts = zip(sources, frames, spectra(frames), strict=True)
     return [
         choose_axes(frame, spectrum, source.size, source.dtype, source.one_row, variance, dimension)
-        for source, frame, spectrum in found
+        for source, frame, spectrum in parts
     ]
 
 

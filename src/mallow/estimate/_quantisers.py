@@ -105,12 +105,12 @@ class Product:
     def fit(self, points: Features, times: Labels, bins: int, rng: np.random.Generator) -> Labels:
         """See `Quantiser.fit`."""
         groups = min(self.groups, points.shape[1])
-        each = _root(bins, groups)
+        bins_per_group = _root(bins, groups)
         number = np.zeros(len(points), np.int64)
         for first, child in zip(range(groups), rng.spawn(groups), strict=True):
             part = np.ascontiguousarray(points[:, first::groups])
-            run = lloyd(part, each, rng=child, weights=times, max_iter=40)
-            number = number * each + nearest_centres(part, run.centres, run.grid)
+            run = lloyd(part, bins_per_group, rng=child, weights=times, max_iter=40)
+            number = number * bins_per_group + nearest_centres(part, run.centres, run.grid)
         return number
 
 
@@ -141,12 +141,12 @@ class Residual:
 
     def fit(self, points: Features, times: Labels, bins: int, rng: np.random.Generator) -> Labels:
         """See `Quantiser.fit`."""
-        each = _root(bins, self.levels)
+        bins_per_level = _root(bins, self.levels)
         number, rest = np.zeros(len(points), np.int64), points.astype(np.float64)
         for child in rng.spawn(self.levels):
-            run = lloyd(rest, each, rng=child, weights=times, max_iter=40)
+            run = lloyd(rest, bins_per_level, rng=child, weights=times, max_iter=40)
             nearest = nearest_centres(rest, run.centres, run.grid)
-            number, rest = number * each + nearest, rest - run.centres[nearest]
+            number, rest = number * bins_per_level + nearest, rest - run.centres[nearest]
         return number
 
 

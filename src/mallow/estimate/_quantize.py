@@ -100,7 +100,7 @@ class Prepared:
 
 
 def split_size(n: int, m: int) -> int:
-    """How many of n reference samples take the part of the reference when it is measured against itself."""
+    """How many of n reference samples act as the reference when it is scored against itself."""
     if n < 4:
         raise InputError(f"`reference` must hold at least 4 samples to be measured against itself; got {n}.")
     return min(max(round(n * n / (n + m)), 2), n - 2)
@@ -238,7 +238,7 @@ class Quantize:
             replace(whole, group=whole.group[np.concatenate(split)], n=len(split[0]), m=len(split[1]))
             for split in splits
         ]
-        return [smaller.masses(one, rng) for one, rng in zip(prepared, rngs, strict=True)]
+        return [smaller.masses(half, rng) for half, rng in zip(prepared, rngs, strict=True)]
 
     def for_halves(self, n: int, m: int) -> Quantize:
         """The estimator for parts of a reference of n rows, as many rows per bin as with a model of m rows."""
@@ -294,7 +294,7 @@ class Quantize:
         return None if self.device is None else open_device(self.device)
 
     def cluster(self, prepared: Prepared, rng: np.random.Generator) -> tuple[Clustering, tuple[Caveat, ...]]:
-        """The best of the runs of k-means, with as many bins as there are distinct points at most."""
+        """The best of the runs of k-means, with at most as many bins as distinct points."""
         bins, distinct = self.bins_for(prepared.n, prepared.m), len(prepared.points)
         caveats = too_few_points(distinct, bins)
         options: dict[str, Any] = {"weights": prepared.times, "order": prepared.order, "max_iter": self.max_iter}

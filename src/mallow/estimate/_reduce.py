@@ -36,7 +36,7 @@ from mallow.samples import Chunk, Shards
 Array = npt.NDArray[Any]
 Doubles = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
-_LOW_BITS = 31  # sums of integers are kept in two words, of which the lower has so many bits
+_LOW_BITS = 31  # bits of the lower of the two words in which sums of integers are kept
 
 
 @dataclass(frozen=True)
@@ -179,21 +179,21 @@ def reduce_views(
         return [View(*view, None, False) for view in zip(views, dtypes, keys, strict=True)]
     variance = 1.0 if reduce.variance is None else reduce.variance
     sources = [
-        _view_source(passes, place, [shards[side] for side in sides], [surveys[side] for side in sides], own, dtype)
-        for place, (sides, dtype, own) in enumerate(zip(views, dtypes, keys, strict=True))
+        _view_source(passes, number, [shards[i] for i in sides], [surveys[i] for i in sides], view_keys, dtype)
+        for number, (sides, dtype, view_keys) in enumerate(zip(views, dtypes, keys, strict=True))
     ]
 
     def spectra(frames: Sequence[Projection]) -> list[Spectrum]:
         sums = _sum_products(passes, shards, views, frames)
         enough = is_enough(variance, reduce.dimension)
-        return [spectrum_from_sums(*own, source.size, enough) for own, source in zip(sums, sources, strict=True)]
+        return [spectrum_from_sums(*total, source.size, enough) for total, source in zip(sums, sources, strict=True)]
 
-    found = find_axes(sources, spectra, reduce.normalise, variance, reduce.dimension)
+    all_axes = find_axes(sources, spectra, reduce.normalise, variance, reduce.dimension)
     reduced = []
-    for view, dtype, own, axes in zip(views, dtypes, keys, found, strict=True):
+    for view, dtype, view_keys, axes in zip(views, dtypes, keys, all_axes, strict=True):
         points = np.empty((0, len(axes.projection.axes)), dtype)
         reduction = Reduction(points, NO_ROWS, axes.projection, axes.variances, axes.explained)
-        reduced.append(View(view, dtype, own, reduction, axes.flat))
+        reduced.append(View(view, dtype, view_keys, reduction, axes.flat))
     return reduced
 
 
@@ -214,20 +214,20 @@ def project_rows(projection: Projection | None, dtype: np.dtype[Any], rows: Arra
 
 def _view_source(
     passes: Passes,
-    place: int,
+    number: int,
     shards: Sequence[Shards],
     surveys: Sequence[Survey],
     keys: npt.NDArray[np.uint64],
     dtype: np.dtype[Any],
 ) -> RowSource:
-    """The rows of a view, of which a few are fetched and the others read chunk by chunk."""
+    """The rows of a view: a few are fetched, the others are read chunk by chunk."""
     spread = fetch_rows(passes, shards, _places_in_order(keys, evenly_spaced(len(keys))), dtype)
     largest = max(survey.largest for survey in surveys)
 
     def farthest(exponent: int, origin: Doubles) -> float:
-        tasks = [chunk for own in shards for chunk in own.chunks(chunk_rows(own.width))]
+        tasks = [chunk for side in shards for chunk in side.chunks(chunk_rows(side.width))]
         function = partial(_largest_of_chunk, exponent, origin)
-        state = passes.run(f"range-{place}", function, tasks, {"largest": np.zeros(1)}, _keep_largest)
+        state = passes.run(f"range-{number}", function, tasks, {"largest": np.zeros(1)}, _keep_largest)
         return float(state["largest"][0])
 
     return RowSource(len(keys), dtype, bool((keys == keys[0]).all()), largest, spread, farthest)
@@ -237,13 +237,13 @@ def _places_in_order(keys: npt.NDArray[np.uint64], at: Integers) -> Integers:
     """The places of the keys that would be at these positions if all were sorted."""
     wanted = np.partition(keys, np.unique(at))[at]
     distinct = np.unique(wanted)
-    place = np.zeros(len(distinct), np.int64)
+    rows = np.zeros(len(distinct), np.int64)
     for low in range(0, len(keys), 1 << 20):
         part = keys[low : low + (1 << 20)]
         position = np.minimum(np.searchsorted(distinct, part), len(distinct) - 1)
         hits = np.flatnonzero(distinct[position] == part)
-        place[position[hits]] = low + hits  # rows with equal keys are equal: any of them will do
-    return place[np.searchsorted(distinct, wanted)]
+        rows[position[hits]] = low + hits  # rows with equal keys are equal: any of them will do
+    return rows[np.searchsorted(distinct, wanted)]
 
 
 def _largest_of_chunk(exponent: int, origin: Doubles, chunk: Chunk) -> float:
@@ -262,17 +262,20 @@ def _sum_products(
     width = shards[0].width
     sums: list[dict[str, Array]] = [_no_sums(width) for _ in views]
     for side in sorted({side for sides in views for side in sides}):
-        members = [place for place, sides in enumerate(views) if side in sides]
-        state = {f"{name}-{place}": own for place in members for name, own in _no_sums(width).items()}
+        members = [view for view, sides in enumerate(views) if side in sides]
+        state = {f"{name}-{view}": zeros for view in members for name, zeros in _no_sums(width).items()}
         tasks = list(shards[side].chunks(chunk_rows(width)))
-        own_frames = [frames[place] for place in members]
+        own_frames = [frames[view] for view in members]
         state = passes.run(
             f"products-{side}", partial(_products, own_frames), tasks, state, partial(_add_products, members)
         )
-        for place in members:
-            for name, total in sums[place].items():
-                total += state[f"{name}-{place}"]
-    return [(_join(own["high"], own["low"]), _join(own["high_total"], own["low_total"])) for own in sums]
+        for view in members:
+            for name, total in sums[view].items():
+                total += state[f"{name}-{view}"]
+    return [
+        (_join(view_sums["high"], view_sums["low"]), _join(view_sums["high_total"], view_sums["low_total"]))
+        for view_sums in sums
+    ]
 
 
 def _no_sums(width: int) -> dict[str, Array]:
@@ -284,16 +287,16 @@ def _products(frames: Sequence[Projection], chunk: Chunk) -> list[list[Integers]
     """The sums of a chunk for each frame: below 2^63, since it has fewer than a thousand blocks."""
     rows, sums = chunk.read(), [ProductSums() for _ in frames]
     for low in range(0, len(rows), ROWS):
-        for frame, own in zip(frames, sums, strict=True):
-            own.add(frame.integers(rows[low : low + ROWS]))
-    return [own.integers() for own in sums]
+        for frame, frame_sums in zip(frames, sums, strict=True):
+            frame_sums.add(frame.integers(rows[low : low + ROWS]))
+    return [frame_sums.integers() for frame_sums in sums]
 
 
 def _add_products(members: Sequence[int], state: dict[str, Array], chunk: Chunk, result: list[list[Integers]]) -> None:
-    for place, (scatter, total) in zip(members, result, strict=True):
+    for view, (scatter, total) in zip(members, result, strict=True):
         for values, high, low in ((scatter, "high", "low"), (total, "high_total", "low_total")):
-            state[f"{high}-{place}"] += values >> _LOW_BITS
-            state[f"{low}-{place}"] += values & ((1 << _LOW_BITS) - 1)
+            state[f"{high}-{view}"] += values >> _LOW_BITS
+            state[f"{low}-{view}"] += values & ((1 << _LOW_BITS) - 1)
 
 
 def _join(high: Integers, low: Integers) -> Doubles:

@@ -101,7 +101,7 @@ def row_keys(rows: Array) -> npt.NDArray[np.uint64]:
 
 
 def unit_keys(rows: Array, threads: int | None = None) -> npt.NDArray[np.uint64]:
-    """The same, but equal for rows that differ by a power of two: what depends on it knows no unit of measurement."""
+    """As `row_keys`, but equal for rows that differ by a power of two, whatever the unit of measurement."""
     return hash_rows(rows, np.dtype(np.float64), threads or cores(), scaled=True)
 
 

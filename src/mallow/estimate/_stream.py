@@ -85,23 +85,25 @@ def quantize_shards(
     clusterings = _cluster_all(passes, "clusters", quantize, shards, pair, rngs)
     clusterings_alone = _cluster_all(passes, "own-clusters", smaller, shards, alone, split_rngs)
     jobs = [
-        _make_job(view, found, quantize.device) for view, found in ((pair, clusterings), (alone, clusterings_alone))
+        _make_job(view, chosen, quantize.device) for view, chosen in ((pair, clusterings), (alone, clusterings_alone))
     ]
-    known = [[one.labels for one in found] for found in (clusterings, clusterings_alone)]
+    known = [[clustering.labels for clustering in chosen] for chosen in (clusterings, clusterings_alone)]
     labels = _label_rows(passes, shards, [(0, 1), (0,)], jobs, known)
     masses = [
-        replace(quantize.count(Partition(own[:n], own[n:], one.centres)), caveats=one.caveats)
-        for own, one in zip(labels[0], clusterings, strict=True)
+        replace(
+            quantize.count(Partition(row_labels[:n], row_labels[n:], clustering.centres)), caveats=clustering.caveats
+        )
+        for row_labels, clustering in zip(labels[0], clusterings, strict=True)
     ]
     itself = [
-        smaller.count(Partition(own[first], own[second], one.centres))
-        for own, one, (first, second) in zip(labels[1], clusterings_alone, splits, strict=True)
+        smaller.count(Partition(row_labels[first], row_labels[second], clustering.centres))
+        for row_labels, clustering, (first, second) in zip(labels[1], clusterings_alone, splits, strict=True)
     ]
     return StreamedQuantization(masses, itself, pair.reduction)
 
 
 @dataclass(frozen=True, eq=False)
-class _Found:
+class _Clustering:
     """A clustering; the labels of all rows where all were clustered."""
 
     centres: Array
@@ -143,7 +145,7 @@ def _cluster_all(
     shards: tuple[Shards, Shards],
     view: View,
     rngs: Sequence[np.random.Generator],
-) -> list[_Found]:
+) -> list[_Clustering]:
     """One clustering of the rows of a view for each generator, or those that are in the checkpoint."""
     n, m = map(len, shards)
     chosen = _choose_rows(view, quantize.sample)
@@ -177,7 +179,7 @@ def _cluster_all(
         runs = [passes.keep(run, partial(make, child)) for run, child in zip(names, children, strict=True)]
         best = min(runs, key=lambda run: float(run["objective"]))
         grid = Grid(best["origin"], int(best["grid"][0]), bool(best["grid"][1]))
-        clusterings.append(_Found(best["centres"], grid, best.get("labels"), too_few_points(distinct, bins)))
+        clusterings.append(_Clustering(best["centres"], grid, best.get("labels"), too_few_points(distinct, bins)))
     return clusterings
 
 
@@ -204,10 +206,11 @@ class _Job:
     device: str | None = None
 
 
-def _make_job(view: View, clusterings: Sequence[_Found] = (), device: str | None = None) -> _Job:
+def _make_job(view: View, clusterings: Sequence[_Clustering] = (), device: str | None = None) -> _Job:
     """How the rows of a view become points and, with centres, labels."""
     projection = None if view.reduction is None else view.reduction.projection
-    return _Job(projection, view.dtype, view.flat, tuple((one.centres, one.grid) for one in clusterings), device)
+    centres = tuple((clustering.centres, clustering.grid) for clustering in clusterings)
+    return _Job(projection, view.dtype, view.flat, centres, device)
 
 
 def _to_points(job: _Job, rows: Array) -> Array:
@@ -226,23 +229,23 @@ def _label_rows(
     labels: list[list[Labels | None]],
 ) -> list[list[Labels]]:
     """For each view, the labels of all its rows in each clustering; those that are in `labels` already stay."""
-    todo = [place for place, own in enumerate(labels) if any(one is None for one in own)]
-    for side in sorted({side for place in todo for side in views[place]}):
-        members = [place for place in todo if side in views[place]]
+    todo = [number for number, of_view in enumerate(labels) if any(part is None for part in of_view)]
+    for side in sorted({side for number in todo for side in views[number]}):
+        members = [number for number in todo if side in views[number]]
         state = {
-            str(place): np.zeros((len(jobs[place].clusterings), len(shards[side])), _compact(jobs[place]))
-            for place in members
+            str(number): np.zeros((len(jobs[number].clusterings), len(shards[side])), _compact(jobs[number]))
+            for number in members
         }
         tasks = list(shards[side].chunks(chunk_rows(shards[side].width)))
-        own_jobs = [jobs[place] for place in members]
+        own_jobs = [jobs[number] for number in members]
         state = passes.run(
             f"labels-{side}", partial(_label_chunk, own_jobs), tasks, state, partial(_add_labels, members)
         )
-        for place in members:
-            for repeat, part in enumerate(state[str(place)]):
-                before = labels[place][repeat]
-                labels[place][repeat] = part if before is None else np.concatenate([before, part])
-    return [[np.asarray(one, np.int64) for one in own] for own in labels]
+        for number in members:
+            for repeat, part in enumerate(state[str(number)]):
+                before = labels[number][repeat]
+                labels[number][repeat] = part if before is None else np.concatenate([before, part])
+    return [[np.asarray(part, np.int64) for part in of_view] for of_view in labels]
 
 
 def _compact(job: _Job) -> np.dtype[Any]:
@@ -255,14 +258,14 @@ def _label_chunk(jobs: Sequence[_Job], chunk: Chunk) -> list[Array]:
     result = []
     for job in jobs:
         points, device = _to_points(job, rows), open_device(job.device)
-        each = [nearest_centres(points, centres, grid, device=device) for centres, grid in job.clusterings]
-        result.append(np.stack(each).astype(_compact(job)))
+        labels = [nearest_centres(points, centres, grid, device=device) for centres, grid in job.clusterings]
+        result.append(np.stack(labels).astype(_compact(job)))
     return result
 
 
 def _add_labels(members: Sequence[int], state: dict[str, Array], chunk: Chunk, result: list[Array]) -> None:
-    for place, labels in zip(members, result, strict=True):
-        state[str(place)][:, chunk.start : chunk.start + len(chunk)] = labels
+    for number, labels in zip(members, result, strict=True):
+        state[str(number)][:, chunk.start : chunk.start + len(chunk)] = labels
 
 
 def _with_codebook(

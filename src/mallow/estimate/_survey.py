@@ -1,4 +1,4 @@
-"""What one pass over the rows of a set tells: a number for each row, and the largest value."""
+"""The results of one pass over the rows of a set: a number for each row, and the largest value."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _DIGITS = 10  # places have fewer, so that they are below 2³²
 
 @dataclass(frozen=True, eq=False)
 class Survey:
-    """What one pass over the rows of a set tells.
+    """The results of one pass over the rows of a set.
 
     Attributes
     ----------
@@ -53,14 +53,14 @@ def chunk_rows(width: int) -> int:
 def survey_rows(passes: Passes, name: str, shards: Shards, dtypes: Sequence[np.dtype[Any]]) -> Survey:
     """One pass over all rows; `dtypes` are the precisions in which rows are compared."""
     names = sorted({dtype.name for dtype in dtypes})
-    state: dict[str, Array] = {each: np.zeros(len(shards), np.uint64) for each in names}
+    state: dict[str, Array] = {key: np.zeros(len(shards), np.uint64) for key in names}
     state["largest"] = np.zeros(1)
     state["units"] = np.zeros(len(shards), np.uint64)
     if shards.has_ids:
         state["ids"] = np.zeros(len(shards), np.uint64)
     tasks = list(shards.chunks(chunk_rows(shards.width)))
     state = passes.run(name, partial(_survey_chunk, names, shards.has_ids), tasks, state, _add_survey)
-    return Survey({each: state[each] for each in names}, state["units"], float(state["largest"][0]), state.get("ids"))
+    return Survey({key: state[key] for key in names}, state["units"], float(state["largest"][0]), state.get("ids"))
 
 
 def _survey_chunk(dtypes: Sequence[str], with_ids: bool, chunk: Chunk) -> dict[str, Array]:
@@ -74,12 +74,12 @@ def _survey_chunk(dtypes: Sequence[str], with_ids: bool, chunk: Chunk) -> dict[s
 
 
 def hash_names(names: Iterable[str]) -> Keys:
-    """A 64-bit number for each name: that of its unit. For "row 7", which is no name but a place, it is 7."""
+    """A 64-bit number for the unit of each name. "row 7" is a row number and not a name: its number is 7."""
 
     def digest(name: str) -> bytes:
-        place = name.removeprefix(Samples.ROW)
-        if len(place) < len(name) and place.isdecimal() and len(place) < _DIGITS:
-            return int(place).to_bytes(8, "little")
+        number = name.removeprefix(Samples.ROW)
+        if len(number) < len(name) and number.isdecimal() and len(number) < _DIGITS:
+            return int(number).to_bytes(8, "little")
         return hashlib.blake2b(name.encode(), digest_size=8).digest()
 
     digests = b"".join(map(digest, names))
@@ -101,7 +101,7 @@ def fetch_rows(
     dtype: np.dtype[Any],
     project: Callable[[Array], Array] | None = None,
 ) -> Array:
-    """The rows at some places of the pooled sides, in the order of `places`; with `project`, what it makes of them."""
+    """Some rows of the pooled sides, in the order of `places`; with `project`, the projected rows."""
     starts = np.cumsum([0, *map(len, sides)])
     chosen, back = np.unique(places, return_inverse=True)
     tasks: list[tuple[Chunk, Indices]] = []

@@ -148,7 +148,7 @@ class RobustComparison(ScoredSystems):
         ax = draw.axes(ax)
         for place, (name, comparison) in enumerate(self.comparisons.items()):
             values = [comparison.scores[system].certified["mauve"].value for system in self.systems]
-            ax.plot(range(len(values)), values, label=name, **draw.look(place))
+            ax.plot(range(len(values)), values, label=name, **draw.line_style(place))
         ax.set_xticks(range(len(self.systems)), self.systems)
         ax.set_xlabel("system, in the order of the first embedder")
         ax.set_ylabel("certified MAUVE (1 = no gap found)")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -130,6 +131,10 @@ class Score(Result):
         spaces = f"Evidence looks at features, {self.signature.spaces}." if self.signature.spaces else ""
         line = " ".join(filter(None, [units, spaces]))
         return [line, ""] if line else []
+
+    def _blocks(self, width: int | None) -> list[str]:
+        verdict = self.verdict if width is None else textwrap.fill(self.verdict, width)
+        return [verdict, self.mauve_table(width=width), str(self.signature)]
 
     def __format__(self, spec: str) -> str:
         return format(self.mauve, spec) if spec else str(self)

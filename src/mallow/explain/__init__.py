@@ -1,12 +1,12 @@
-"""Reasons for a verdict: what tells the model's samples apart, where the gap is, and whether the model copies."""
+"""Reasons for a verdict: telltale signs of the model, where the gap is, and whether the model copies."""
 
-from mallow.explain._bins import bin_costs, bin_p_values
+from mallow.explain._bins import bin_costs
 from mallow.explain._diagnosis import Diagnosis, diagnose, diagnose_embedded
 from mallow.explain._memorisation import Memorisation, NearCopy, memorisation
 from mallow.explain._reason import LEVEL, Example, Reason, Region, Telltale, image_grid, verdict_text
 from mallow.explain._reasons import find_reasons
 from mallow.explain._unit_tests import UnitTests, two_sided
-from mallow.explain._words import marking_terms, terms_of_groups
+from mallow.explain._words import terms_of_groups
 
 __all__ = [
     "Diagnosis",

@@ -47,42 +47,22 @@ def bin_costs(masses: Masses, divergence: Divergence) -> Array:
     return costs
 
 
-def bin_p_values(p_counts: Any, q_counts: Any) -> Array:
-    """The probability, if both sides had the same distribution, of proportions at least as unequal; exact, two-sided.
-
-    The bins are made from the pooled samples without regard to their sides. So if both sides were drawn independently
-    from one distribution, every way of dividing the n + m samples into sides of n and m would be as likely as the
-    observed one, with the same bins. The number of reference samples in a bin that holds c samples is then
-    hypergeometric: n of n + m samples are marked, c are drawn. The smaller tail is doubled, since the same counts
-    decide whether a bin counts as missed or invented. No correction is needed for the clustering or for the number of
-    bins in it.
-
-    If the sides do differ, the bins depend a little on that difference; the p-value of a bin in which they do not
-    differ is then the one for a fixed bin, a good approximation. All samples must be independent: a diagnosis allows
-    for samples that share an id, and uses this only where none do.
-
-    Parameters
-    ----------
-    p_counts, q_counts : array-like (bins,)
-        The number of samples of each side in each bin.
-
-    Examples
-    --------
-    >>> bin_p_values([10, 0, 90], [10, 9, 81]).round(4)
-    array([1.    , 0.0032, 0.107 ])
-    """
-    p, q = np.asarray(p_counts, dtype=np.int64), np.asarray(q_counts, dtype=np.int64)
-    return _hypergeometric(p, p + q, int(p.sum()), int(q.sum()))
-
-
 def unit_p_values(partition: Partition, evidence: Evidence) -> Array:
-    """The same for samples of which some belong together, (bins,): units are exchanged, not samples.
+    """The probability of proportions at least as unequal if both sides had one distribution, (bins,); two-sided.
 
-    A unit that has equally many samples of both sides may have its sides swapped; a single sample whose unit has no
-    other may be of either side, as in `bin_p_values`. The number of reference samples in a bin is then a sum of
-    independent numbers whose distributions are known, and the p-value is exact. Where there are other units, such as
-    several samples for a prompt on one side only, the difference of proportions is compared with its cluster-robust
-    error.
+    The bins are made from the pooled samples without regard to their sides. If all samples were drawn independently
+    from one distribution, every way of dividing them into sides of n and m would be as likely as the observed one,
+    with the same bins. The number of reference samples in a bin that holds c samples is then hypergeometric: n of
+    n + m samples are marked, c are drawn. The smaller tail is doubled, since the same counts decide whether a bin
+    counts as missed or invented. No correction is needed for the clustering or for the number of bins in it. If the
+    sides do differ, the bins depend a little on that difference; the p-value of a bin in which they do not differ is
+    then the one for a fixed bin, a good approximation.
+
+    Where samples belong together, units are exchanged instead of samples. A unit that has equally many samples of both
+    sides may have its sides swapped; a single sample whose unit has no other may be of either side. The number of
+    reference samples in a bin is then a sum of independent numbers whose distributions are known, and the p-value is
+    exact. Where there are other units, such as several samples for a prompt on one side only, the difference of
+    proportions is compared with its cluster-robust error.
     """
     units = evidence.units
     of_p, of_q = units.sizes(0), units.sizes(1)
@@ -112,14 +92,14 @@ def _exchange_p_value(
     chances = np.exp(
         _log_choose(alone[0], places) + _log_choose(alone[1], drawn - places) - _log_choose(sum(alone), drawn)
     )
-    seen = int(p[single].sum()) - fewest
+    observed = int(p[single].sum()) - fewest
     excess = (p - q)[~single]
-    seen += int(np.maximum(excess, 0).sum())
+    observed += int(np.maximum(excess, 0).sum())
     for size, times in zip(*np.unique(np.abs(excess[excess != 0]), return_counts=True), strict=True):
         swaps = np.zeros(int(size * times) + 1)
         swaps[::size] = np.exp(_log_choose(times, np.arange(times + 1)) - times * math.log(2.0))
         chances = np.convolve(chances, swaps)
-    return min(1.0, 2.0 * min(float(chances[: seen + 1].sum()), float(chances[seen:].sum())))
+    return min(1.0, 2.0 * min(float(chances[: observed + 1].sum()), float(chances[observed:].sum())))
 
 
 def _log_choose(n: int, k: Any) -> Array:
@@ -136,7 +116,7 @@ def _robust_p_values(partition: Partition, evidence: Evidence) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class BinTable:
-    """What is known about each bin; arrays (bins,)."""
+    """The costs and p-values of each bin; arrays (bins,)."""
 
     partition: Partition
     costs: Array
@@ -160,7 +140,7 @@ class BinTable:
 
 
 def tabulate_bins(masses: Masses, divergence: Divergence, evidence: Evidence) -> BinTable:
-    """The costs and p-values of all bins; `evidence` knows the units of the samples."""
+    """The costs and p-values of all bins; `evidence` has the units of the samples."""
     partition = masses.partition
     if partition is None:  # for the type checker: Quantize always returns one
         raise InputError("`measure` must keep the bin of every sample; its masses have no partition.")
@@ -177,11 +157,11 @@ def tabulate_bins(masses: Masses, divergence: Divergence, evidence: Evidence) ->
 def small_bin_caveats(partition: Partition, evidence: Evidence) -> list[Caveat]:
     """A caveat if most bins could not be significant even if all their units were of one side."""
     units, bins = evidence.units, partition.bins
-    touched = [np.unique(own * bins + label) for own, label in zip(units.sets, _labels(partition), strict=True)]
+    touched = [np.unique(unit * bins + label) for unit, label in zip(units.sets, _labels(partition), strict=True)]
     pooled = np.bincount(np.unique(np.concatenate(touched)) % bins, minlength=bins)  # the number of units in each bin
-    n, m = (len(np.unique(own)) for own in units.sets)
+    n, m = (len(np.unique(unit)) for unit in units.sets)
     extremes = [np.minimum(pooled, n), np.maximum(pooled - m, 0)]  # all from the reference; all from the model
-    best = np.minimum(*(_hypergeometric(seen, pooled, n, m) for seen in extremes))
+    best = np.minimum(*(_hypergeometric(extreme, pooled, n, m) for extreme in extremes))
     share = float(np.mean(best * len(best) >= LEVEL))
     if share <= _MOST_SMALL_BINS:
         return []
@@ -192,10 +172,10 @@ def small_bin_caveats(partition: Partition, evidence: Evidence) -> list[Caveat]:
     return [Caveat("small bins", text, values={"share": share, "bins": len(best)})]
 
 
-def _hypergeometric(seen: NDArray[Any], pooled: NDArray[Any], n: int, m: int) -> Array:
-    """Two-sided p-values of `seen` reference samples among the `pooled` samples of each bin."""
+def _hypergeometric(observed: NDArray[Any], pooled: NDArray[Any], n: int, m: int) -> Array:
+    """Two-sided p-values of `observed` reference samples among the `pooled` samples of each bin."""
     from scipy.stats import hypergeom
 
     marked = hypergeom(n + m, n, pooled)
-    p_values: Array = np.minimum(2.0 * np.minimum(marked.cdf(seen), marked.sf(seen - 1)), 1.0)
+    p_values: Array = np.minimum(2.0 * np.minimum(marked.cdf(observed), marked.sf(observed - 1)), 1.0)
     return p_values

@@ -90,17 +90,17 @@ def judge_traits(tests: UnitTests, candidates: Sequence[Candidate]) -> list[Cand
     return [
         replace(
             candidate,
-            trait=columns[:, place],
-            means=(float(means[place, 1]), float(means[place, 0])),
-            p_value=float(p_values[place]),
-            adjusted=adjusted[place],
+            trait=columns[:, column],
+            means=(float(means[column, 1]), float(means[column, 0])),
+            p_value=float(p_values[column]),
+            adjusted=adjusted[column],
         )
-        for place, candidate in enumerate(candidates)
+        for column, candidate in enumerate(candidates)
     ]
 
 
 def clip_tails(trait: Array) -> Array:
-    """The trait with its few largest and smallest values cut off, so that no sample decides alone.
+    """The trait with its few largest and smallest values clipped, so that no single sample decides.
 
     A trait that nearly all samples share, so that nothing would be left of it, stays as it is.
     """
@@ -149,7 +149,7 @@ class Standardised:
     def columns(self, places: NDArray[np.intp]) -> Array:
         """Some standardised columns of both sides, (n + m, places)."""
         some = np.concatenate([side[:, places].astype(np.float64) for side in self.sides])
-        centre, scale = (own[places].astype(np.float64) for own in (self.centre, self.scale))
+        centre, scale = (moments[places].astype(np.float64) for moments in (self.centre, self.scale))
         return (some - centre) / scale
 
     def distances(self) -> Array:
@@ -176,7 +176,7 @@ def standardise(x: Rows, y: Rows) -> Standardised:
             squares += np.einsum("ij,ij->j", moved, moved)
         mean = total / len(side)
         moments.append((mean + shift, np.sqrt(np.maximum(squares / len(side) - mean**2, 0.0))))
-    means, deviations = (np.stack(each) for each in zip(*moments, strict=True))
+    means, deviations = (np.stack(pair) for pair in zip(*moments, strict=True))
     within = np.sqrt((deviations**2).mean(axis=0))
     scale = np.where(within > _CONSTANT * np.abs(means).max(axis=0), within, np.inf)
     return Standardised((x, y), means, deviations, means.mean(axis=0).astype(np.float32), scale.astype(np.float32))
@@ -191,9 +191,11 @@ def distance_candidate(features: Standardised) -> Candidate:
     """How far samples are from the centre of all: a model that lacks variety stays near it."""
 
     def phrase(model: float, reference: float) -> tuple[str, dict[str, float]]:
-        own, other = numbers_apart(model, reference)
+        shown, shown_reference = numbers_apart(model, reference)
         amount = "more" if model > reference else "less"
-        text = f"features that vary {amount} (mean squared distance from the centre {own}, reference {other})"
+        text = (
+            f"features that vary {amount} (mean squared distance from the centre {shown}, reference {shown_reference})"
+        )
         values = {"model": model, "reference": reference}
         return (text if max(model, reference) >= _RATIO * min(model, reference) else ""), values
 
@@ -244,41 +246,41 @@ def column_candidates(features: Standardised, tests: UnitTests, level: float) ->
     return candidates
 
 
-def _mean_phrase(features: Standardised, places: NDArray[np.intp]) -> Phrase:
-    return _column_phrase(places, features.means, ("larger values", "smaller values"), "mean")
+def _mean_phrase(features: Standardised, columns: NDArray[np.intp]) -> Phrase:
+    return _column_phrase(columns, features.means, ("larger values", "smaller values"), "mean")
 
 
-def _spread_phrase(features: Standardised, places: NDArray[np.intp]) -> Phrase:
-    return _column_phrase(places, features.deviations, ("more spread", "less spread"), "standard deviation")
+def _spread_phrase(features: Standardised, columns: NDArray[np.intp]) -> Phrase:
+    return _column_phrase(columns, features.deviations, ("more spread", "less spread"), "standard deviation")
 
 
-def _column_phrase(places: NDArray[np.intp], moments: Array, amounts: tuple[str, str], name: str) -> Phrase:
-    reference, model = moments[:, places].tolist()
+def _column_phrase(columns: NDArray[np.intp], moments: Array, amounts: tuple[str, str], name: str) -> Phrase:
+    reference, model = moments[:, columns].tolist()
     values: dict[str, float] = {}
-    for place, own, other in zip(places.tolist(), model, reference, strict=True):
-        values |= {f"column {place}": own, f"column {place}, reference": other}
-    own, other = numbers_apart(model[0], reference[0])
-    numbers = f"{name} {own}, reference {other}"
-    if len(places) == 1:
-        text = f"{amounts[model[0] < reference[0]]} in column {places[0]} ({numbers})"
+    for column, moment, moment_reference in zip(columns.tolist(), model, reference, strict=True):
+        values |= {f"column {column}": moment, f"column {column}, reference": moment_reference}
+    shown, shown_reference = numbers_apart(model[0], reference[0])
+    numbers = f"{name} {shown}, reference {shown_reference}"
+    if len(columns) == 1:
+        text = f"{amounts[model[0] < reference[0]]} in column {columns[0]} ({numbers})"
     else:
         what = "means" if name == "mean" else "spreads"
-        text = f"other {what} in columns {join_names([str(place) for place in places])} (column {places[0]}: {numbers})"
+        text = f"other {what} in columns {join_names(list(map(str, columns)))} (column {columns[0]}: {numbers})"
     return lambda *_: (text, values)
 
 
 def image_candidates(paths: Sequence[Path]) -> list[Candidate]:
-    """Everything about the looks of images that may be a reason; nothing without Pillow, or if one cannot be read."""
+    """Traits of images, such as brightness, that may be reasons; none without Pillow, or if an image cannot be read."""
     if importlib.util.find_spec("PIL") is None:
         return []
     pillow = optional("PIL.Image", extra="images")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", pillow.DecompressionBombWarning)  # very large images are legal
-            looks = np.array([_measure(path, pillow) for path in paths])
+            values = np.array([_measure(path, pillow) for path in paths])
     except Exception:  # a decoder may raise anything; whether an image can be used is for the embedder to say
         return []
-    return [_image_candidate(name, column) for name, column in zip(_LOOKS, looks.T, strict=True)]
+    return [_image_candidate(name, column) for name, column in zip(_LOOKS, values.T, strict=True)]
 
 
 def _measure(path: Path, pillow: Any) -> list[float]:

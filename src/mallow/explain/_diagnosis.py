@@ -118,20 +118,23 @@ class Diagnosis(Result):
 
     def __str__(self) -> str:
         reasons = [(f"{100 * reason.values['explained']:3.0f} %", reason.text) for reason in self.reasons]
-        own, other = ([(f"{one.score:+.2f}", str(one)) for one in some] for some in (self.giveaways, self.unmatched))
+        giveaways, unmatched = (
+            [(f"{telltale.score:+.2f}", str(telltale)) for telltale in some]
+            for some in (self.giveaways, self.unmatched)
+        )
         blocks = [
             self._verdict(()),
             _list_lines("What gives it away, and the share of the evidence that each point accounts for", reasons),
-            _list_lines("Model samples that give it away: the lowest held-out scores", own[:_TELLTALES_SHOWN]),
+            _list_lines("Model samples that give it away: the lowest held-out scores", giveaways[:_TELLTALES_SHOWN]),
             _list_lines(
                 "Reference samples that the model hardly produces: the highest held-out scores",
-                other[:_TELLTALES_SHOWN],
+                unmatched[:_TELLTALES_SHOWN],
             ),
             self._gap_line(),
         ]
         for title, regions in (("MISSED by the model", self.missed), ("INVENTED by the model", self.invented)):
             blocks.append(title if regions else f"{title}: nothing")
-            blocks += [f"{place}. {region}" for place, region in enumerate(regions, start=1)]
+            blocks += [f"{number}. {region}" for number, region in enumerate(regions, start=1)]
         blocks += [f"caveat: {line}" for line in self.caveat_lines()]
         return "\n\n".join(filter(None, blocks))
 
@@ -142,11 +145,11 @@ class Diagnosis(Result):
         """
         ax = draw.axes(ax)
         total = sum(self.gap.values())
-        for place, region in enumerate(self.regions):
+        for row, region in enumerate(self.regions):
             ax.barh(
-                place,
+                row,
                 region.share * self.gap[region.side] / total,
-                color=draw.look(0 if region.side == "missed" else 1)["color"],
+                color=draw.line_style(0 if region.side == "missed" else 1)["color"],
                 alpha=1.0 if region.significant else 0.4,
                 label=f"{region.side} by the model",
             )
@@ -162,8 +165,8 @@ class Diagnosis(Result):
         """Draw each region of images with `image_grid` into missed-1.png, invented-1.png … in a new folder."""
         home, paths = make_folder(folder), []
         for regions in (self.missed, self.invented):
-            for place, region in enumerate(regions, start=1):
-                paths.append(home / f"{region.side}-{place}.png")
+            for number, region in enumerate(regions, start=1):
+                paths.append(home / f"{region.side}-{number}.png")
                 image_grid(region, paths[-1])
         return tuple(paths)
 
@@ -208,7 +211,7 @@ class Diagnosis(Result):
 
 
 def _list_lines(title: str, lines: Sequence[tuple[str, str]]) -> str:
-    """A title and what is below it, each line with its number; empty without lines."""
+    """A title and the lines below it, each with its number; empty without lines."""
     return "\n".join([title, *(f"  {number}  {text}" for number, text in lines)]) if lines else ""
 
 
@@ -388,30 +391,30 @@ def _find_telltales(samples: Samples, scores: Array, sign: int, evidence: Eviden
     order = np.argsort(-sign * scores, kind="stable")
     clear = order[sign * scores[order] > 0]
     telltales = []
-    for rank, place in enumerate(_distinct_places(samples, clear, _TELLTALES), start=1):
-        telltales.append(Telltale(**vars(_example(samples, place)), score=float(scores[place]), rank=rank))
+    for rank, row in enumerate(_distinct_places(samples, clear, _TELLTALES), start=1):
+        telltales.append(Telltale(**vars(_example(samples, row)), score=float(scores[row]), rank=rank))
     return tuple(telltales)
 
 
-def _distinct_places(samples: Samples, places: NDArray[np.intp], count: int) -> list[int]:
-    """The first places, so many at most, without those whose text occurred before."""
+def _distinct_places(samples: Samples, rows: NDArray[np.intp], count: int) -> list[int]:
+    """At most `count` of the rows, the first ones, without those whose text occurred before."""
     chosen: list[int] = []
     shown: set[str] = set()
-    for place in places.tolist():
+    for row in rows.tolist():
         if len(chosen) == count:
             break
-        text = None if samples.texts is None else samples.texts[place]
+        text = None if samples.texts is None else samples.texts[row]
         if text is None or text not in shown:
             shown.add(text or "")
-            chosen.append(place)
+            chosen.append(row)
     return chosen
 
 
-def _example(samples: Samples, place: int) -> Example:
-    text = None if samples.texts is None else samples.texts[place]
+def _example(samples: Samples, row: int) -> Example:
+    text = None if samples.texts is None else samples.texts[row]
     files = samples.images if samples.audio is None else samples.audio
-    path = None if files is None else str(files[place])
-    return Example(place, samples.ids[place] if samples.ids else None, text, path)
+    path = None if files is None else str(files[row])
+    return Example(row, samples.ids[row] if samples.ids else None, text, path)
 
 
 def _describe_regions(
@@ -431,7 +434,7 @@ def _describe_regions(
         ]
         in_reference, in_model = (len(inside) for inside in places)
         in_bin = in_reference + in_model
-        own = evidence.reference_scores[places[0]] if side == "missed" else evidence.model_scores[places[1]]
+        scores = evidence.reference_scores[places[0]] if side == "missed" else evidence.model_scores[places[1]]
         regions.append(
             Region(
                 side=side,
@@ -446,7 +449,7 @@ def _describe_regions(
                 model_examples=shown[1],
                 terms=terms,
                 lengths=lengths,
-                score=float(own.mean()),
+                score=float(scores.mean()),
             )
         )
     return regions
@@ -458,7 +461,7 @@ def _nearest_examples(
     """The samples at `places`, whose points are `rows`, that are nearest to the centre; equal texts only once."""
     distance = ((rows.astype(np.float64) - centre) ** 2).sum(axis=1)
     nearest = places[np.argsort(distance, kind="stable")]
-    return tuple(_example(samples, place) for place in _distinct_places(samples, nearest, count))
+    return tuple(_example(samples, row) for row in _distinct_places(samples, nearest, count))
 
 
 def _describe_texts(
@@ -472,7 +475,7 @@ def _describe_texts(
     groups, medians = [], []
     for side, places in zip(excess, members, strict=True):
         inside = places[side]
-        groups.append([texts[side][place] for place in inside])
+        groups.append([texts[side][row] for row in inside])
         elsewhere = np.concatenate([np.delete(lengths[side], inside), lengths[1 - side]])
         medians.append({"region": float(np.median(lengths[side][inside])), "elsewhere": float(np.median(elsewhere))})
     terms = terms_of_groups(groups, [*texts[0], *texts[1]])

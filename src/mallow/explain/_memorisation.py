@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 _SHOWN = 5  # chosen: near copies in print
 # Chosen on passages of books (experiments/memorisation), confirmed on news.
-_NEXT = 4  # the scale of a ratio is the distance from the neighbour so many places after the nearest
+_NEXT = 4  # the scale of a ratio is the distance from the fourth neighbour after the nearest
 _CLOSEST_OF_MODEL = (
     0.01,
     0.02,
@@ -176,9 +176,9 @@ class Memorisation(Result):
     def copy_lines(self, count: int = _SHOWN) -> list[str]:
         """The nearest samples with their sources, one line each."""
         lines = []
-        for one in self.copies[:count]:
-            lines.append(f"{one.ratio:.2f}  model:    {one.sample}")
-            lines.append(f"      training: {one.source}")
+        for copy in self.copies[:count]:
+            lines.append(f"{copy.ratio:.2f}  model:    {copy.sample}")
+            lines.append(f"      training: {copy.source}")
         more = len(self.copies) - count
         return [*lines, *([f"… and {more} more"] if more > 0 else []), ""] if lines else []
 
@@ -196,15 +196,15 @@ class Memorisation(Result):
     def _records(self) -> list[dict[str, Any]]:
         return [
             {
-                "place": one.sample.place,
-                "source": one.source.place,
-                "distance": one.distance,
-                "ratio": one.ratio,
-                "rarity": one.rarity,
-                "text": one.sample.text or one.sample.path,
-                "source_text": one.source.text or one.source.path,
+                "place": copy.sample.place,
+                "source": copy.source.place,
+                "distance": copy.distance,
+                "ratio": copy.ratio,
+                "rarity": copy.rarity,
+                "text": copy.sample.text or copy.sample.path,
+                "source_text": copy.source.text or copy.source.path,
             }
-            for one in self.copies
+            for copy in self.copies
         ]
 
     def _also(self) -> dict[str, Any]:
@@ -212,16 +212,19 @@ class Memorisation(Result):
 
     def brief(self) -> dict[str, Any]:
         """The main numbers as a small dict, without the list of near copies."""
-        each = {"share": self.share, "drawn": self.drawn}
-        shares = {name: {"value": one.value, "low": one.low, "high": one.high} for name, one in each.items()}
+        estimates = {"share": self.share, "drawn": self.drawn}
+        shares = {
+            name: {"value": estimate.value, "low": estimate.low, "high": estimate.high}
+            for name, estimate in estimates.items()
+        }
         return {**super().brief(), **shares, "listed": len(self.copies), "n": list(self.n)}
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw how many samples of the model and of the reference are nearer than each ratio; returns the axes."""
         ax = draw.axes(ax)
         sides = (("reference (fresh data)", self.reference_ratios), ("model", self.model_ratios))
-        for place, (label, ratios) in enumerate(sides):
-            style = {key: value for key, value in draw.look(place).items() if key != "marker"}
+        for number, (label, ratios) in enumerate(sides):
+            style = {key: value for key, value in draw.line_style(number).items() if key != "marker"}
             ordered = np.concatenate([[0.0], np.sort(ratios)])
             ax.step(ordered, np.arange(len(ordered)) / len(ratios), where="post", label=label, **style)
         ax.axvline(self.threshold, color="0.35", linewidth=1, linestyle=":", label="listed up to here")
@@ -302,12 +305,12 @@ def memorisation(
 
     # The model's samples against training data and reference together: what is exchanged is which of them is which.
     pool = np.concatenate([z, x])
-    own: tuple[Indices, Indices] = (units.sets[1], np.concatenate([np.full(len(z), -1), units.sets[0]]))
+    unit_of: tuple[Indices, Indices] = (units.sets[1], np.concatenate([np.full(len(z), -1), units.sets[0]]))
     order = generators[2].permutation(len(pool))  # of several that are equally near, any may be the nearest
-    in_pool = find_neighbours(y, pool[order], _NEXT, units=(own[0], own[1][order]))
-    in_pool = replace(in_pool, place=order[in_pool.place])
+    in_pool = find_neighbours(y, pool[order], _NEXT, units=(unit_of[0], unit_of[1][order]))
+    in_pool = replace(in_pool, nearest=order[in_pool.nearest])
     counts = neighbour_counts(in_pool, closest_shares(in_pool.ratio, _CLOSEST_OF_MODEL), len(pool))
-    likelihood = _likelihoods(pool, y, own)
+    likelihood = _likelihoods(pool, y, unit_of)
     counts = np.concatenate([counts, likelihood[:, None]], axis=1)
     near_p, near_exact = compare_means(
         counts[: len(z)], counts[len(z) :], pool_units, permutations=permutations, rng=generators[1]
@@ -319,10 +322,10 @@ def memorisation(
         nearer_than_fresh=fresh_p,
         exact=near_exact and fresh_exact,
         share=settle(_excess(near, (sizes[0], sizes[1])), _DIGITS),
-        drawn=settle(_drawn(in_pool.place, len(z), len(pool)), _DIGITS),
+        drawn=settle(_drawn(in_pool.nearest, len(z), len(pool)), _DIGITS),
         near=near,
         threshold=settle(threshold, _DIGITS),
-        nearest=(float((in_pool.place < len(z)).mean()), len(z) / len(pool)),
+        nearest=(float((in_pool.nearest < len(z)).mean()), len(z) / len(pool)),
         likelihood_gap=settle(float(likelihood[: len(z)].mean() - likelihood[len(z) :].mean()), _DIGITS),
         copies=tuple(_list_copies(model, train, at_y, at_x.ratio, threshold)),
         reference_ratios=settle(at_x.ratio, _DIGITS),
@@ -341,9 +344,9 @@ def _points(name: str, samples: Samples) -> Array:
     return points
 
 
-def _likelihoods(pool: Array, y: Array, own: tuple[Indices, Indices]) -> Array:
-    """The log density of the model's samples at each of the pool, with a width that does not know which is which."""
-    units = (own[1], own[0])
+def _likelihoods(pool: Array, y: Array, unit_of: tuple[Indices, Indices]) -> Array:
+    """The log density of the model's samples at each of the pool; the kernel's width ignores who wrote which."""
+    units = (unit_of[1], unit_of[0])
     nearest = find_neighbours(pool, y, 0, units=units).distance
     width = _BANDWIDTH * float(np.median(nearest[np.isfinite(nearest)]))
     return kernel_likelihoods(pool, y, width, units=units) if width > 0 else np.zeros(len(pool))
@@ -359,7 +362,7 @@ def _threshold(at_x: Array, at_y: Array) -> tuple[float, tuple[float, float]]:
 
 
 def _excess(near: tuple[float, float], units: tuple[int, int]) -> Estimate:
-    """The share of the model beyond that of the reference, with Newcombe's 95 % interval; every unit counts once."""
+    """The model's share minus the reference's, with Newcombe's 95 % interval; every unit counts once."""
     (low_x, high_x), (low_y, high_y) = (_wilson(share, count) for share, count in zip(near, units, strict=True))
     value = near[1] - near[0]
     low = value - math.hypot(near[1] - low_y, high_x - near[0])
@@ -367,15 +370,15 @@ def _excess(near: tuple[float, float], units: tuple[int, int]) -> Estimate:
     return Estimate(max(value, 0.0), max(low, 0.0), min(max(high, 0.0), 1.0))
 
 
-def _drawn(place: Indices, train: int, size: int) -> Estimate:
+def _drawn(nearest: Indices, train: int, size: int) -> Estimate:
     """The share of samples that have their nearest in the training data beyond chance, with a 95 % interval.
 
     The error is that of exchanging training data and reference, in which samples with the same neighbour go together.
     """
-    counts = np.bincount(place, minlength=size)
-    chance, share = train / size, float((place < train).mean())
+    counts = np.bincount(nearest, minlength=size)
+    chance, share = train / size, float((nearest < train).mean())
     spread = float(np.square(counts - counts.mean()).sum()) * train * (size - train) / (size * (size - 1.0))
-    value, reach = (share - chance) / (1.0 - chance), NORMAL * math.sqrt(spread) / len(place) / (1.0 - chance)
+    value, reach = (share - chance) / (1.0 - chance), NORMAL * math.sqrt(spread) / len(nearest) / (1.0 - chance)
     return Estimate(*(min(1.0, max(0.0, end)) for end in (value, value - reach, value + reach)))
 
 
@@ -391,25 +394,25 @@ def _list_copies(
     model: Samples, train: Samples, at_y: Neighbours, reference: Array, threshold: float
 ) -> Iterator[NearCopy]:
     ordered = np.sort(reference)
-    places = np.flatnonzero(at_y.ratio <= threshold)
-    for place in places[np.lexsort((places, at_y.distance[places], at_y.ratio[places]))].tolist():
-        ratio = float(at_y.ratio[place])
+    rows = np.flatnonzero(at_y.ratio <= threshold)
+    for row in rows[np.lexsort((rows, at_y.distance[rows], at_y.ratio[rows]))].tolist():
+        ratio = float(at_y.ratio[row])
         as_near = int(np.searchsorted(ordered, ratio, side="right"))
         yield NearCopy(
-            _example(model, place),
-            _example(train, int(at_y.place[place])),
-            distance=settle(float(at_y.distance[place]), _DIGITS),
+            _example(model, row),
+            _example(train, int(at_y.nearest[row])),
+            distance=settle(float(at_y.distance[row]), _DIGITS),
             ratio=settle(ratio, _DIGITS),
             rarity=settle((1 + as_near) / (1 + len(ordered)), _DIGITS),
         )
 
 
-def _example(samples: Samples, place: int) -> Example:
+def _example(samples: Samples, row: int) -> Example:
     return Example(
-        place,
-        samples.ids[place] if samples.ids else None,
-        samples.texts[place] if samples.texts else None,
-        str(samples.images[place]) if samples.images else None,
+        row,
+        samples.ids[row] if samples.ids else None,
+        samples.texts[row] if samples.texts else None,
+        str(samples.images[row]) if samples.images else None,
     )
 
 

@@ -23,8 +23,8 @@ class Neighbours:
 
     Attributes
     ----------
-    place : int64 array (n,)
-        Of the nearest one.
+    nearest : int64 array (n,)
+        The row of the nearest one.
     distance : array (n,)
         From it.
     ratio : array (n,)
@@ -32,7 +32,7 @@ class Neighbours:
         however dense the data are there; about 1 for a sample that merely lies among the data.
     """
 
-    place: Indices
+    nearest: Indices
     distance: Array
     ratio: Array
 
@@ -62,10 +62,10 @@ def find_neighbours(
     step = max(1, min(_BLOCK // len(pool), _BLOCK // (wanted * pool.shape[1])))
     with single_threaded_blas():
         parts = list(ordered_map(task, range(0, len(points), step), cores()))
-    place, distance = (np.concatenate(each) for each in zip(*parts, strict=True))
+    nearest, distance = (np.concatenate(columns) for columns in zip(*parts, strict=True))
     scale = distance[:, -1] if count > 1 else np.ones(len(points))
     ratio = np.divide(distance[:, 0], scale, out=np.zeros(len(points)), where=(scale > 0) & np.isfinite(scale))
-    return Neighbours(place.astype(np.int64), distance[:, 0], ratio)
+    return Neighbours(nearest.astype(np.int64), distance[:, 0], ratio)
 
 
 def closest_shares(ratio: Array, shares: tuple[float, ...]) -> Array:
@@ -79,14 +79,14 @@ def closest_shares(ratio: Array, shares: tuple[float, ...]) -> Array:
 def neighbour_counts(neighbours: Neighbours, flags: Array, size: int) -> Array:
     """How many flagged samples have each of the pool as their nearest, (size, flags)."""
     counts = np.zeros((size, flags.shape[1]))
-    np.add.at(counts, neighbours.place, flags)
+    np.add.at(counts, neighbours.nearest, flags)
     return counts
 
 
 def kernel_likelihoods(
     points: Array, samples: Array, bandwidth: float, *, units: tuple[Indices, Indices] | None = None
 ) -> Array:
-    """log mean over samples of exp(−distance²/2h²) at each point: what a density made of the samples says of it, (n,).
+    """log mean over samples of exp(−distance²/2h²) at each point, (n,): its kernel density.
 
     `units` are those of the points and of the samples: the samples of a point's own unit are left out.
     """
@@ -99,8 +99,8 @@ def kernel_likelihoods(
         if units is not None:
             terms[units[0][low : low + step, None] == units[1]] = -np.inf
         top = np.maximum(terms.max(axis=1), -_LEAST)
-        each: Array = top + np.log(np.exp(terms - top[:, None]).mean(axis=1) + np.exp(-_LEAST))
-        return each
+        likelihoods: Array = top + np.log(np.exp(terms - top[:, None]).mean(axis=1) + np.exp(-_LEAST))
+        return likelihoods
 
     step = max(1, _BLOCK // len(samples))
     with single_threaded_blas():

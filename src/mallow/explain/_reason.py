@@ -112,7 +112,7 @@ class Example:
 
 @dataclass(frozen=True)
 class Telltale(Example):
-    """A sample that by its held-out score belongs to its own side more than others do.
+    """A sample whose held-out score points most clearly to its own side.
 
     Attributes
     ----------
@@ -150,7 +150,7 @@ class Region:
     reference_examples, model_examples : tuple of Example
         The samples of each side nearest to the centre of the bin, the nearest first, equal texts only once.
     terms : tuple of str
-        Words and pairs of words that are typical of the samples of the side in excess: `marking_terms`. Empty unless
+        Words and pairs of words that are typical of the samples of the side in excess: `terms_of_groups`. Empty unless
         the samples are texts.
     lengths : dict
         Median number of words: "region", of the samples of the side in excess here; "elsewhere", of all other samples.

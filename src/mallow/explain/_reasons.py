@@ -72,8 +72,9 @@ def find_reasons(reference: Samples, model: Samples, evidence: Evidence) -> tupl
         return ()
     with single_threaded_blas():
         candidates = _judge_differences(reference, model, tests, evidence)
-        differing = [replace(one, adjusted=_TESTS * _FAMILIES * one.adjusted) for one in candidates]
-        return settle(_choose_reasons(tests, _confirm(tests, [one for one in differing if one.adjusted < LEVEL])))
+        differing = [replace(candidate, adjusted=_TESTS * _FAMILIES * candidate.adjusted) for candidate in candidates]
+        clear = [candidate for candidate in differing if candidate.adjusted < LEVEL]
+        return settle(_choose_reasons(tests, _confirm(tests, clear)))
 
 
 def _check_sizes(reference: Samples, model: Samples, evidence: Evidence) -> None:
@@ -108,9 +109,9 @@ def _judge_differences(reference: Samples, model: Samples, tests: UnitTests, evi
 
 
 def _judge_images(reference: Samples, model: Samples, tests: UnitTests, evidence: Evidence) -> list[Candidate]:
-    """The looks of the first images in the order of their units; for all others they are as on average."""
+    """Traits of the first images in the order of their units; all other images get the average trait."""
     n = tests.n
-    of_p, of_q = (np.sort(own.indices[:_IMAGES]) for own in tests.sums)
+    of_p, of_q = (np.sort(unit_sums.indices[:_IMAGES]) for unit_sums in tests.sums)
     some = replace(
         evidence,
         reference_scores=evidence.reference_scores[of_p],
@@ -120,10 +121,10 @@ def _judge_images(reference: Samples, model: Samples, tests: UnitTests, evidence
     )
     paths = [*reference.require_images(), *model.require_images()]
     chosen = np.concatenate([of_p, of_q])
-    seen = UnitTests.of(some)
+    drawn_tests = UnitTests.of(some)
     judged = []
-    for candidate in judge_traits(seen, image_candidates([paths[place] for place in chosen])):
-        every = np.repeat(seen.side_means(candidate.trait[:, None])[0], [tests.n, tests.m])
+    for candidate in judge_traits(drawn_tests, image_candidates([paths[row] for row in chosen])):
+        every = np.repeat(drawn_tests.side_means(candidate.trait[:, None])[0], [tests.n, tests.m])
         every[chosen] = candidate.trait
         judged.append(replace(candidate, trait=every))
     return judged
@@ -143,22 +144,26 @@ def _confirm(tests: UnitTests, candidates: Sequence[Candidate]) -> list[Candidat
     adjusted = _TESTS * np.array(holm(p_values.tolist()))
     return [
         replace(
-            one, p_value=max(one.p_value, float(p_values[place])), adjusted=max(one.adjusted, float(adjusted[place]))
+            candidate,
+            p_value=max(candidate.p_value, float(p_values[index])),
+            adjusted=max(candidate.adjusted, float(adjusted[index])),
         )
-        for place, one in enumerate(candidates)
-        if adjusted[place] < LEVEL
+        for index, candidate in enumerate(candidates)
+        if adjusted[index] < LEVEL
     ]
 
 
 def _choose_reasons(tests: UnitTests, candidates: Sequence[Candidate]) -> tuple[Reason, ...]:
-    """The candidates that account for most of the score, one after the other, each for what those before it left."""
+    """The candidates that account for most of the score; each explains what those before it left unexplained."""
     if not candidates:
         return ()
     columns = np.stack([candidate.trait for candidate in candidates], axis=1)
     means = tests.side_means(columns)
     phrases = [candidate.phrase(*candidate.means) for candidate in candidates]
     left_to_tell = np.array([bool(text) for text, _ in phrases])
-    lengths = [place for place, one in enumerate(candidates) if one.kind == "length" and left_to_tell[place]]
+    lengths = [
+        index for index, candidate in enumerate(candidates) if candidate.kind == "length" and left_to_tell[index]
+    ]
     left_to_tell[lengths[1:]] = False  # that texts are shorter says more than that their length varies
     left, reasons = tests, list[Reason]()
     while len(reasons) < _MOST:
@@ -170,9 +175,9 @@ def _choose_reasons(tests: UnitTests, candidates: Sequence[Candidate]) -> tuple[
         best = int(np.argmax(closed))
         if closed[best] < _LEAST_SHARE:
             break
-        one, (text, values) = candidates[best], phrases[best]
+        candidate, (text, values) = candidates[best], phrases[best]
         values = values | {"explained": float(closed[best])}
-        reasons.append(Reason(one.kind, text, one.p_value, one.adjusted, values, one.terms))
+        reasons.append(Reason(candidate.kind, text, candidate.p_value, candidate.adjusted, values, candidate.terms))
         left_to_tell[best] = False
         left = left.without(slope[best] * columns[:, best])
     return tuple(sorted(reasons, key=lambda reason: -reason.values["explained"]))

@@ -95,7 +95,7 @@ class UnitTests:
 
     def side_means(self, columns: Columns) -> Array:
         """The mean of each trait over the reference and over the model, (traits, 2)."""
-        totals = [np.asarray((own @ columns).sum(axis=0)).ravel() for own in self.sums]
+        totals = [np.asarray((unit_sums @ columns).sum(axis=0)).ravel() for unit_sums in self.sums]
         return np.stack([totals[0] / self.n, totals[1] / self.m], axis=1)
 
     def difference(self, columns: Columns, strata: NDArray[np.int64] | None = None) -> tuple[Array, Array]:
@@ -118,7 +118,7 @@ class UnitTests:
         of_p, of_q = inside[:n].sum(axis=0), inside[n:].sum(axis=0)
         factor = (1.0 / n + 1.0 / m) / np.maximum(of_p + of_q, 1.0)
         weight = np.concatenate([(factor * of_q)[strata[:n]], -(factor * of_p)[strata[n:]]])
-        added, fixed = (self._per_unit(_scaled(each, weight)) for each in (columns, inside))
+        added, fixed = (self._per_unit(_scaled(traits, weight)) for traits in (columns, inside))
         delta = np.asarray(added.sum(axis=0)).ravel() - fixed.sum(axis=0) @ means
         variance = _residual_squares(added, fixed, means)
         alone = np.logical_xor(*(np.diff(side.indptr) > 0 for side in self.sums))
@@ -137,8 +137,8 @@ class UnitTests:
         squares = columns.power(2) if sparse.issparse(columns) else columns**2
         spread = np.maximum((squares.T @ inside).T / np.maximum(inside.sum(axis=0), 1.0)[:, None] - means**2, 0.0)
         total = np.zeros(means.shape[1])
-        for own in self.sums:
-            some = own[np.flatnonzero(alone)]
+        for unit_sums in self.sums:
+            some = unit_sums[np.flatnonzero(alone)]
             rows = some.indices
             if len(rows) == 0:
                 continue

@@ -33,7 +33,7 @@ _STRATA = 20  # groups of texts with about equally many different words; chosen
 _SHOWN = 4  # terms in a phrase; chosen
 _LOOKED_AT = 100  # of the clearest terms, from which those are chosen; chosen
 _GOES_ALONG = 1.0  # standard errors by which a term that is shown should go with the score; chosen
-_SHORTEST = 20  # words; chosen: vocabularies are compared over so many at least
+_SHORTEST = 20  # words; chosen: the least number over which vocabularies are compared
 _PHRASE = 4  # words of a phrase that may be repeated, as is usual
 _RATIO = 1.05  # chosen: medians that differ by less are not worth telling
 _SENTENCE_ENDS = frozenset(".!?…。！？؟۔।")
@@ -86,10 +86,10 @@ class Tokens:
         return distinct(self.token * self.texts + self.row)
 
     def different(self, first: int) -> Array:
-        """The number of different tokens among the first so many of each text."""
+        """The number of different tokens among the first `first` tokens of each text."""
         ends = np.cumsum(np.bincount(self.row, minlength=self.texts))
-        place = np.arange(len(self.row)) - np.concatenate([[0], ends])[self.row]
-        some = Tokens(self.texts, self.row[place < first], self.token[place < first], self.vocabulary)
+        position = np.arange(len(self.row)) - np.concatenate([[0], ends])[self.row]
+        some = Tokens(self.texts, self.row[position < first], self.token[position < first], self.vocabulary)
         return np.bincount(some.pairs() % self.texts, minlength=self.texts).astype(np.float64)
 
 
@@ -105,31 +105,28 @@ def split_texts(texts: Sequence[str]) -> Tokens:
     """The tokens of texts by `mallow.models.words`."""
     number: dict[str, int] = {}
     every = [words(text) for text in texts]
-    token = np.fromiter((number.setdefault(each, len(number)) for own in every for each in own), np.int64)
-    row = np.repeat(np.arange(len(every)), [len(own) for own in every])
+    token = np.fromiter((number.setdefault(word, len(number)) for tokens in every for word in tokens), np.int64)
+    row = np.repeat(np.arange(len(every)), [len(tokens) for tokens in every])
     return Tokens(len(every), row, token, list(number))
 
 
-def marking_terms(inside: Sequence[str], outside: Sequence[str]) -> tuple[str, ...]:
-    """The words and pairs of words that are typical of some texts in contrast to others, the clearest first.
+def terms_of_groups(groups: Sequence[Sequence[str]], every: Sequence[str]) -> list[tuple[str, ...]]:
+    """The words and pairs of words that are typical of each group of texts, the clearest first.
 
-    For each n-gram the odds that a text contains it are compared between inside and outside: the log odds ratio divided
-    by its standard error, with a prior worth ten texts at the rate of all texts together (Monroe, Colaresi and Quinn,
-    Fightin' Words, 2008, counting texts instead of words). Because texts are counted, a text that repeats itself counts
-    once; the prior holds down rare n-grams, and the standard error common ones. An n-gram is shown if at least three
-    texts contain it, if it is more than three standard errors above 0, and if it shares no word with a clearer one.
-    Case and punctuation are ignored: `mallow.models.words`.
+    A group is compared with the rest of `every`, which contains it. For each n-gram the odds that a text contains it
+    are compared between inside and outside: the log odds ratio divided by its standard error, with a prior worth ten
+    texts at the rate of all texts together (Monroe, Colaresi and Quinn, Fightin' Words, 2008, counting texts instead
+    of words). Because texts are counted, a text that repeats itself counts once; the prior holds down rare n-grams, and
+    the standard error common ones. An n-gram is shown if at least three texts contain it, if it is more than three
+    standard errors above 0, and if it shares no word with a clearer one. Case and punctuation are ignored:
+    `mallow.models.words`.
 
     Examples
     --------
-    >>> marking_terms(["A soft cat sat.", "One soft cat."] * 20, ["A dog sat.", "A soft bed."] * 40)
-    ('cat', 'one', 'soft')
+    >>> cats, others = ["A soft cat sat.", "One soft cat."] * 20, ["A dog sat.", "A soft bed."] * 40
+    >>> terms_of_groups([cats], cats + others)
+    [('cat', 'one', 'soft')]
     """
-    return terms_of_groups([inside], [*inside, *outside])[0]
-
-
-def terms_of_groups(groups: Sequence[Sequence[str]], every: Sequence[str]) -> list[tuple[str, ...]]:
-    """The terms that are typical of each group of texts, in contrast to the rest of `every`, which contains it."""
     counts_inside = [Counter(term for text in group for term in _ngrams(text)) for group in groups]
     # Only n-grams of several texts can be typical of a group; counting all n-grams of all texts would take much memory.
     candidates = {term for counts in counts_inside for term, count in counts.items() if count >= _FEWEST_TEXTS}
@@ -141,7 +138,7 @@ def terms_of_groups(groups: Sequence[Sequence[str]], every: Sequence[str]) -> li
 
 
 def _typical_terms(inside: Counter[str], n: int, pooled: Counter[str], total: int) -> tuple[str, ...]:
-    """See `marking_terms`: `inside` and `pooled` count which of n and of all `total` texts contain each n-gram."""
+    """See `terms_of_groups`: `inside` and `pooled` count which of n and of all `total` texts contain each n-gram."""
     # Of two equally clear ones, the word comes before the pair that contains it.
     terms = sorted(
         (term for term, count in inside.items() if count >= _FEWEST_TEXTS), key=lambda term: (" " in term, term)
@@ -212,12 +209,12 @@ def word_candidates(tokens: Tokens, tests: UnitTests, level: float) -> list[Cand
         if len(clear) == 0:
             continue
         share = table.present[:, clear].sum(axis=1) / np.maximum(vocabulary, 1.0)
-        clearest = np.array(sorted(clear, key=lambda place: (-z[place], table.names[place]))[:_LOOKED_AT])
+        clearest = np.array(sorted(clear, key=lambda term: (-z[term], table.names[term]))[:_LOOKED_AT])
         _, goes_along = tests.association(table.present[:, clearest].toarray())
         # Those come first that go with the score by themselves.
         order = clearest[np.argsort(sign * goes_along < _GOES_ALONG, kind="stable")]
-        chosen = list(without_overlap(table.names[place] for place in order))[:_SHOWN]
-        shown = [place for place in order if table.names[place] in chosen]
+        chosen = list(without_overlap(table.names[term] for term in order))[:_SHOWN]
+        shown = [term for term in order if table.names[term] in chosen]
         phrase = partial(_term_phrase, chosen, tests.side_means(table.present[:, shown]))
         ((of_reference, of_model),) = tests.side_means(share[:, None]).tolist()
         p_value, corrected = float(p_values[shown].max()), float(adjusted[shown].max())
@@ -233,7 +230,7 @@ def _strata(values: Array) -> NDArray[np.int64]:
 
 
 def tabulate_terms(tokens: Tokens, fewest: int) -> TermTable:
-    """The terms that at least so many texts contain, and as many do not; which side a text is of does not matter."""
+    """The terms that at least `fewest` texts contain, and at least `fewest` do not, whatever their sides."""
     names, size, texts = tokens.vocabulary, len(tokens.vocabulary), tokens.texts
     words = tokens.only_words.pairs()
     frequent = np.bincount(words // texts, minlength=size) >= fewest
@@ -243,8 +240,8 @@ def tabulate_terms(tokens: Tokens, fewest: int) -> TermTable:
     pairs = distinct(pair * texts + tokens.row[:-1][inside])
     chosen_words, of_words = _frequent_columns(words, texts, fewest)
     chosen_pairs, of_pairs = _frequent_columns(pairs, texts, fewest)
-    labels = [names[place] for place in chosen_words]
-    labels += [f"{names[place // size]} {names[place % size]}" for place in chosen_pairs]
+    labels = [names[number] for number in chosen_words]
+    labels += [f"{names[number // size]} {names[number % size]}" for number in chosen_pairs]
     return TermTable(labels, sparse.hstack([of_words, of_pairs], format="csr"))
 
 
@@ -268,11 +265,12 @@ def _term_phrase(terms: Sequence[str], shares: Array, model: float, reference: f
     values: dict[str, float] = {}
     for term, (of_reference, of_model) in zip(terms, shares.tolist(), strict=True):
         values |= {f"“{term}”": of_model, f"“{term}”, reference": of_reference}
-    own, other = numbers_apart(100.0 * shares[0, 1], 100.0 * shares[0, 0])
+    share, share_reference = numbers_apart(100.0 * shares[0, 1], 100.0 * shares[0, 0])
     amount = "more" if model > reference else "less"
     quoted = [f"“{term}”" for term in terms]
     subject = "in" if len(terms) == 1 else f"{quoted[0]} in"
-    return f"{join_names(quoted)} {amount} often ({subject} {own} % of the texts, reference {other} %)", values
+    text = f"{join_names(quoted)} {amount} often ({subject} {share} % of the texts, reference {share_reference} %)"
+    return text, values
 
 
 def style_candidates(texts: Sequence[str], tokens: Tokens, n: int) -> Iterator[Candidate]:
@@ -345,12 +343,13 @@ def _repeated(words: Tokens) -> Array:
 
 
 def _rate(trait: Array, noun: str, unit: str, short: str = "") -> Candidate:
-    """A frequency that is shown as so many of 100."""
+    """A frequency that is shown per 100."""
 
     def phrase(model: float, reference: float) -> tuple[str, dict[str, float]]:
-        own, other = numbers_apart(100.0 * model, 100.0 * reference)
+        shown, shown_reference = numbers_apart(100.0 * model, 100.0 * reference)
         amount = "more" if model > reference else "fewer"
-        return f"{amount} {noun} ({own}{unit}, reference {other}{short})", {"model": model, "reference": reference}
+        text = f"{amount} {noun} ({shown}{unit}, reference {shown_reference}{short})"
+        return text, {"model": model, "reference": reference}
 
     return Candidate("trait", trait, phrase)
 
@@ -359,17 +358,19 @@ def _mean(trait: Array, noun: str, unit: str) -> Candidate:
     """A length that is shown as a mean."""
 
     def phrase(model: float, reference: float) -> tuple[str, dict[str, float]]:
-        own, other = numbers_apart(model, reference)
+        shown, shown_reference = numbers_apart(model, reference)
         size = "longer" if model > reference else "shorter"
-        return f"{size} {noun} ({own} {unit} on average, reference {other})", {"model": model, "reference": reference}
+        text = f"{size} {noun} ({shown} {unit} on average, reference {shown_reference})"
+        return text, {"model": model, "reference": reference}
 
     return Candidate("trait", trait, phrase)
 
 
 def _share_phrase(predicate: str, model: float, reference: float) -> tuple[str, dict[str, float]]:
-    own, other = numbers_apart(100.0 * model, 100.0 * reference)
+    shown, shown_reference = numbers_apart(100.0 * model, 100.0 * reference)
     only = "only " if model < reference else ""
-    return f"{only}{own} % of the texts {predicate} (reference {other} %)", {"model": model, "reference": reference}
+    text = f"{only}{shown} % of the texts {predicate} (reference {shown_reference} %)"
+    return text, {"model": model, "reference": reference}
 
 
 def _length_phrase(length: Array, n: int, model: float, reference: float) -> tuple[str, dict[str, float]]:
@@ -377,37 +378,43 @@ def _length_phrase(length: Array, n: int, model: float, reference: float) -> tup
 
     `model` and `reference` are mean logarithms.
     """
-    own, other, values = _quantiles(length, n, (0.5, 0.1, 0.9))
+    of_model, of_reference, values = _quantiles(length, n, (0.5, 0.1, 0.9))
     longer = model > reference
-    ratio = (own + 1.0) / (other + 1.0) if longer else (other + 1.0) / (own + 1.0)
-    place = 0 if ratio[0] >= _RATIO else int(np.argmax(ratio))
-    if ratio[place] < _RATIO:
+    ratio = (of_model + 1.0) / (of_reference + 1.0) if longer else (of_reference + 1.0) / (of_model + 1.0)
+    level = 0 if ratio[0] >= _RATIO else int(np.argmax(ratio))
+    if ratio[level] < _RATIO:
         return "", values
-    if place == 0:
-        subject, numbers = f"{'longer' if longer else 'shorter'} texts", f"median {own[0]:.0f} words"
-    elif place == 1:
-        subject, numbers = f"{'fewer' if longer else 'more'} short texts", f"a tenth have at most {own[1]:.0f} words"
+    if level == 0:
+        subject, numbers = f"{'longer' if longer else 'shorter'} texts", f"median {of_model[0]:.0f} words"
+    elif level == 1:
+        subject, numbers = (
+            f"{'fewer' if longer else 'more'} short texts",
+            f"a tenth have at most {of_model[1]:.0f} words",
+        )
     else:
-        subject, numbers = f"{'more' if longer else 'fewer'} long texts", f"a tenth have at least {own[2]:.0f} words"
-    return f"{subject} ({numbers}, reference {other[place]:.0f})", values
+        subject, numbers = (
+            f"{'more' if longer else 'fewer'} long texts",
+            f"a tenth have at least {of_model[2]:.0f} words",
+        )
+    return f"{subject} ({numbers}, reference {of_reference[level]:.0f})", values
 
 
 def _spread_phrase(length: Array, n: int, model: float, reference: float) -> tuple[str, dict[str, float]]:
     """The range of most lengths; `model` and `reference` are mean distances from the middle."""
-    own, other, values = _quantiles(length, n, (0.1, 0.9))
-    ratio = (own[1] - own[0] + 1.0) / (other[1] - other[0] + 1.0)
+    of_model, of_reference, values = _quantiles(length, n, (0.1, 0.9))
+    ratio = (of_model[1] - of_model[0] + 1.0) / (of_reference[1] - of_reference[0] + 1.0)
     amount = "more" if model > reference else "less"
     text = (
-        f"texts whose length varies {amount} (80 % have {own[0]:.0f} to {own[1]:.0f} words, reference {other[0]:.0f} "
-        f"to {other[1]:.0f})"
+        f"texts whose length varies {amount} (80 % have {of_model[0]:.0f} to {of_model[1]:.0f} words, reference "
+        f"{of_reference[0]:.0f} to {of_reference[1]:.0f})"
     )
     return (text if (ratio if model > reference else 1.0 / ratio) >= _RATIO else ""), values
 
 
 def _quantiles(length: Array, n: int, levels: tuple[float, ...]) -> tuple[Array, Array, dict[str, float]]:
     """Quantiles of the lengths of the model and of the reference, and the same by name."""
-    own, other = np.quantile(length[n:], levels), np.quantile(length[:n], levels)
+    of_model, of_reference = np.quantile(length[n:], levels), np.quantile(length[:n], levels)
     values: dict[str, float] = {}
-    for level, one, another in zip(levels, own.tolist(), other.tolist(), strict=True):
-        values |= {f"words_{round(100 * level)}": one, f"words_{round(100 * level)}_reference": another}
-    return own, other, values
+    for level, in_model, in_reference in zip(levels, of_model.tolist(), of_reference.tolist(), strict=True):
+        values |= {f"words_{round(100 * level)}": in_model, f"words_{round(100 * level)}_reference": in_reference}
+    return of_model, of_reference, values

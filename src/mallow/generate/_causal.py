@@ -155,7 +155,7 @@ class LoadedModel:
     def start(self, prefixes: Sequence[Sequence[int]]) -> tuple[Floats, _State]:
         """Log-probabilities (b, vocabulary) after each prefix, and the state."""
         torch = self._torch
-        places = {prefix: place for place, prefix in enumerate(dict.fromkeys(map(tuple, prefixes)))}
+        places = {prefix: number for number, prefix in enumerate(dict.fromkeys(map(tuple, prefixes)))}
         lengths = np.array([len(prefix) for prefix in places], np.int64)
         if len(lengths) == 0 or lengths.min() == 0:
             raise InputError(
@@ -236,10 +236,10 @@ class LoadedModel:
                 # Row i predicts token i + 1 of the stream, which is token i + 1 − len(before) of the text.
                 skipped = max(len(before) - 1 - first, 0)
                 rows = output.logits[0, skipped:, : self.vocabulary].float()
-                place = first + skipped + 1 - len(before)
-                picked = wanted[place : place + len(rows)].to(rows.device)
+                start = first + skipped + 1 - len(before)
+                picked = wanted[start : start + len(rows)].to(rows.device)
                 scores = rows.gather(1, picked[:, None])[:, 0] - torch.logsumexp(rows, dim=1)
-                log_probs[place : place + len(rows)] = scores.double().cpu().numpy()
+                log_probs[start : start + len(rows)] = scores.double().cpu().numpy()
         self._last_hidden = None
         return log_probs
 
@@ -250,8 +250,8 @@ class LoadedModel:
                 f"{self.name} does not show its hidden states. Choose another decoder than contrastive search."
             )
         vectors = state.hidden.float().cpu().numpy()  # (u, t, d)
-        own = zip(state.hidden_row, state.hidden_count, strict=True)
-        return [vectors[row, vectors.shape[1] - count :] for row, count in own]
+        last_tokens = zip(state.hidden_row, state.hidden_count, strict=True)
+        return [vectors[row, vectors.shape[1] - count :] for row, count in last_tokens]
 
     def _keep_hidden(self, _module: Any, _inputs: Any, output: Any) -> None:
         self._last_hidden = getattr(output, "last_hidden_state", None)

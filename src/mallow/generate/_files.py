@@ -107,8 +107,8 @@ def generate_file(
     facts = {"kind": "mallow generation", "model": model.name, "decoder": chosen.name, **asdict(plan)}
     facts["prompts"] = prompts_digest(prompts)
 
-    def is_expected(place: int, record: Any) -> bool:
-        return place < len(tasks) and (record["id"], record["n"]) == (tasks[place].prompt.id, tasks[place].n)
+    def is_expected(number: int, record: Any) -> bool:
+        return number < len(tasks) and (record["id"], record["n"]) == (tasks[number].prompt.id, tasks[number].n)
 
     with (
         open_resumable(path, facts, is_expected, overwrite=overwrite) as file,
@@ -276,7 +276,7 @@ def prompts_digest(prompts: Sequence[Prompt]) -> str:
 
 
 def _unique_ids(samples: Samples) -> tuple[str, ...]:
-    ids = samples.ids or tuple(str(place) for place in range(1, len(samples) + 1))
+    ids = samples.ids or tuple(str(number) for number in range(1, len(samples) + 1))
     seen: set[str] = set()
     for id_ in ids:
         if id_ in seen:

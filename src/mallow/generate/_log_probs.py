@@ -59,9 +59,9 @@ def token_log_probs(
     if not chain.rules and isinstance(model, SequenceScores):
         return [_score_text(model, tokens, prefix, f"`texts[{i}]`") for i, (prefix, tokens) in enumerate(split)]
     scores = [np.empty(len(tokens)) for _, tokens in split]
-    for places, position, rows, tokens in iterate_positions(model, split, chain, batch):
-        for place, value in zip(places, rows[np.arange(len(rows)), tokens], strict=True):
-            scores[place][position] = value
+    for indices, position, rows, tokens in iterate_positions(model, split, chain, batch):
+        for text, value in zip(indices, rows[np.arange(len(rows)), tokens], strict=True):
+            scores[text][position] = value
     return [check_scores(values, f"`texts[{i}]`") for i, values in enumerate(scores)]
 
 
@@ -96,23 +96,23 @@ def split_prefixes(model: NextToken, texts: Sequence[Text], prefixes: Sequence[S
 def iterate_positions(
     model: NextToken, split: PrefixedTexts, chain: Chain, batch: int
 ) -> Iterator[tuple[NDArray[np.intp], int, LogProbs, Tokens]]:
-    """Places of texts, a position in them, the distributions (b, vocabulary) at this position, and the tokens there."""
+    """Indices of texts, a position in them, the distributions (b, vocabulary) at this position, and its tokens."""
     split = [(prefix if len(prefix) else _default_prefix(model), tokens) for prefix, tokens in split]
     # The longest first: the texts of a batch then have similar lengths, and those that end first are its last rows.
     order = np.argsort([-len(tokens) for _, tokens in split], kind="stable")
     for first in range(0, len(order), batch):
-        places = order[first : first + batch]
-        lengths = np.array([len(split[place][1]) for place in places])
-        rows, state = model.start([split[place][0] for place in places])
-        _check_rows(rows, len(places), model)
+        indices = order[first : first + batch]
+        lengths = np.array([len(split[text][1]) for text in indices])
+        rows, state = model.start([split[text][0] for text in indices])
+        _check_rows(rows, len(indices), model)
         for position in range(lengths[0]):
-            tokens = np.array([split[place][1][position] for place in places], np.int64)
-            yield places, position, chain(rows), tokens
+            tokens = np.array([split[text][1][position] for text in indices], np.int64)
+            yield indices, position, chain(rows), tokens
             remaining = int((lengths > position + 1).sum())
             if remaining == 0:
                 break
-            if remaining < len(places):
-                places, tokens = places[:remaining], tokens[:remaining]
+            if remaining < len(indices):
+                indices, tokens = indices[:remaining], tokens[:remaining]
                 state = model.select(state, np.arange(remaining))
             rows, state = model.step(state, tokens)
 

@@ -205,9 +205,9 @@ class NGram:
             # The n-gram at place i predicts token i + n − 1 of the stream, which is token i + n − 2 of the text.
             known = np.flatnonzero(contexts >= 0)
             known = known[level.backoff[contexts[known]] < 1]
-            into, seen = known + n - 2, numbers[known]
+            into, ngram = known + n - 2, numbers[known]
             probs[into] *= level.backoff[contexts[known]]
-            probs[into] += np.where(seen >= 0, level.share[seen], 0.0)
+            probs[into] += np.where(ngram >= 0, level.share[ngram], 0.0)
         return np.asarray(np.log(probs[len(before) - 1 :]), np.float64)
 
     def _next(self, state: Tokens, tokens: Tokens) -> Tokens:
@@ -360,9 +360,9 @@ def _discount(counts: Tokens, parents: Tokens, contexts: int) -> tuple[Floats, F
     """Discounted share of each n-gram after its context, and the rest of each context; 1 for one without n-grams."""
     taken = _discounts(counts)[np.minimum(counts, 3)]
     totals = np.bincount(parents, counts, contexts)
-    seen = np.where(totals > 0, totals, 1.0)
-    backoff = np.where(totals > 0, np.bincount(parents, taken, contexts) / seen, 1.0)
-    return (counts - taken) / seen[parents], backoff
+    divisor = np.where(totals > 0, totals, 1.0)
+    backoff = np.where(totals > 0, np.bincount(parents, taken, contexts) / divisor, 1.0)
+    return (counts - taken) / divisor[parents], backoff
 
 
 def _discounts(counts: Tokens) -> Floats:

@@ -100,14 +100,14 @@ def near_mode(row: LogProbs, share: float) -> Places:
 
 
 def _without_spare(kept: Places, distance: Any, weight: Any, need: float) -> Places:
-    """The tokens without those that the others do not need to reach the mass, the farthest first."""
+    """The tokens, without the farthest ones that are not needed to reach the mass."""
     spare = float(weight[kept].sum()) - need
     chosen = []
-    for place in kept[np.argsort(-distance[kept], kind="stable")]:
-        if distance[place] > 0 and weight[place] <= spare:
-            spare -= float(weight[place])
+    for token in kept[np.argsort(-distance[kept], kind="stable")]:
+        if distance[token] > 0 and weight[token] <= spare:
+            spare -= float(weight[token])
         else:
-            chosen.append(place)
+            chosen.append(token)
     return np.array(chosen, np.intp)
 
 

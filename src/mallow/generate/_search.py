@@ -172,7 +172,7 @@ def choose_stepwise(job: Job, choose: Choice, *, min_new: int) -> list[list[int]
 
 
 def exclude_end(rows: LogProbs, end: Tokens) -> LogProbs:
-    """The rows under the condition that the text does not end here."""
+    """The distributions under the condition that the text does not end at this token."""
     if len(end) == 0:
         return rows
     rows = _mask_end(rows, end)
@@ -207,7 +207,7 @@ def draw_tokens(job: Job, options: Sampling) -> Choice:
 
     def choose(rows: LogProbs, places: NDArray[np.intp], _step: int) -> Tokens:
         rows = chain(rows)
-        uniform = [job.generators[place].random() for place in places]
+        uniform = [job.generators[prompt].random() for prompt in places]
         return np.array([_invert(row, u) for row, u in zip(rows, uniform, strict=True)], np.int64)
 
     return choose
@@ -217,9 +217,9 @@ def _invert(row: LogProbs, uniform: float) -> int:
     """The token at which the distribution function reaches a uniform number; never one with probability 0."""
     places = np.flatnonzero(row > -np.inf)
     reached = np.cumsum(np.exp(row[places]), dtype=np.float64)
-    place = np.searchsorted(reached, uniform * reached[-1], side="right")
+    position = np.searchsorted(reached, uniform * reached[-1], side="right")
     last = np.searchsorted(reached, reached[-1])  # the last token that adds to the sum
-    return int(places[min(place, last)])
+    return int(places[min(position, last)])
 
 
 def steer_perplexity(job: Job, options: Adversarial) -> Choice:
@@ -231,14 +231,14 @@ def steer_perplexity(job: Job, options: Adversarial) -> Choice:
     def choose(rows: LogProbs, places: NDArray[np.intp], step: int) -> Tokens:
         rows = _mask_end(rows, job.end)
         tokens = np.empty(len(rows), np.int64)
-        for i, (row, place) in enumerate(zip(rows, places, strict=True)):
+        for i, (row, prompt) in enumerate(zip(rows, places, strict=True)):
             if step < uniform_steps:
                 possible = np.flatnonzero(row > -np.inf)
-                tokens[i] = possible[int(job.generators[place].random() * len(possible))]
+                tokens[i] = possible[int(job.generators[prompt].random() * len(possible))]
             else:
-                wanted = target * (step + 1) - surprisal[place]
+                wanted = target * (step + 1) - surprisal[prompt]
                 tokens[i] = np.abs(row + wanted).argmin()
-            surprisal[place] -= row[tokens[i]]
+            surprisal[prompt] -= row[tokens[i]]
         return tokens
 
     return choose
@@ -325,7 +325,7 @@ def _repeating(tokens: Tokens, size: int, end: Tokens) -> Tokens:
 
 
 def search_contrastive(job: Job, model: HiddenStates, options: Contrastive) -> list[list[int]]:
-    """The continuation of each prefix; `model` is that of the job."""
+    """The continuation of each prefix; `model` is the job's model."""
     new: list[list[int]] = [[] for _ in job.prefixes]
     places = np.arange(len(job.prefixes))
     rows, state = model.start(job.prefixes)
@@ -346,9 +346,9 @@ def search_contrastive(job: Job, model: HiddenStates, options: Contrastive) -> l
         if len(going) == 0:
             break
         kept, places = best[going], places[going]
-        for place, candidate in zip(places, kept, strict=True):
-            new[place].append(int(tokens[candidate]))
-            past[place] = np.concatenate([past[place], directions[candidate][None]])
+        for prompt, candidate in zip(places, kept, strict=True):
+            new[prompt].append(int(tokens[candidate]))
+            past[prompt] = np.concatenate([past[prompt], directions[candidate][None]])
         rows, state = next_rows[kept], model.select(state, kept)
     return new
 

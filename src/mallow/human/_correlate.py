@@ -170,7 +170,7 @@ class Correlations(Result):
         one = self.of(metric, criterion)
         points = [(*self.metrics[metric][name], *self.people[criterion][name]) for name in one.systems]
         for place, (name, (x, dx, y, dy)) in enumerate(zip(one.systems, points, strict=True)):
-            style = {key: value for key, value in draw.look(place).items() if key != "linestyle"}
+            style = {key: value for key, value in draw.line_style(place).items() if key != "linestyle"}
             ax.errorbar(x, y, xerr=dx, yerr=dy, linestyle="none", elinewidth=1, label=name.replace("$", r"\$"), **style)
         ax.set_xlabel(f"{metric} (± 1 standard deviation)".replace("$", r"\$"))
         ax.set_ylabel(f"{criterion}: people (± 1 standard error)".replace("$", r"\$"))

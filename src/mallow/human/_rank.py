@@ -106,7 +106,7 @@ def as_votes(votes: Votes | str | os.PathLike[str]) -> Votes:
 def _no_votes(votes: Votes) -> str:
     gone = "; ".join(f"{count} {reason}" for reason, count in votes.dropped.items()) or "none were given"
     fast = any(reason.startswith("faster than") for reason in votes.dropped)
-    way_out = " Keep fast answers with min_seconds=0 (--min-seconds 0)." if fast else ""
+    way_out = " Keep fast answers with `min_seconds=0`." if fast else ""
     return f"`votes` must hold votes of people on tasks; none are left ({gone}).{way_out}"
 
 

@@ -139,7 +139,7 @@ def _label_studio(row: Row) -> Iterator[Vote]:
     if sides is None:
         raise InputError(
             f"each task's data must name the systems as model_a and model_b; it has {', '.join(map(str, data))}. Pass "
-            "columns={'model_a': …, 'model_b': …}."
+            "`columns={'model_a': …, 'model_b': …}`."
         )
     for annotation in row["annotations"]:
         who = annotation.get("completed_by", "")
@@ -181,7 +181,7 @@ def find_format(columns: Iterable[str]) -> Format:
     known = "; ".join(f"{', '.join(one.needs)} ({one.name})" for one in FORMATS)
     raise InputError(
         f"these columns are of no known format of votes: {', '.join(sorted(map(str, there)))}. Known: {known}. Name "
-        "the columns with columns={'model_a': …, 'model_b': …, 'winner': …} (--column model_a=NAME)."
+        "the columns with `columns={'model_a': …, 'model_b': …, 'winner': …}`."
     )
 
 

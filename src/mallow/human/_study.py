@@ -162,7 +162,7 @@ class Study(Result):
             raise InputError(
                 f"the study was edited after it was made: {join_names([*edited[:_NAMED], *more])}. "
                 "Undo the edit, design the study again with the wording that you want, or accept the file as it is now "
-                "with accept_edits=True (--accept-edits)."
+                "with `accept_edits=True`."
             )
         return study
 

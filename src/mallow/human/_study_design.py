@@ -142,7 +142,7 @@ def _system_names(reference: str, systems: Mapping[str, Any]) -> list[str]:
     if len(set(names)) < len(names):
         raise InputError(
             f"the systems must have names other than that of the reference, {reference!r}; rename one, or pass "
-            "reference_name (--reference-name)."
+            "`reference_name`."
         )
     for name in names:
         if not isinstance(name, str) or not name.strip() or not name.isprintable():
@@ -172,9 +172,8 @@ def _draw_tasks(pool: Pool, counts: dict[tuple[str, str], int], rng: np.random.G
         if len(eligible[a, b]) < count:
             raise InputError(
                 f"{count} comparisons of {a!r} and {b!r} need as many prompts with texts of both; there are "
-                f"{len(eligible[a, b])}. {pool.explain()} Ask for fewer comparisons with pairs=AllPairs(…) (--per-pair "
-                "N), allow shorter texts with window=TextWindow(…) (--length LEAST-MOST), or take all prompts with "
-                "prompts=None (--all-prompts)."
+                f"{len(eligible[a, b])}. {pool.explain()} Ask for fewer comparisons with `pairs=AllPairs(…)`, "
+                "allow shorter texts with `window=TextWindow(…)`, or take all prompts with `prompts=None`."
             )
     used: dict[str, int] = {}
     sides = orient(counts, rng)

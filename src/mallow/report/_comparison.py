@@ -21,7 +21,7 @@ Scored = Comparison | Score | Mapping[str, Score]
 
 
 def as_comparison(results: Scored) -> Comparison:
-    """A comparison as it is; scores without a comparison as one in which no difference was tested."""
+    """The comparison itself; scores become a comparison in which no difference was tested."""
     if isinstance(results, Comparison):
         return results
     scores = {"model": results} if isinstance(results, Score) else results
@@ -54,7 +54,7 @@ def collect_caveats(comparison: Comparison, diagnoses: Mapping[str, Diagnosis] |
 
 
 def _caveats_of(name: str, caveats: Iterable[Caveat]) -> list[Caveat]:
-    """Caveats of a result about one model, which does not know its name, as those of the system `name`."""
+    """The caveats of a result about one unnamed model, with `name` as their system."""
     return [replace(caveat, system=name) if caveat.system in (None, "model") else caveat for caveat in caveats]
 
 

@@ -36,13 +36,13 @@ def frontier_figure(comparison: Scored) -> Figure:
     shade = 0.15 if len(shown.scores) == 1 else 0.06  # the areas overlap
     with _figure(2.9 + 0.17 * -(-len(shown.scores) // columns)) as figure:
         left, middle, *more = figure.subplots(1, 3 if certified else 2)
-        for place, (name, score) in enumerate(shown.scores.items()):
+        for number, (name, score) in enumerate(shown.scores.items()):
             label = f"{name}: published {score.mauve:.3f}"
             label += f", certified {score.certified['mauve'].value:.3f}" if certified else ""
-            draw.costs(left, score, label=label, place=place)
-            draw.exponentiated(middle, score, label=label, place=place, shade=shade)
+            draw.costs(left, score, label=label, number=number)
+            draw.exponentiated(middle, score, label=label, number=number, shade=shade)
             for right in more:
-                draw.exponentiated(right, score, label=label, place=place, shade=shade, certified=True)
+                draw.exponentiated(right, score, label=label, number=number, shade=shade, certified=True)
         left.set_title("Published, in costs")
         middle.set_title("Published: the area is MAUVE")
         for right in more:

@@ -59,7 +59,7 @@ def reason_sentence(comparison: Comparison) -> str:
 
 
 def _deciding(comparison: Comparison) -> Difference | None:
-    """The pair of the first system and the first one after it that it was compared with."""
+    """The first system, and the next one that it was compared with."""
     first = next(iter(comparison.scores))
     return next((pair for pair in comparison.ordered_differences() if first in pair.systems), None)
 
@@ -75,7 +75,7 @@ def gap_sentence(comparison: Comparison) -> str:
 
 
 def material(comparison: Comparison) -> str:
-    """What was compared, in a line: how many samples, seen by which embedder."""
+    """What was compared, in one line: how many samples, by which embedder."""
     of_reference = sorted({score.n[0] for score in comparison.scores.values()})
     of_systems = sorted({score.n[1] for score in comparison.scores.values()})
     system = "the system" if len(comparison.scores) == 1 else "each system"
@@ -181,12 +181,12 @@ def typeset(text: str) -> str:
     return re.sub(r"\bp ([<=]) ", "p\u00a0\\1\u00a0", text)
 
 
-def group_letters(place: int) -> str:
-    """The letters of the group at a place: A, B, …, Z, AA, AB, …"""
+def group_letters(number: int) -> str:
+    """The letters of a group, numbered from 0: A, B, …, Z, AA, AB, …"""
     letters = ""
-    place += 1
-    while place:
-        place, rest = divmod(place - 1, 26)
+    number += 1
+    while number:
+        number, rest = divmod(number - 1, 26)
         letters = chr(ord("A") + rest) + letters
     return letters
 

@@ -64,7 +64,7 @@ class Strip:
 
 
 def score_strips(scores: Mapping[str, Score]) -> tuple[Scale, tuple[Strip, ...]]:
-    """The axis and, for each system, the positions of what is known about its area on it."""
+    """The axis and, for each system, the positions of its scores and intervals on it."""
     intervals = {name: score.interval.get("mauve") for name, score in scores.items()}
     certified = {
         name: (score.certified["mauve"].value, score.certified["mauve"].high) if score.certified else None
@@ -114,7 +114,7 @@ def cost_square(score: Score) -> Square:
 def _square(
     score: Score, points: Callable[[Frontier], tuple[Array, Array]], middle: Iterable[float], axis: Scale | None = None
 ) -> Square:
-    """The curves of a score through these points; without an axis, on one around all of them, and no area."""
+    """The curves of a score through these points; without an axis, one around all points is made, without area."""
     x, y = points(score.frontier)
     band = [points(edge) for edge in score.band or ()]
     sure = [] if score.certified_frontier is None else [points(score.certified_frontier)]
@@ -136,11 +136,11 @@ def _square(
 class NamedCurve:
     """One system in the picture of all: its curve, the point with λ = ½, and the height of its name beside the square.
 
-    `place` is that among all systems, so that colour and dash are the same in every picture; `says` is what is known of
-    the area under the curve.
+    `number` counts the systems from 0, so that colour and dash are the same in every picture; `says` is what is known
+    of the area under the curve.
     """
 
-    place: int
+    number: int
     name: str
     value: float
     says: str
@@ -170,11 +170,11 @@ def pictures(scores: Mapping[str, Score]) -> tuple[Picture, ...]:
         return (Picture("frontier", "Both", caption if len(both) > 1 else "Published, as in papers", _name(both)),)
     systems = list(enumerate(scores.items()))
     sure = [
-        (place, name, _certified(score, score.certified_frontier))
-        for place, (name, score) in systems
+        (number, name, _certified(score, score.certified_frontier))
+        for number, (name, score) in systems
         if score.certified_frontier is not None
     ]
-    published = [(place, name, _published(score)) for place, (name, score) in systems]
+    published = [(number, name, _published(score)) for number, (name, score) in systems]
     pictures = (
         Picture(
             "certified-curves",
@@ -213,10 +213,10 @@ def _name(curves: list[tuple[int, str, _Curve]]) -> tuple[NamedCurve, ...]:
     """The exponentiated curves with names beside the square, in the order of the curves."""
     axis = Scale(0.0, 1.0, (0.0, 0.5, 1.0))
     drawn = []
-    for place, name, (frontier, scale, value, says) in curves:
+    for number, name, (frontier, scale, value, says) in curves:
         line = _path(axis, *draw.exponentiated_points(frontier, scale))
         middle = _point(axis, *(math.exp(-scale * cost) for cost in _halfway(frontier)))
-        drawn.append((place, name, value, says, line, middle))
+        drawn.append((number, name, value, says, line, middle))
     drawn.sort(key=lambda curve: curve[-1][1] - curve[-1][0])
     heights = spread_labels([middle[1] for *_, middle in drawn])
     return tuple(NamedCurve(*curve, label=height) for curve, height in zip(drawn, heights, strict=True))
@@ -237,16 +237,16 @@ def spread_labels(wanted: list[float], *, gap: float = 15.0, low: float = 4.0, h
     for height in wanted:
         heights.append(max(height, low, heights[-1] + gap if heights else low))
     limit = high
-    for place in reversed(range(len(heights))):
-        heights[place] = min(heights[place], limit)
-        limit = heights[place] - gap
+    for i in reversed(range(len(heights))):
+        heights[i] = min(heights[i], limit)
+        limit = heights[i] - gap
     return [round(height, 1) for height in heights]
 
 
 def _halfway(frontier: Frontier) -> tuple[float, float]:
     """The two costs of the even mixture, λ = ½."""
-    place = int(np.argmin(np.abs(frontier.lam - 0.5)))
-    return float(frontier.p_to_mix[place]), float(frontier.q_to_mix[place])
+    half = int(np.argmin(np.abs(frontier.lam - 0.5)))
+    return float(frontier.p_to_mix[half]), float(frontier.q_to_mix[half])
 
 
 def _point(axis: Scale, x: float, y: float) -> tuple[float, float]:

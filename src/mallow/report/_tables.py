@@ -101,7 +101,7 @@ def ranking_table(comparison: Comparison) -> Table:
     )
     rows = []
     for name, score in comparison.scores.items():
-        letters = (group_letters(place) for place, group in enumerate(comparison.groups) if name in group)
+        letters = (group_letters(number) for number, group in enumerate(comparison.groups) if name in group)
         tags = ("baseline",) if name == comparison.baseline else ()
         rows.append(
             (
@@ -195,7 +195,7 @@ class Scatter:
 
 @dataclass(frozen=True)
 class People:
-    """What the page says about people: the scores of both sides in a table, and how far they agree."""
+    """The page's part about people: the scores of people and metrics in a table, and how far they agree."""
 
     rankings: dict[str, Ranking]  # by question
     systems: tuple[str, ...]  # in the order of the comparison, then of the ranking
@@ -236,7 +236,7 @@ def compare_with_people(comparison: Comparison, ranking: AnyRanking) -> People:
 
 
 def _score_table(rankings: dict[str, Ranking], systems: tuple[str, ...], comparison: Comparison) -> Table:
-    """What people and metrics say of each system."""
+    """The scores of each system by people and by metrics."""
     columns = [Column("System", numeric=False)]
     for question in rankings:
         said = "People" if question == _PEOPLE else f"People: {question}"
@@ -315,7 +315,7 @@ def _scatter(table: Correlations, question: str) -> Scatter:
 def _label_heights(heights: list[float]) -> list[float]:
     """Where to write the names of points at these heights, so that each line is free."""
     free, placed = -1e9, dict[int, float]()
-    for place in sorted(range(len(heights)), key=lambda i: heights[i]):
-        free = max(heights[place] - 5, free + _LINE)
-        placed[place] = round(free, 1)
-    return [placed[place] for place in range(len(heights))]
+    for point in sorted(range(len(heights)), key=lambda i: heights[i]):
+        free = max(heights[point] - 5, free + _LINE)
+        placed[point] = round(free, 1)
+    return [placed[point] for point in range(len(heights))]

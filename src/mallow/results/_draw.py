@@ -41,12 +41,12 @@ def axes(ax: Axes | None) -> Axes:
     return new
 
 
-def look(place: int) -> dict[str, Any]:
-    """Colour, dash and marker of the system at a place; the first 30 differ in colour or dash."""
+def line_style(number: int) -> dict[str, Any]:
+    """Colour, dash and marker of the system with this number; the first 30 differ in colour or dash."""
     return {
-        "color": COLOURS[place % len(COLOURS)],
-        "linestyle": _DASHES[place % len(_DASHES)],
-        "marker": _MARKERS[place % len(_MARKERS)],
+        "color": COLOURS[number % len(COLOURS)],
+        "linestyle": _DASHES[number % len(_DASHES)],
+        "marker": _MARKERS[number % len(_MARKERS)],
     }
 
 
@@ -55,7 +55,7 @@ def exponentiated(
     score: Drawable,
     *,
     label: str,
-    place: int = 0,
+    number: int = 0,
     shade: float = 0.15,
     certified: bool = False,
     band: str = "",
@@ -68,11 +68,11 @@ def exponentiated(
     if frontier is None:
         return
     x, y = exponentiated_points(frontier, score.scale)
-    _line(ax, x, y, label, place)
-    ax.fill_between(x, y, alpha=shade, color=look(place)["color"], linewidth=0)
+    _line(ax, x, y, label, number)
+    ax.fill_between(x, y, alpha=shade, color=line_style(number)["color"], linewidth=0)
     if edges is not None:
         low, high = (exponentiated_points(edge, score.scale) for edge in edges)
-        _band(ax, low, high, place, band)
+        _band(ax, low, high, number, band)
     ax.set_xlabel("low where the model misses\n" rf"$\exp(-{score.scale:g}\,D(P\|R_\lambda))$")
     ax.set_ylabel("low where the model invents\n" rf"$\exp(-{score.scale:g}\,D(Q\|R_\lambda))$")
     ax.set(xlim=(0.0, 1.02), ylim=(0.0, 1.02))
@@ -88,13 +88,13 @@ def certified_line(ax: Axes, score: Drawable) -> None:
     ax.plot(x, y, color="k", linestyle="--", linewidth=1.5, label=f"certified: {score.certified['mauve'].value:.3f}")
 
 
-def costs(ax: Axes, score: Drawable, *, label: str, place: int = 0) -> None:
+def costs(ax: Axes, score: Drawable, *, label: str, number: int = 0) -> None:
     """The frontier itself, in the two costs, for λ from 0.01 to 0.99, with the band over the repeats."""
     x, y = cost_points(score.frontier)
-    _line(ax, x, y, label, place)
+    _line(ax, x, y, label, number)
     if score.band is not None:
         low, high = (cost_points(edge) for edge in score.band)
-        _band(ax, low, high, place, "")
+        _band(ax, low, high, number, "")
     ax.set_xlabel("what the model misses\n" r"type II cost $D(P\|R_\lambda)$")
     ax.set_ylabel("what the model invents\n" r"type I cost $D(Q\|R_\lambda)$")
     ax.autoscale()  # a second curve may be larger
@@ -109,8 +109,8 @@ def scores(ax: Axes, systems: Mapping[str, Drawable]) -> None:
     """
     names = list(systems)[::-1]  # the first on top
     wide: dict[str, Any] = {"linewidth": 6, "solid_capstyle": "butt"}
-    for place, score in enumerate(systems[name] for name in names):
-        above, below = place + 0.17, place - 0.17
+    for row, score in enumerate(systems[name] for name in names):
+        above, below = row + 0.17, row - 0.17
         if "mauve" in score.certified:
             sure = score.certified["mauve"]
             may = "where the true value may be (95 % confidence)"
@@ -139,7 +139,7 @@ def curve(
     The band is where the published scores of other draws would be; it has a gap where that is not known.
     """
     ends = np.array([score.interval.get("mauve", (np.nan, np.nan)) for score in inside])
-    style = look(0)
+    style = line_style(0)
     if np.isfinite(ends).any():
         ax.fill_between(
             values, ends[:, 0], ends[:, 1], color=style["color"], alpha=0.25, linewidth=0, label="95 % of other draws"
@@ -152,8 +152,8 @@ def curve(
         places, estimates = zip(*certified, strict=True)
         _certified_points(ax, estimates, places)
     low, high = _shown_range(inside, ends)
-    for place, (name, score) in enumerate(outside.items(), start=1):
-        style = {key: value for key, value in look(place).items() if key != "marker"}
+    for number, (name, score) in enumerate(outside.items(), start=1):
+        style = {key: value for key, value in line_style(number).items() if key != "marker"}
         beyond = "" if low <= score.mauve <= high else f": {score.mauve:.2f}, not in this part"
         ax.axhline(score.mauve, label=f"{_plain(name)}, published{beyond}", **style)
     ax.axhline(inside[0].self_score["mauve"], color="k", linewidth=1, linestyle=":", label="self-score")
@@ -168,8 +168,8 @@ def curve(
 
 def _axis_title(family: str) -> str:
     """What the numbers on the axis are, for a family of decoders such as "nucleus:…"."""
-    name, found, rest = family.partition(":…")
-    if found and not rest:
+    name, colon, rest = family.partition(":…")
+    if colon and not rest:
         return f"{_NUMBERS.get(name, 'value')} of {_plain(name)}"
     return f"value of … in {_plain(family)}" if "…" in family else _plain(family)
 
@@ -185,15 +185,15 @@ def _shown_range(inside: Sequence[Drawable], ends: Array) -> tuple[float, float]
     return max(0.0, low - 0.08 * gap), min(1.02, high + 0.08 * gap)
 
 
-def marks(ax: Axes, places: Sequence[float], label: str) -> None:
-    """Dashed upright lines at these places, and the legend again."""
-    for place in places:
-        ax.axvline(place, color="0.35", linewidth=1, linestyle=(0, (4, 3)), label=label)
+def marks(ax: Axes, positions: Sequence[float], label: str) -> None:
+    """Dashed upright lines at these positions, and the legend again."""
+    for x in positions:
+        ax.axvline(x, color="0.35", linewidth=1, linestyle=(0, (4, 3)), label=label)
     legend(ax)
 
 
 def _certified_points(ax: Axes, estimates: Sequence[Estimate], places: Sequence[float]) -> None:
-    """What is certified, open diamonds, each with a line up to what the area is at most with 95 % confidence."""
+    """Certified values as open diamonds, each with a line up to the 95 % upper bound of the area."""
     values = [estimate.value for estimate in estimates]
     reach = np.array([[0.0] * len(values), [estimate.high - estimate.value for estimate in estimates]])
     style: dict[str, Any] = {"fmt": "D", "color": "k", "markerfacecolor": "white", "markersize": 6, "capsize": 3}
@@ -203,8 +203,8 @@ def _certified_points(ax: Axes, estimates: Sequence[Estimate], places: Sequence[
 def ranks(ax: Axes, ranges: Mapping[str, tuple[int, int]]) -> None:
     """The ranks that each system may have, one row per system, in the order given."""
     names = list(ranges)[::-1]  # the first on top
-    for place, (best, worst) in enumerate(ranges[name] for name in names):
-        ax.plot([best, worst], [place, place], color="0.3", linewidth=4, marker="o", markersize=9)
+    for row, (best, worst) in enumerate(ranges[name] for name in names):
+        ax.plot([best, worst], [row, row], color="0.3", linewidth=4, marker="o", markersize=9)
     _name_rows(ax, names)
     step = -(-len(ranges) // 12)
     ax.set_xticks(range(1, len(ranges) + 1, step))
@@ -215,9 +215,9 @@ def ranks(ax: Axes, ranges: Mapping[str, tuple[int, int]]) -> None:
 def intervals(ax: Axes, rows: Mapping[str, tuple[float, float, float]], label: str) -> None:
     """Values with the low and high end of their interval, one row each, in the order given."""
     names = list(rows)[::-1]  # the first on top
-    for place, (value, low, high) in enumerate(rows[name] for name in names):
-        ax.plot([low, high], [place, place], color="0.75", linewidth=7, solid_capstyle="butt")
-        ax.plot(value, place, "ko", markersize=5)
+    for row, (value, low, high) in enumerate(rows[name] for name in names):
+        ax.plot([low, high], [row, row], color="0.75", linewidth=7, solid_capstyle="butt")
+        ax.plot(value, row, "ko", markersize=5)
     ax.axvline(0.0, color="0.6", linewidth=1)
     _name_rows(ax, names)
     ax.set_xlabel(label, loc="right")
@@ -227,7 +227,7 @@ def power(
     ax: Axes, sizes: Sequence[float] | Array, powers: Sequence[float], plan: tuple[float, float], detect: float
 ) -> None:
     """Power against the number of samples per side, with the planned point marked."""
-    ax.plot(sizes, powers, color=look(0)["color"])
+    ax.plot(sizes, powers, color=line_style(0)["color"])
     ax.plot(*plan, "ko", label=f"plan: {plan[0]:,} samples, power {plan[1]:g}")
     ax.set_xscale("log")
     ax.set(ylim=(0.0, 1.02))
@@ -256,19 +256,19 @@ def rank_map(ax: Axes, systems: Sequence[str], ranks: Mapping[str, Mapping[str, 
 
 
 def legend(ax: Axes, *, above: bool = False) -> None:
-    """Each label once; above the axes on request, and beside them where there are many."""
+    """A legend with each label once: above the axes on request, beside them if there are many."""
     handles, labels = ax.get_legend_handles_labels()
     once = dict(zip(labels, handles, strict=True))
     if above:
         # From the right edge to the left, where the names of the rows leave room above them.
-        place: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0), "ncols": 2, "columnspacing": 1.0}
-        place |= {"fontsize": "small", "borderaxespad": 0.2}
+        position: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0), "ncols": 2}
+        position |= {"columnspacing": 1.0, "fontsize": "small", "borderaxespad": 0.2}
     elif len(once) > _MANY:
-        place = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
+        position = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
     else:
-        place = {}
+        position = {}
     # Where a curve passes below, both can be read.
-    ax.legend(once.values(), once.keys(), handlelength=2.8, framealpha=0.8, edgecolor="none", **place)
+    ax.legend(once.values(), once.keys(), handlelength=2.8, framealpha=0.8, edgecolor="none", **position)
 
 
 def _name_rows(ax: Axes, names: Sequence[str]) -> None:
@@ -280,14 +280,14 @@ def _name_rows(ax: Axes, names: Sequence[str]) -> None:
     _open_frame(ax)
 
 
-def _line(ax: Axes, x: Array, y: Array, label: str, place: int) -> None:
+def _line(ax: Axes, x: Array, y: Array, label: str, number: int) -> None:
     """A curve with a few markers, at other points for each system."""
-    marks = (0.1 + 0.03 * (place % 7), 0.25)  # where the first is, how far apart: shares of the diagonal
-    ax.plot(x, y, label=_plain(label), markersize=5, markevery=marks, **look(place))
+    marks = (0.1 + 0.03 * (number % 7), 0.25)  # where the first is, how far apart: shares of the diagonal
+    ax.plot(x, y, label=_plain(label), markersize=5, markevery=marks, **line_style(number))
 
 
-def _band(ax: Axes, low: tuple[Array, Array], high: tuple[Array, Array], place: int, name: str) -> None:
-    ax.fill(*band_outline(low, high), color=look(place)["color"], alpha=0.3, linewidth=0, label=name or None)
+def _band(ax: Axes, low: tuple[Array, Array], high: tuple[Array, Array], number: int, name: str) -> None:
+    ax.fill(*band_outline(low, high), color=line_style(number)["color"], alpha=0.3, linewidth=0, label=name or None)
 
 
 def _open_frame(ax: Axes) -> None:
@@ -295,7 +295,7 @@ def _open_frame(ax: Axes) -> None:
 
 
 def _plain(name: str) -> str:
-    """A name as it is: dollars start no formula, and a line break or a leading underscore hides nothing."""
+    """A name as plain text: dollars start no formula, and a line break or a leading underscore hides nothing."""
     shown = " ".join(name.split()).replace("$", r"\$")
     return f"\u200b{shown}" if shown.startswith("_") else shown
 

@@ -88,7 +88,7 @@ def _tuple(parts: tuple[Any, ...], entries: list[Any], field: str) -> tuple[Any,
     if len(hints) != len(entries):
         raise _misfit(field, f"a list of {len(hints)} entries", entries)
     pairs = enumerate(zip(hints, entries, strict=True))
-    return tuple(from_plain(hint, entry, f"{field}[{place}]") for place, (hint, entry) in pairs)
+    return tuple(from_plain(hint, entry, f"{field}[{index}]") for index, (hint, entry) in pairs)
 
 
 def _dataclass(cls: type[T], data: dict[str, Any], field: str) -> T:
@@ -136,7 +136,7 @@ def _packed(array: np.ndarray[Any, Any]) -> dict[str, Any]:
 
 
 def _unpacked(entry: dict[str, Any], field: str) -> np.ndarray[Any, Any]:
-    """An array of numbers; nothing else is made, whatever the file says."""
+    """An array of numbers; a file cannot make any other object."""
     try:
         dtype, shape = np.dtype(entry["dtype"]), tuple(map(int, entry["shape"]))
         if dtype.kind not in "biuf":
@@ -182,7 +182,7 @@ class Result:
         return result
 
     def _check_parts(self) -> None:
-        """Raise an InputError if parts that are right alone do not fit together, such as names that do not occur."""
+        """Raise an InputError if parts do not fit together, such as the name of a system that does not occur."""
         try:
             str(self)
             self._also()
@@ -209,7 +209,7 @@ class Result:
         return cls.from_dict(data)
 
     def brief(self) -> dict[str, Any]:
-        """The main numbers as a small dict, without curves, samples or what else is long: what ``--summary`` prints."""
+        """The main numbers as a small dict, without curves, samples and other long parts: ``--summary`` prints it."""
         plain = {
             name: value for name, value in to_plain(self).items() if isinstance(value, str | int | float | NoneType)
         }
@@ -304,7 +304,7 @@ def merge_caveats(caveats: Sequence[Caveat], systems: Sequence[str] = ()) -> lis
         names = owners.setdefault(caveat.message, [])
         if caveat.system not in names:
             names.append(caveat.system)
-        group = alike.setdefault(f"{caveat.kind}: {_NUMBER.sub(lambda found: found[1] or '0', caveat.message)}", [])
+        group = alike.setdefault(f"{caveat.kind}: {_NUMBER.sub(lambda match: match[1] or '0', caveat.message)}", [])
         if caveat.message not in group and caveat.system is not None:
             group.append(caveat.message)
     for group in alike.values():

@@ -50,7 +50,7 @@ _MARKDOWN_MARKS = re.compile(
 
 @dataclass(frozen=True)
 class Estimate:
-    """A value and the interval around it; what the interval is about is said where the estimate is.
+    """A value and the interval around it; the attribute that holds the estimate documents what the interval means.
 
     Examples
     --------
@@ -79,7 +79,7 @@ def p_text(p_value: float) -> str:
 
 
 def p_number(p_value: float) -> str:
-    """A p-value for a column of them; with so many digits that it stays on its side of 0.05.
+    """A p-value for a column of a table, with enough digits to stay on its side of 0.05.
 
     Examples
     --------
@@ -181,11 +181,11 @@ def _text(table: TableData) -> str:
     head = list(zip(*([""] * (height - len(title)) + title for title in titles), strict=True))
     every = enumerate((*head, *table.rows), start=-height)
     cells = [[cell_text(i, j, cell) for j, cell in enumerate(row)] for i, row in every]
-    widths = [max(len(row[place]) for row in cells) for place in range(len(table.head))]
-    aligns = ["<" if place in table.left else ">" for place in range(len(table.head))]
+    widths = [max(len(row[index]) for row in cells) for index in range(len(table.head))]
+    aligns = ["<" if index in table.left else ">" for index in range(len(table.head))]
     lines = []
-    for place, row in enumerate(cells, start=-height):
-        lines += [""] if place in table.breaks else []
+    for index, row in enumerate(cells, start=-height):
+        lines += [""] if index in table.breaks else []
         shown = (f"{cell:{align}{width}}" for cell, align, width in zip(row, aligns, widths, strict=True))
         lines.append("  ".join(shown).rstrip())
     return "\n".join(lines)
@@ -193,7 +193,7 @@ def _text(table: TableData) -> str:
 
 def _markdown(table: TableData) -> str:
     """For a README; Markdown has no groups of rows."""
-    aligns = ["---" if place in table.left else "---:" for place in range(len(table.head))]
+    aligns = ["---" if column in table.left else "---:" for column in range(len(table.head))]
     lines = [[escape_markdown(cell) for cell in table.head], aligns]
     for i, row in enumerate(table.rows):
         lines.append(
@@ -211,7 +211,7 @@ def _bold(markdown: str) -> str:
 
 def _latex(table: TableData) -> str:
     """A tabular that needs the package booktabs."""
-    aligns = "".join("l" if place in table.left else "r" for place in range(len(table.head)))
+    aligns = "".join("l" if column in table.left else "r" for column in range(len(table.head)))
     lines = [rf"\begin{{tabular}}{{{aligns}}}", r"\toprule"]
     lines += [rf"{' & '.join(map(_escaped, _one_line(table.head)))} \\", r"\midrule"]
     for i, row in enumerate(table.rows):
@@ -244,7 +244,7 @@ def _one_line(head: Row) -> list[str]:
 
 
 def escape_markdown(text: str) -> str:
-    r"""Text in which neither Markdown nor HTML sees markup, for a cell of a table or a line of its own.
+    r"""Text without markup for Markdown and HTML, for a cell of a table or a separate line.
 
     Examples
     --------
@@ -255,5 +255,5 @@ def escape_markdown(text: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Text that LaTeX prints as it is."""
+    """Text with LaTeX's special characters escaped."""
     return _LATEX_MARKS.sub(lambda mark: _LATEX[mark[0]], text)

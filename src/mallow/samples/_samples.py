@@ -222,7 +222,7 @@ class Samples:
         if self.features is None:
             raise InputError(
                 f"{self.source}: {self.kind} samples have no features yet. Embed them first with "
-                "`mallow.embed.embed_samples`."
+                "`mallow.embed.embed_samples` or the command `mallow embed`."
             )
         return self.features
 

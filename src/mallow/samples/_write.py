@@ -90,7 +90,7 @@ def _check_features(samples: Samples, form: str, name: str) -> None:
         texts = f", or write the texts as {', '.join(_TEXT_FORMATS)}" if samples.kind == "text" else ""
         raise InputError(
             f"{name}: {form} files hold features, and these {samples.kind} samples have none. "
-            f"Embed them first with `mallow.embed.embed_samples`{texts}."
+            f"Embed them first with `mallow.embed.embed_samples` or the command `mallow embed`{texts}."
         )
     losses = [label for label in ("ids", "prompts", "provenance") if getattr(samples, label) is not None]
     if form == "npy" and losses:

@@ -101,16 +101,16 @@ def checked_generator(name: str, f: Callable[[Array], Array]) -> Callable[[Array
             f"for shape {t.shape} it returned shape {values.shape} and dtype {values.dtype}."
         )
     if not np.isfinite(values).all():
-        place = t[~np.isfinite(values)][0]
-        raise InputError(f"`f` of {name!r} must be finite on (0, ∞); it is not at t = {place:.4g}.")
+        where = t[~np.isfinite(values)][0]
+        raise InputError(f"`f` of {name!r} must be finite on (0, ∞); it is not at t = {where:.4g}.")
     if not abs(at_one) <= _ZERO_TOLERANCE:
         raise InputError(f"`f` of {name!r} must have f(1) = 0; got f(1) = {at_one:.6g}. Subtract that constant.")
     slopes = np.diff(values) / np.diff(t)
     rise = slopes[1:] - slopes[:-1]
     slack = _CONVEXITY_TOLERANCE * (1.0 + np.abs(slopes[1:]) + np.abs(slopes[:-1]))
     if (rise < -slack).any():
-        place = t[1:-1][rise < -slack][0]
-        raise InputError(f"`f` of {name!r} must be convex; its slope falls near t = {place:.4g}.")
+        where = t[1:-1][rise < -slack][0]
+        raise InputError(f"`f` of {name!r} must be convex; its slope falls near t = {where:.4g}.")
     if values.min() >= -1e-12:
         return f
     # Richardson's difference: any number between the one-sided slopes at 1 makes f non-negative.
@@ -198,7 +198,7 @@ class Divergence:
     def terms(self, p: Array, q: Array, difference: Array | None = None) -> Array:
         """q f(p/q), atom by atom, with 0·f(p/0) = p·f*(0) and 0·f(0/0) = 0 (paper: def:fdiv).
 
-        `difference` is p − q, if the caller knows it more exactly than by subtracting.
+        `difference` is p − q, if the caller has it more exactly than by subtracting.
         """
         with np.errstate(all="ignore"):
             difference = p - q if difference is None else difference
@@ -318,7 +318,9 @@ KL_INTEGRAL = _from_term("KL_INTEGRAL", kl_integral_term, 0.5, 0.5)
 CHI2_INTEGRAL = _from_term("CHI2_INTEGRAL", chi2_integral_term, 1.0, 1.0)
 """The integral summary of the χ² frontier, exactly twice that of KL; at most 2."""
 
-DIVERGENCES: dict[str, Divergence] = {each.name: each for each in (KL, CHI2, TV, HELLINGER2, JS, LE_CAM)}
+DIVERGENCES: dict[str, Divergence] = {
+    divergence.name: divergence for divergence in (KL, CHI2, TV, HELLINGER2, JS, LE_CAM)
+}
 """The divergences of which frontiers are usually taken, by name."""
 
 

@@ -143,9 +143,9 @@ def costs_to_mixtures(masses: Masses, divergence: Divergence, lam: Array, rest: 
         return to_p, to_q
     # An extrapolation may wiggle, or leave the range of a cost, whose largest value is that of disjoint supports
     # (paper: prop:lerror-max).
-    one, zero = np.ones_like(lam), divergence.at_zero
-    most_p = divergence.terms(one, lam, rest) + rest * zero
-    most_q = divergence.terms(one, rest, lam) + lam * zero
+    ones, zero = np.ones_like(lam), divergence.at_zero
+    most_p = divergence.terms(ones, lam, rest) + rest * zero
+    most_q = divergence.terms(ones, rest, lam) + lam * zero
     falling = _falling(np.clip(to_p, 0.0, most_p))
     return falling, _falling(np.clip(to_q, 0.0, most_q)[..., ::-1])[..., ::-1]
 

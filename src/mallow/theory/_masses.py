@@ -30,8 +30,8 @@ def require_finite(name: str, array: Array) -> None:
     """Raise an InputError that names the first entry that is NaN or infinite."""
     infinite = ~np.isfinite(array)
     if infinite.any():
-        place = first_place(infinite)
-        raise InputError(f"`{name}` must be finite; got {array[place]:g} at index {place}.")
+        index = first_place(infinite)
+        raise InputError(f"`{name}` must be finite; got {array[index]:g} at index {index}.")
 
 
 def require_weights(name: str, array: Array) -> None:
@@ -39,8 +39,8 @@ def require_weights(name: str, array: Array) -> None:
     require_finite(name, array)
     negative = array < 0
     if negative.any():
-        place = first_place(negative)
-        raise InputError(f"`{name}` must not be negative; got {array[place]:g} at index {place}.")
+        index = first_place(negative)
+        raise InputError(f"`{name}` must not be negative; got {array[index]:g} at index {index}.")
 
 
 def checked_counts(name: str, counts: Any) -> Array:
@@ -48,8 +48,8 @@ def checked_counts(name: str, counts: Any) -> Array:
     array = real_array(name, counts)
     require_weights(name, array)
     if (array != np.round(array)).any():
-        place = first_place(array != np.round(array))
-        raise InputError(f"`{name}` must be whole numbers; got {array[place]:g} at index {place}.")
+        index = first_place(array != np.round(array))
+        raise InputError(f"`{name}` must be whole numbers; got {array[index]:g} at index {index}.")
     empty = array.sum(axis=-1) == 0
     if empty.any():
         where = f" in row {first_place(empty)}" if empty.ndim else ""
@@ -65,7 +65,7 @@ _EVALUATION_COST = 30  # measured: evaluating a pair takes about as long as 30 e
 
 @dataclass(frozen=True, eq=False)
 class Partition:
-    """The bin that every sample fell into: all that resampling needs, so nothing is embedded or clustered again.
+    """The bin of every sample: resampling needs nothing else, so that nothing is embedded or clustered again.
 
     Attributes
     ----------
@@ -321,10 +321,10 @@ def _distinct(values: Array) -> tuple[Array, NDArray[np.intp]]:
     # A hashed look-up first, since a binary search for every entry would take most of the time.
     slots = np.zeros(1 << 16, dtype=np.intp)
     slots[_slot(distinct)] = np.arange(len(distinct))
-    place = slots[_slot(values)]
-    missed = distinct[place] != values
-    place[missed] = np.searchsorted(distinct, values[missed])
-    return distinct, place
+    index = slots[_slot(values)]
+    missed = distinct[index] != values
+    index[missed] = np.searchsorted(distinct, values[missed])
+    return distinct, index
 
 
 def _slot(values: Array) -> NDArray[np.uint64]:
