@@ -165,19 +165,32 @@ def _unzip(file: Path, name: str) -> bytes:
 
 
 def parse_json(text: str | bytes) -> Any:
-    """What JSON holds; a ValueError for anything that is not JSON, also if it is nested too deeply.
+    """What JSON holds; a ValueError for anything that is not JSON, is nested too deeply, or has a name twice.
 
     Examples
     --------
+    >>> parse_json('{"answer": 1, "answer": 2}')
+    Traceback (most recent call last):
+    ...
+    ValueError: it has the name 'answer' twice
     >>> parse_json("[" * 100_000)
     Traceback (most recent call last):
     ...
     ValueError: it is nested too deeply
     """
     try:
-        return json.loads(text)
+        return json.loads(text, object_pairs_hook=unique_names)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
+
+
+def unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON; a ValueError if two of its values have the same name: nobody can tell which one counts."""
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"it has the name {next(name for name in names if names.count(name) > 1)!r} twice")
+    return values
 
 
 def digest(path: str | os.PathLike[str]) -> str:

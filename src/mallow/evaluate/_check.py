@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from mallow._checks import seed_from
-from mallow._files import read_text
+from mallow._files import parse_json, read_text
 from mallow.embed import AnyEmbedder, embed_all
 from mallow.engine import settle
 from mallow.errors import Caveat, InputError, warn_about
@@ -267,10 +266,10 @@ def _compare_sizes(before: Evidence, now: Evidence) -> tuple[bool, bool]:
 def read_baseline(path: str | PathLike[str]) -> Score:
     """The score in a file that `mallow score --format json` or `Score.to_json` wrote."""
     try:
-        data = json.loads(read_text(path))
+        data = parse_json(read_text(path))
     except InputError as error:
         raise InputError(f"`baseline` must be a readable file; {error}{_SCORE_AGAIN}") from None
-    except (ValueError, RecursionError):
+    except ValueError:
         raise InputError(f"`baseline` must be the JSON file of a score; {path} is not JSON.{_SCORE_AGAIN}") from None
     kind = data.get("kind") if isinstance(data, dict) else type(data).__name__
     if kind != "mallow score":

@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Literal, Self, TypeVar, Union
 
 import numpy as np
 
+from mallow._files import parse_json
 from mallow._optional import optional
 from mallow._visible import one_line, visible
 from mallow.errors import Caveat, InputError
@@ -200,13 +201,9 @@ class Result:
     def from_json(cls, text: str) -> Self:
         """The result that `to_json` wrote."""
         try:
-            data = json.loads(text)
+            data = parse_json(text)
         except TypeError:
             raise InputError(f"`text` must be JSON as text; got {type(text).__name__}.") from None
-        except RecursionError:
-            raise InputError(
-                f"`text` must be JSON, as {cls.__name__}.to_json wrote it; it is nested too deeply."
-            ) from None
         except ValueError as error:
             raise InputError(f"`text` must be JSON, as {cls.__name__}.to_json wrote it; {error}.") from None
         return cls.from_dict(data)
