@@ -43,6 +43,13 @@ def tensor(name: str, values: np.ndarray, kind: int) -> bytes:
     return field(5, sizes + field(2, kind) + field(8, name) + field(9, values.tobytes()))
 
 
+def external_tensor(name: str, values: np.ndarray, kind: int, location: str) -> bytes:
+    """A constant of a graph whose values are in another file."""
+    sizes = b"".join(field(1, size) for size in values.shape)
+    place = field(13, field(1, "location") + field(2, location))
+    return field(5, sizes + field(2, kind) + field(8, name) + place + field(14, 1))
+
+
 def graph_input(name: str, kind: int, shape) -> bytes:
     """An input; a size is a number, or a word where it is free."""
     return _port(11, name, kind, shape)

@@ -7,13 +7,15 @@ import gzip
 import hashlib
 import json
 import os
+import re
 import secrets
 import stat
+import time
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 from mallow.errors import InputError
 
@@ -169,6 +171,10 @@ def parse_json(text: str | bytes) -> Any:
 
     Examples
     --------
+    >>> parse_json('{"answer": 1, "answer": 2}')
+    Traceback (most recent call last):
+    ...
+    ValueError: the key 'answer' occurs twice
     >>> parse_json("[" * 100_000)
     Traceback (most recent call last):
     ...
@@ -179,27 +185,122 @@ def parse_json(text: str | bytes) -> Any:
     ValueError: the key 'mauve' occurs twice
     """
 
-    def refuse_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        values = dict(pairs)
-        if len(values) < len(pairs):
-            keys = [key for key, _ in pairs]
-            raise ValueError(f"the key {next(key for key in keys if keys.count(key) > 1)!r} occurs twice")
-        return values
-
     try:
-        return json.loads(text, object_pairs_hook=refuse_twice)
+        return json.loads(text, object_pairs_hook=unique_names)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
 
 
+def unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON; a ValueError if two of its values have the same name: nobody can tell which one counts."""
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"the key {next(name for name in names if names.count(name) > 1)!r} occurs twice")
+    return values
+
+
 def digest(path: str | os.PathLike[str]) -> str:
-    """Twelve hexadecimal digits that identify the content of a file, or of all files in a folder with their names."""
+    """Twelve hexadecimal digits that identify the content of a file, or of all files in a folder with their names.
+
+    All bytes that are loaded from there count: links are followed, and an ONNX graph counts with the files that hold
+    its weights. It is cheap to ask again: a file is read once for as long as its size, its times and its place on the
+    disk stay the same.
+    """
     root = Path(path)
-    files = [root] if root.is_file() else sorted(file for file in root.rglob("*") if file.is_file())
+    files = {file.relative_to(root).as_posix(): file for file in _linked_files(root)} if root.is_dir() else {"": root}
     total = hashlib.sha256()
-    for file in files:
-        if root.is_dir():
-            total.update(file.relative_to(root).as_posix().encode() + b"\0")
-        with file.open("rb") as stream:
-            total.update(hashlib.file_digest(stream, "sha256").digest())
+    for name, file in files.items():
+        if name:
+            total.update(name.encode("utf-8", "surrogateescape") + b"\0")
+        content = _content_of(file)
+        total.update(content.digest)
+        for location in content.external:  # relative to the folder of the graph
+            if (weights := file.parent / location).is_file():
+                total.update(location.encode("utf-8", "surrogateescape") + b"\0" + _content_of(weights).digest)
     return total.hexdigest()[:12]
+
+
+def external_files(path: str | os.PathLike[str]) -> tuple[str, ...]:
+    """The names of the files in which an ONNX graph keeps weights, as the graph has them."""
+    return _content_of(Path(path)).external
+
+
+class _Content(NamedTuple):
+    digest: bytes
+    external: tuple[str, ...]
+
+
+_SETTLED = 2 * 10**9  # nanoseconds; chosen: the times of some disks are that coarse
+_BLOCK = 1 << 22  # bytes that are read at a time; chosen
+_LONGEST_NAME = 4096  # bytes of a path, on Linux
+_CONTENTS: dict[tuple[object, ...], _Content] = {}  # of files that were not changed for a while, by their stamps
+
+
+def _content_of(file: Path) -> _Content:
+    """The digest of a file, and the files that it names if it is an ONNX graph; an InputError if it cannot be read."""
+    try:
+        with file.open("rb") as stream:
+            stamp, is_graph = file_stamp(stream.fileno()), file.suffix == ".onnx"
+            if (is_graph, *stamp) in _CONTENTS:
+                return _CONTENTS[is_graph, *stamp]
+            content = _read_content(stream, is_graph=is_graph)
+            if file_stamp(stream.fileno()) != stamp:
+                raise InputError(f"{file}: was changed while it was read. Wait until it is complete.")
+    except OSError as error:
+        raise InputError(f"{file}: cannot be read: {error.strerror or error}.") from error
+    if time.time_ns() - max(stamp[-2:]) > _SETTLED:
+        _CONTENTS[is_graph, *stamp] = content
+    return content
+
+
+def file_stamp(file: int | str | os.PathLike[str]) -> tuple[int, ...]:
+    """What changes when a file is written to or replaced; the last two are times."""
+    status = os.stat(file)
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+def _read_content(stream: BinaryIO, *, is_graph: bool) -> _Content:
+    """The digest, and for a graph the values of all entries of its protocol buffer whose key is "location"."""
+    total, names, kept = hashlib.sha256(), set[str](), b""
+    while True:
+        block = stream.read(_BLOCK)
+        total.update(block)
+        kept += block if is_graph else b""
+        # What an entry may reach into waits for the next block.
+        ready = len(kept) - (2 * _LONGEST_NAME if block else 0)
+        for entry in re.finditer(rb"\x0a\x08location\x12", kept):
+            if entry.start() < ready and (name := _text_at(kept, entry.end())):
+                names.add(name)
+        kept = kept[max(ready, 0) :]
+        if not block:
+            return _Content(total.digest(), tuple(sorted(names)))
+
+
+def _text_at(content: bytes, place: int) -> str:
+    """A text in a protocol buffer: its length, seven bits per byte, and so many bytes; "" if it can be no path."""
+    size = shift = 0
+    while place < len(content) and shift < 21:
+        byte, place = content[place], place + 1
+        size, shift = size | (byte & 127) << shift, shift + 7
+        if byte < 128:
+            break
+    text = content[place : place + size] if size <= _LONGEST_NAME else b""
+    return "" if b"\0" in text else os.fsdecode(text)
+
+
+def _linked_files(root: Path) -> list[Path]:
+    """All files of a folder, hidden ones and those behind links too; a link to a folder above it is not followed."""
+    files = []
+    waiting = [(root, frozenset([os.path.realpath(root)]))]
+    while waiting:
+        folder, above = waiting.pop()
+        try:
+            entries = list(folder.iterdir())
+        except OSError as error:
+            raise InputError(f"{folder}: the folder cannot be read: {error.strerror or error}.") from error
+        files += [entry for entry in entries if entry.is_file()]
+        for entry in entries:
+            if entry.is_dir() and (real := os.path.realpath(entry)) not in above:
+                waiting.append((entry, above | {real}))
+    return sorted(files)

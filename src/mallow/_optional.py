@@ -5,11 +5,26 @@ from __future__ import annotations
 import difflib
 import importlib
 import importlib.util
+import os
 from collections.abc import Iterable, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from mallow.errors import InputError
+
+# What keeps a package from telling its maker, or whoever offers models, about its use.
+_HUB = {"HF_HUB_DISABLE_TELEMETRY": "1"}
+_NO_TELEMETRY = {
+    "onnxruntime": {"ORT_DISABLE_TELEMETRY": "1"},
+    "transformers": _HUB,
+    "sentence_transformers": _HUB,
+    "huggingface_hub": _HUB,
+    "datasets": _HUB,
+    "ray": {"RAY_USAGE_STATS_ENABLED": "0"},
+    "mlflow": {"MLFLOW_DISABLE_TELEMETRY": "true"},
+    "wandb": {"WANDB_ERROR_REPORTING": "false"},
+    "trackio": {"GRADIO_ANALYTICS_ENABLED": "False", **_HUB},
+}
 
 INSTALL = "in a clone of mallow, run pip install '.[{}]'"  # once it is on PyPI: "pip install 'mallow[{}]'"
 """How every message, page and README install an extra."""
@@ -27,13 +42,22 @@ def install_line(extra: str) -> str:
 
 
 def optional(module: str, *, extra: str) -> Any:
-    """An optional module; if it is missing, the error message ends with the line that installs it."""
+    """An optional module; if it is missing, the error message ends with the line that installs it.
+
+    Before it is imported, its telemetry is switched off, unless the user's environment says otherwise.
+    """
+    package = module.partition(".")[0]
+    for variable, value in _NO_TELEMETRY.get(package, {}).items():
+        os.environ.setdefault(variable, value)
     try:
-        return importlib.import_module(module)
+        imported = importlib.import_module(module)
     except ImportError as error:
         raise InputError(
             f"{module.partition('.')[0]} is needed for this and is not installed: {install_line(extra)}"
         ) from error
+    if package == "onnxruntime" and os.environ["ORT_DISABLE_TELEMETRY"] == "1":  # it may have been imported before
+        getattr(imported, "disable_telemetry_events", lambda: None)()
+    return imported
 
 
 def require_all(packages: Mapping[str, str], *, purpose: str, extra: str) -> None:

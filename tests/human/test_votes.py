@@ -210,3 +210,28 @@ def test_votes_can_be_chosen():
     with pytest.raises(InputError, match="`annotators` must have voted; 'eve' did not"):
         votes.without(["eve"])
     assert votes.of("q").people().dropped == {"on gold pairs": 1}
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ('{"left": "a", "right": "b", "answer": true}', "`answer` must be a whole number from −2 to 2; got True"),
+        ('{"left": "a", "right": "b", "answer": NaN}', "`answer` must be a whole number from −2 to 2; got nan"),
+        ('{"left": "a", "right": "b", "answer": 1, "answer": -1}', "the key 'answer' occurs twice"),
+        ('{"left": "a", "right": "b", "answer": 1, "seconds": true}', "`seconds` must be a number of at least 0"),
+        ('{"left": "a", "right": true, "answer": 1}', "`right` must be a text; got True"),
+        ('{"left": "a", "right": "b", "answer": 1, "judge": "perhaps"}', "`judge` must be true or false"),
+    ],
+)
+def test_answers_that_are_no_numbers_are_refused(tmp_path, line, complaint):
+    path = tmp_path / "votes.jsonl"
+    path.write_text(line, encoding="utf-8")
+    with pytest.raises(InputError, match=complaint):
+        read_votes(path)
+
+
+def test_two_columns_of_one_name_are_refused(tmp_path):
+    path = tmp_path / "votes.csv"
+    path.write_text("model_a,model_b,winner,winner\na,b,model_a,model_b\n")
+    with pytest.raises(InputError, match="two columns have one name"):
+        read_votes(path)

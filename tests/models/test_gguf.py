@@ -2,6 +2,7 @@
 
 import importlib.util
 import struct
+from pathlib import Path
 
 import pytest
 
@@ -63,3 +64,19 @@ def test_gguf_files_are_for_texts(tmp_path):
     (tmp_path / "some.gguf").write_bytes(gguf_header(general__architecture="llama"))
     with pytest.raises(InputError, match=r"^`model` must be a name on the hub or a local folder; got the file .*gguf"):
         VisionModel(tmp_path / "some.gguf")
+
+
+def test_a_tokenizer_beside_the_file_is_not_taken(tmp_path, monkeypatch):
+    transformers = pytest.importorskip("transformers", reason="needs transformers: pip install 'mallow[text]'")
+    pytest.importorskip("gguf", reason="needs gguf: pip install 'mallow[gguf]'")
+    path = tmp_path / "some.gguf"
+    path.write_bytes(gguf_header(general__architecture="llama"))
+    (tmp_path / "tokenizer.json").write_text("{}")
+    seen = {}
+
+    def load(folder, *, gguf_file, **options):
+        seen.update({file.name: file.read_bytes() for file in Path(folder).iterdir()}, asked=gguf_file)
+
+    monkeypatch.setattr(transformers.AutoTokenizer, "from_pretrained", load)
+    Source(path).load("AutoTokenizer")
+    assert seen == {"some.gguf": path.read_bytes(), "asked": "some.gguf"}

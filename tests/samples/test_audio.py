@@ -105,14 +105,24 @@ def test_without_soundfile_only_the_names_of_flac_files_are_checked(tmp_path, mo
         mallow.read(tmp_path)
 
 
-def test_other_chunks_and_wrong_lengths_are_no_obstacle(tmp_path):
+def test_other_chunks_and_unknown_lengths_are_no_obstacle(tmp_path):
     extra = b"LIST" + struct.pack("<I", 3) + b"abc\0"  # an odd length is filled up
     path = write_wave(tmp_path / "a.wav", tone(440, 0.01), extra=extra)
     assert len(decode_audio(path)[0]) == 160
-    path.write_bytes(path.read_bytes()[:-100])  # cut short: what is there is used
-    assert len(decode_audio(path)[0]) == read_audio_header(path).frames == 110
-    path.write_bytes(path.read_bytes()[:-1])  # in the middle of a value
-    assert len(decode_audio(path)[0]) == read_audio_header(path).frames == 109
+    content = path.read_bytes()
+    for unknown in (0x7FFFF000, 0xFFFFFFFF):  # of programs that write to a pipe
+        path.write_bytes(content.replace(b"data" + struct.pack("<I", 320), b"data" + struct.pack("<I", unknown)))
+        assert len(decode_audio(path)[0]) == read_audio_header(path).frames == 160
+
+
+@pytest.mark.parametrize("lost", [1, 100, 288])
+def test_a_recording_that_is_cut_short_is_refused(tmp_path, lost):
+    path = write_wave(tmp_path / "a.wav", tone(440, 0.01))
+    path.write_bytes(path.read_bytes()[:-lost])
+    there = (320 - lost) // 2
+    for read_file in (decode_audio, read_audio_header, mallow.read):
+        with pytest.raises(InputError, match=f"it is cut short: {there} of 160 values are there"):
+            read_file(path)
 
 
 def wave(*chunks: bytes) -> bytes:

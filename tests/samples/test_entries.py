@@ -33,7 +33,7 @@ def test_ids_become_text_and_prompts_may_be_messages():
         ({"a": {"b": {"c": "deep"}}, "id": 1}, "a.b.c", (("deep",), ("1",), None)),
         ({"a": {"b": "deep"}, "a.b": "flat"}, "a.b", (("flat",), None, None)),
         ({"text": "t", "id": None, "prompt": float("nan")}, None, (("t",), None, None)),
-        ({"text": "t", "id": True, "prompt": 2.5}, None, (("t",), ("True",), ("2.5",))),
+        ({"text": "t", "id": 3, "prompt": 2.5}, None, (("t",), ("3",), ("2.5",))),
         ({"text": "t", "id": "", "prompt": ["é", 1]}, None, (("t",), ("",), ('["é", 1]',))),
         ({"text": np.array("t")}, None, (("t",), None, None)),
         ({"text": np.array(["t", "u"])}, None, (("t", "u"), ("1", "1"), None)),

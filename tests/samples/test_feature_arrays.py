@@ -1,17 +1,64 @@
 """Features: arrays, .npy and .npz files."""
 
+import json
+
 import numpy as np
 import pytest
 
-from mallow import read
+from mallow import InputError, Samples, read
 from mallow.samples import _value_checks as _finite
 
 
-def test_a_mapped_file_stays_on_disk(tmp_path):
+def test_a_file_that_changes_later_changes_no_sample(tmp_path):
     np.save(tmp_path / "a.npy", np.eye(5))
     samples = read(tmp_path / "a.npy", limit=3).features
-    assert isinstance(samples, np.memmap)
+    mapped = np.load(tmp_path / "a.npy", mmap_mode="r+")
+    mapped[:] = 7
+    mapped.flush()
     assert np.array_equal(samples, np.eye(5)[:3])
+    (tmp_path / "a.npy").write_bytes(b"")  # a mapped array would end the process here (SIGBUS)
+    assert samples.sum() == 3
+
+
+def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path, refused, monkeypatch):
+    path = tmp_path / "a.npy"
+    np.save(path, np.eye(5))
+
+    def load_slowly(file, **options):
+        rows = load(file, **options)
+        np.save(path, np.zeros((5, 5)))
+        return rows
+
+    load = np.load
+    monkeypatch.setattr(np, "load", load_slowly)
+    refused(path, "a.npy: was changed while it was read. Do not write to it meanwhile; start again.")
+
+
+def test_a_file_larger_than_the_memory_is_read_chunk_by_chunk(tmp_path, monkeypatch):
+    path = tmp_path / "a.npy"
+    np.save(path, np.arange(40.0).reshape(10, 4))
+    monkeypatch.setenv("MALLOW_MEMORY", "400")
+    samples = read(path)
+    assert (samples.features, len(samples), samples.source) == (None, 10, str(path))
+    np.save(path, np.zeros((10, 4)))
+    with pytest.raises(InputError, match="the shard has changed since it was described"):
+        samples.load()
+
+
+@pytest.mark.parametrize("entry", [float("nan"), None, True])
+@pytest.mark.parametrize("label", ["ids", "prompts"])
+def test_labels_of_an_npz_file_are_there_for_every_row(tmp_path, refused, label, entry):
+    listed = json.dumps(["a", entry])
+    np.savez(tmp_path / "a.npz", x=np.eye(2), **{label: listed})
+    refused(tmp_path / "a.npz", f"a.npz: `{label}` must be texts or numbers; got {entry} in row 1.")
+
+
+def test_ids_that_are_not_numbers_are_not_one_unit(tmp_path, refused):
+    np.savez(tmp_path / "a.npz", x=np.eye(3), ids=np.array([1, np.nan, np.nan], np.float32))
+    refused(tmp_path / "a.npz", "`ids` must be texts or numbers; got nan in row 1.")
+    for ids in ([1, np.float32("nan")], [True, False]):
+        with pytest.raises(InputError, match="`ids` must"):
+            Samples(features=np.eye(2), ids=ids)
 
 
 def test_arrays_of_an_npz_file_are_chosen_by_name(tmp_path, refused):
@@ -59,7 +106,6 @@ def test_an_array_with_one_axis_is_samples_of_one_feature(tmp_path):
     for source in (values, tmp_path / "a.npy", tmp_path / "a.npz"):
         samples = read(source)
         assert (len(samples), samples.features.tolist()) == (3, [[0.0], [1.0], [2.0]])
-    assert isinstance(read(tmp_path / "a.npy").features, np.memmap)
 
 
 def test_pickles_are_never_loaded(tmp_path, refused):

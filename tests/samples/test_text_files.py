@@ -155,3 +155,15 @@ def test_bad_parquet(tmp_path, refused):
     refused(tmp_path / "b.parquet", "no column 'text'; available columns: 'my.text', 'id'")
     refused(tmp_path / "b.parquet", "b.parquet[1]: the text is missing (null) (generation 2 of 2)", field="my.text")
     assert read(tmp_path / "b.parquet", field="my.text", skip_bad=True).ids == ("5", "5", "6")
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".json"])
+def test_a_name_that_stands_twice_and_an_id_that_is_true_are_refused(tmp_path, suffix):
+    path = tmp_path / f"a{suffix}"
+    for entry, complaint in (
+        ('{"text": "a", "text": "b"}', "the key 'text' occurs twice"),
+        ('{"text": "a", "id": true}', "`id` must be a text or a number; got True"),
+    ):
+        path.write_text(entry if suffix == ".jsonl" else f"[{entry}]")
+        with pytest.raises(InputError, match=complaint):
+            read(path)

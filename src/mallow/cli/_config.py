@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 import tomllib
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import click
 
+from mallow._files import unique_names
 from mallow._optional import did_you_mean, optional
 from mallow.cli._printing import show
 from mallow.errors import InputError
@@ -20,6 +22,14 @@ _FOUND = "mallow.config"  # the key in click's context
 _PROJECT = "pyproject.toml"
 _LARGEST = 1_000_000  # bytes; chosen: hundreds of times what all options need
 _SIMPLE = (str, int, float)
+# How YAML 1.2 writes what is no text, and with which characters each begins.
+_YAML = {
+    "bool": (r"(?:true|True|TRUE|false|False|FALSE)$", list("tTfF")),
+    "null": (r"(?:~|null|Null|NULL|)$", ["~", "n", "N", ""]),
+    "int": (r"[-+]?(?:0|[1-9][0-9]*)$", list("-+0123456789")),
+    "float": (r"[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))(?:[eE][-+]?[0-9]+)?$", list("-+.0123456789")),
+}
+_DOUBTFUL = re.compile(r"[-+]?(0[0-9_]+|0[box][0-9a-fA-F_]+|[0-9][0-9_]*_[0-9_]*|[0-9]+(:[0-5]?[0-9])+)")
 _PROGRAMS = ("embedder", "estimator")
 _FILES_AND_PLACES = frozenset(
     [
@@ -142,10 +152,27 @@ def _read(path: str) -> Mapping[str, Any]:
 
 
 def _parse_yaml(text: str) -> Any:
+    """What YAML holds, by the rules of YAML 1.2: yes, no, on and off are texts; no name stands twice."""
     yaml = optional("yaml", extra="config")
     if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(text)):
         raise ValueError("aliases (*name) are not read: a few lines of them can stand for any number of values")
-    return yaml.safe_load(text)
+
+    class Loader(yaml.SafeLoader):  # type: ignore[misc,name-defined]
+        yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}
+
+    def make_text(loader: Any, node: Any) -> str:
+        if node.style is None and _DOUBTFUL.fullmatch(node.value):  # without quotation marks
+            raise ValueError(f"{node.value} is different numbers to different readers: write it in another way")
+        return str(loader.construct_scalar(node))
+
+    def make_table(loader: Any, node: Any) -> dict[Any, Any]:
+        return unique_names([tuple(map(loader.construct_object, pair, (True, True))) for pair in node.value])
+
+    for tag, (pattern, first) in _YAML.items():
+        Loader.add_implicit_resolver(f"tag:yaml.org,2002:{tag}", re.compile(pattern), first)
+    Loader.add_constructor("tag:yaml.org,2002:str", make_text)
+    Loader.add_constructor("tag:yaml.org,2002:map", make_table)
+    return yaml.load(text, Loader)
 
 
 def _defaults(group: click.Group, settings: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -190,6 +217,7 @@ def _words(parameter: click.Parameter) -> list[str]:
 
 def _value(value: Any, parameter: click.Parameter, where: str) -> Any:
     """A value as click takes it; a table of names and paths becomes NAME=PATH."""
+    is_flag = bool(getattr(parameter, "is_flag", False))
     several = parameter.nargs != 1 or getattr(parameter, "multiple", False)
     if isinstance(value, dict | list) and not several:
         raise click.UsageError(f"{where} must be one value; got {type(value).__name__}.")
@@ -197,6 +225,9 @@ def _value(value: Any, parameter: click.Parameter, where: str) -> Any:
     for part in parts:
         if not isinstance(part, _SIMPLE):
             raise click.UsageError(f"{where} must hold texts, numbers, true or false; got {type(part).__name__}.")
+        if isinstance(part, bool) and not is_flag:
+            raise click.UsageError(f"{where} must be a text or a number; got {str(part).lower()}.")
     if isinstance(value, dict):
         return [f"{key}={entry}" for key, entry in value.items()]
-    return parts if several else value
+    words = [part if is_flag else str(part) for part in parts]  # as on the command line: 2.7 is no whole number
+    return words if several else words[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 from os import PathLike
@@ -10,6 +11,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from mallow._files import file_stamp
 from mallow.embed._cache import Cache, default_cache, sample_key
 from mallow.embed._names import find_embedder
 from mallow.embed._protocol import AnyEmbedder, Embedder, JointEmbedder, Points, Rows, StreamingEmbedder
@@ -76,11 +78,12 @@ def _embed_set(
             )
         wanted = cache if getattr(embedder, "cached", True) else None
         store = default_cache() if wanted == "default" else cast("Cache | None", wanted)
-        rows = _embed_with_cache(samples, embedder, store, progress)
+        name = embedder.name
+        rows = _embed_with_cache(samples, embedder, name, store, progress)
     else:
         plain = samples.items if samples.kind == "features" else list(samples.items)
-        rows = _checked(embedder(plain), len(samples), samples.source)
-    provenance = {"embedder": embedder_name(embedder), "source": samples.source, "n": len(samples)}
+        rows, name = _checked(embedder(plain), len(samples), samples.source), embedder_name(embedder)
+    provenance = {"embedder": name, "source": samples.source, "n": len(samples)}
     return samples.with_features(rows, provenance=provenance, caveats=_caveats(embedder, samples))
 
 
@@ -107,10 +110,12 @@ def embed_all(
 def _embed_sets(sets: Mapping[str, Samples], embedder: AnyEmbedder) -> dict[str, Samples]:
     if isinstance(embedder, JointEmbedder):
         return _embed_jointly(sets, embedder)
-    return {
+    embedded = {
         name: samples if _made_by(samples, embedder) else _embed_set(samples, embedder)
         for name, samples in sets.items()
     }
+    _refuse_two_embedders(embedded)  # its weights may have been replaced meanwhile
+    return embedded
 
 
 def add_spaces(sets: Mapping[str, Samples], embedder: AnyEmbedder | None, *, prompts: str) -> dict[str, Samples]:
@@ -150,7 +155,7 @@ def shares_prompts(reference: Samples, model: Samples) -> bool:
 
 
 def _prompt_spaces(samples: Samples, styles: Points | None, embedder: AnyEmbedder | None) -> dict[str, Points]:
-    """The features of the prompt of each sample, where the embedder can make them, and how far its text agrees with it."""
+    """The features of each sample's prompt, if the embedder can make them, and how far its text agrees with it."""
     distinct = {prompt: place for place, prompt in enumerate(dict.fromkeys(samples.prompts or ()))}
     rows = np.array([distinct[prompt] for prompt in samples.prompts or ()])
     asked = Samples.trusted(texts=tuple(distinct), source=f"prompts of {samples.source}")
@@ -298,23 +303,31 @@ def _is_foreign(samples: object) -> bool:
     return sized and not isinstance(samples, Iterator | Mapping | bytes | bytearray)
 
 
-def _embed_with_cache(samples: Samples, embedder: Embedder, cache: Cache | None, progress: bool | None) -> Points:
-    """The rows of all samples, each distinct one embedded at most once."""
+def _embed_with_cache(
+    samples: Samples, embedder: Embedder, name: str, cache: Cache | None, progress: bool | None
+) -> Points:
+    """The rows of all samples, each distinct one embedded at most once, by the embedder while it has this name.
+
+    The name stands for the weights on the disk: where it has changed, nothing is stored under it.
+    """
+    stamps = [_stamp(item) for item in samples.items]
     keys = [sample_key(item) for item in samples.items]
-    name = embedder.name
     rows = {} if cache is None else cache.load(name, keys)
     first = {key: place for place, key in reversed(list(enumerate(keys))) if key not in rows}
     places = sorted(first.values())
     fresh: list[tuple[bytes, Points]] = []
 
     def flush() -> None:
-        if cache is not None and fresh:
+        if cache is not None and fresh and embedder.name == name:
             cache.store(name, [key for key, _ in fresh], np.stack([row for _, row in fresh]))
             fresh.clear()
 
     flushed = time.monotonic()
     try:
         for at, part in _with_progress(embedder, [samples.items[place] for place in places], samples, progress):
+            for place in (places[i] for i in at):
+                if _stamp(samples.items[place]) != stamps[place]:
+                    raise InputError(f"{samples.items[place]}: was changed while it was embedded. Embed it again.")
             fresh += [(keys[places[i]], part[row]) for row, i in enumerate(at)]
             rows.update(fresh[len(fresh) - len(at) :])
             if time.monotonic() - flushed > _FLUSH:
@@ -322,6 +335,8 @@ def _embed_with_cache(samples: Samples, embedder: Embedder, cache: Cache | None,
                 flushed = time.monotonic()
     finally:
         flush()
+    if places and embedder.name != name:
+        raise InputError(f"{name}: its weights were changed while they were used. Embed the samples again.")
     missing = sum(key not in rows for key in keys)
     if missing:
         raise InputError(f"{name} must return features for all {len(keys)} samples; {missing} are missing.")
@@ -332,6 +347,11 @@ def _embed_with_cache(samples: Samples, embedder: Embedder, cache: Cache | None,
             "name. Give each its own, and clear the cache: mallow cache clear."
         )
     return np.stack([rows[key] for key in keys])
+
+
+def _stamp(item: object) -> tuple[int, ...] | None:
+    """What tells whether a file has changed since its key was made; None for a text."""
+    return file_stamp(item) if isinstance(item, PathLike) and os.path.exists(item) else None
 
 
 def _with_progress(embedder: Embedder, todo: list[Any], samples: Samples, progress: bool | None) -> Iterator[Rows]:

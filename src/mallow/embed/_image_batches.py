@@ -48,10 +48,13 @@ class StreamedImages(StreamsFeatures):
     def stream(self, samples: Sequence[Any], /) -> Iterator[Rows]:
         """Places and float32 features of images (paths, arrays or Pillow images), in order, as they are ready."""
         items = checked_images(samples)  # before anything is loaded
-        network = kept_model(repr(self), self._load)
+        network = kept_model(lambda: f"{self!r} {self.name}", self._load)
         yield from image_rows(items, network.preprocess, network.run, limit=network.limit)
 
     if TYPE_CHECKING:  # each embedder has its own
+
+        @property
+        def name(self) -> str: ...
 
         def _load(self) -> LoadedNetwork: ...
 

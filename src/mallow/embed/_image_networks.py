@@ -81,7 +81,7 @@ class VisionModel(StreamedImages):
         object.__setattr__(self, "model", self._source.model)
         one_of("pooling", self.pooling, get_args(Pooling))
 
-    @cached_property
+    @property
     def name(self) -> str:
         """Weights with their commit or digest, pooling, precision and preprocessing."""
         precision = self._source.precision  # first: without torch there is no point in asking the hub
@@ -209,7 +209,7 @@ class TorchScript(StreamedImages):
         object.__setattr__(self, "path", checked_file(self.path, self.preprocess))
         one_of("dtype", self.dtype, (*get_args(Precision), None))
 
-    @cached_property
+    @property
     def name(self) -> str:
         """The file with its digest, output, precision and preprocessing."""
         label = f"{Path(self.path).name}@{digest(self.path)}"
@@ -346,7 +346,7 @@ class OnnxImages(StreamedImages):
     def __post_init__(self) -> None:
         object.__setattr__(self, "path", checked_file(self.path, self.preprocess))
 
-    @cached_property
+    @property
     def name(self) -> str:
         """The file with its digest, output and preprocessing."""
         return f"OnnxImages({Path(self.path).name}@{digest(self.path)}, output={self.output!r}, {self.preprocess!r})"

@@ -118,7 +118,7 @@ class LanguageModel:
         if self.layer is not None and (isinstance(self.layer, bool) or not isinstance(self.layer, int | np.integer)):
             raise InputError(f"`layer` must be a whole number or None, for the last layer; got {self.layer!r}.")
 
-    @functools.cached_property
+    @property
     def name(self) -> str:
         """Weights with their commit or digest, pooling, length and precision; the weights need not be loaded."""
         precision = self._source.precision  # first: without torch there is no point in asking the hub
@@ -153,7 +153,7 @@ class LanguageModel:
         torch = optional("torch", extra="text")
         device, pooling = self._source.chosen_device, self._pooling  # wrong options raise before the weights are loaded
         tokenizer, (model, causal) = kept_model(
-            repr(self), lambda: (self._source.load("AutoTokenizer"), self._load(torch))
+            lambda: f"{self!r} {self.name}", lambda: (self._source.load("AutoTokenizer"), self._load(torch))
         )
         texts = make_tokens(model, tokenizer, min(self.max_length, context_length(model, tokenizer)))
         self._check_layer(model)

@@ -58,8 +58,8 @@ def find_embedder(spec: str | None, *, kind: str, options: Mapping[str, Any] | N
     ----------
     spec : str or None
         - None: the default for this kind of sample;
-        - ``minilm``, ``glove``, ``style``, ``ngram``, ``subsequence`` (texts), ``efficientnet``, ``inception`` (images),
-          ``mel`` (recordings);
+        - ``minilm``, ``glove``, ``style``, ``ngram``, ``subsequence`` (texts), ``efficientnet``, ``inception``
+          (images), ``mel`` (recordings);
         - ``package.module:object``: a function, an embedder, or a class that makes one without arguments;
         - ``sentence:NAME``: a model of sentence-transformers;
         - a name that an installed package offers: the entry points of the group ``mallow.embedders``;

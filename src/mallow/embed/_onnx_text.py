@@ -10,7 +10,6 @@ import zlib
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal, get_args
 
@@ -18,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mallow._checks import one_of, whole
-from mallow._files import digest
+from mallow._files import digest, external_files
 from mallow._optional import install_line, optional
 from mallow.embed._protocol import Rows, StreamsFeatures, checked_texts, read_bytes
 from mallow.engine import cores
@@ -84,7 +83,7 @@ class OnnxText(StreamsFeatures):
             whole("threads", self.threads, least=1)
         _ = self._tokenizer_file
 
-    @cached_property
+    @property
     def name(self) -> str:
         """Everything that the features depend on, in one line."""
         path = Path(self.path).resolve()
@@ -98,7 +97,7 @@ class OnnxText(StreamsFeatures):
     def stream(self, samples: Sequence[str], /) -> Iterator[Rows]:
         """Places among the texts with their features, as they are ready; the graph is loaded once."""
         texts = checked_texts(samples)
-        encode = kept_model(repr(self), lambda: _Encoder(self))
+        encode = kept_model(lambda: f"{self!r} {self.name}", lambda: _Encoder(self))
         threads = self.threads or cores()
         with ThreadPoolExecutor(min(threads, len(texts))) as pool:
             for start in range(0, len(texts), _TEXTS):
@@ -184,6 +183,11 @@ def _scale(row: NDArray[np.float64], *, normalise: bool) -> NDArray[np.float32]:
 
 
 def _load_graph(path: Path, sha256: str | None) -> Any:
+    if sha256 is not None and (others := external_files(path)):
+        raise InputError(
+            f"{path}: keeps weights in other files ({', '.join(others)[:200]}), which `sha256` does not cover. Save "
+            "the graph with its weights in one file, or leave out `sha256`."
+        )
     source = str(path) if sha256 is None else _read_verified(path, sha256)
     onnxruntime = optional("onnxruntime", extra="onnx")
     options = onnxruntime.SessionOptions()

@@ -58,7 +58,7 @@ class SentenceModel(StreamsFeatures):
         if self._source.is_local:
             self._refuse_other_kinds()
 
-    @cached_property
+    @property
     def name(self) -> str:
         """Everything that the features depend on, in one line."""
         self._refuse_other_kinds()
@@ -67,7 +67,7 @@ class SentenceModel(StreamsFeatures):
     def stream(self, samples: Sequence[str], /) -> Iterator[Rows]:
         """Places among the texts with their features, long texts first; the model is loaded once."""
         texts = checked_texts(samples)
-        model = kept_model(repr(self), self._load)
+        model = kept_model(lambda: f"{self!r} {self.name}", self._load)
         length = model.max_seq_length
         texts = _leading_parts(model, texts)
 

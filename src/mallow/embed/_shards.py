@@ -325,6 +325,8 @@ def _embed_part(part: Samples, first: int, embedder: AnyEmbedder, name: str, sou
         embedded = embed_samples(part, embedder, cache=None, progress=False)
     except InputError as error:
         raise InputError(f"{source}: samples {first} to {first + len(part) - 1}: {error}") from error.__cause__
+    if embedded.embedder != made_of["embedder"]:
+        raise InputError(f"{made_of['embedder']}: its weights were changed while they were used. Call it again.")
     features = embedded.require_features()
     digest = hashlib.sha256(features.tobytes()).hexdigest()
     provenance = made_of | {"source": source, "first": first, "n": len(part), "features": digest}

@@ -126,7 +126,7 @@ class WordVectors:
         if self.dtype not in ("float32", "float64"):
             raise InputError(f"`dtype` must be 'float32' or 'float64'; got {self.dtype!r}.")
 
-    @cached_property
+    @property
     def name(self) -> str:
         """Everything that the features depend on, in one line."""
         path = Path(self.path)

@@ -38,8 +38,9 @@ def find_reasons(reference: Samples, model: Samples, evidence: Evidence) -> tupl
     The largest part first.
 
     For texts: words and pairs of words, lengths, repetition and vocabulary, punctuation, capitals, numbers, and the
-    traits that `find_confounds` looks at, and how near texts are to their prompts. For images: size, brightness, contrast, colour and detail of 250 of each
-    side. For features: columns with other means or spreads. For all: the distance from the centre of the features.
+    traits that `find_confounds` looks at, and how near texts are to their prompts. For images: size, brightness,
+    contrast, colour and detail of 250 of each side. For features: columns with other means or spreads. For all: the
+    distance from the centre of the features.
 
     A trait is a reason if it passes two tests over units, so that shared prompts and several samples per prompt are
     allowed for: its mean differs between model and reference; and among samples of the same side, those that have more

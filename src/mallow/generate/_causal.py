@@ -50,7 +50,7 @@ class CausalModel:
     def __post_init__(self) -> None:
         object.__setattr__(self, "model", self._source.model)
 
-    @functools.cached_property
+    @property
     def name(self) -> str:
         """Weights with their commit or digest, and precision; found without loading the weights."""
         precision = self._source.precision  # first: without torch there is no reason to ask the hub
@@ -69,6 +69,8 @@ class CausalModel:
         source.refuse_missing_weights([key for key in missing if "pooler" not in key])
         network = move_network(network, device, self.model)
         source.refuse_empty_tokenizer(tokenizer, network)
+        if self.name != name:
+            raise InputError(f"{self.model}: the model was changed while it was loaded. Load it again.")
         return LoadedModel(name, network, tokenizer, add_bos=source.wants_bos)
 
     @functools.cached_property

@@ -53,7 +53,7 @@ class Format:
 
 def _own(row: Row) -> Iterator[Vote]:
     """One vote per row, as `mallow annotate` exports it; in CSV all fields are strings."""
-    names = {one.name for one in fields(Vote)}
+    names = {field.name for field in fields(Vote)}
     values = {name: value for name, value in row.items() if name in names and value not in (None, "")}
     for name in ("answer", "expected"):
         if name in values:
@@ -61,9 +61,9 @@ def _own(row: Row) -> Iterator[Vote]:
     for name in ("seconds", "left_length", "right_length"):
         values[name] = _number(name, values.get(name))
     if "judge" in values:
-        values["judge"] = str(values["judge"]).lower() in ("true", "1", "yes")
+        values["judge"] = _truth("judge", values["judge"])
     texts = ("left", "right", "question", "annotator", "prompt", "task", "when", "kind")
-    values |= {name: str(values[name]) for name in texts if name in values}
+    values |= {name: _text(name, values[name]) for name in texts if name in values}
     yield Vote(**({"question": "", "annotator": "", "prompt": ""} | values))
 
 
@@ -175,10 +175,10 @@ FORMATS = (
 def find_format(columns: Iterable[str]) -> Format:
     """The format that has these columns."""
     there = set(columns)
-    for one in FORMATS:
-        if set(one.needs) <= there:
-            return one
-    known = "; ".join(f"{', '.join(one.needs)} ({one.name})" for one in FORMATS)
+    for form in FORMATS:
+        if set(form.needs) <= there:
+            return form
+    known = "; ".join(f"{', '.join(form.needs)} ({form.name})" for form in FORMATS)
     raise InputError(
         f"these columns are of no known format of votes: {', '.join(sorted(map(str, there)))}. Known: {known}. Name "
         "the columns with `columns={'model_a': …, 'model_b': …, 'winner': …}`."
@@ -194,10 +194,10 @@ def _code(code: str, codes: Mapping[str, int], column: str) -> int:
 
 def _whole(name: str, value: Any) -> int:
     try:
-        number = float(value)
+        number = 0.5 if isinstance(value, bool) else float(value)
     except (TypeError, ValueError):
         number = 0.5
-    if number != int(number):
+    if not number.is_integer():
         raise InputError(f"`{name}` must be a whole number from −2 to 2; got {value!r}.")
     return int(number)
 
@@ -206,12 +206,25 @@ def _number(name: str, value: Any) -> float | None:
     if value is None or value == "":
         return None
     try:
-        number = float(value)
+        number = -1.0 if isinstance(value, bool) else float(value)
     except (TypeError, ValueError):
         number = -1.0
     if not 0 <= number < float("inf"):
         raise InputError(f"`{name}` must be a number of at least 0; got {value!r}.")
     return number
+
+
+def _truth(name: str, value: Any) -> bool:
+    word = str(value).lower()
+    if word not in ("true", "1", "yes", "false", "0", "no"):
+        raise InputError(f"`{name}` must be true or false; got {value!r}.")
+    return word in ("true", "1", "yes")
+
+
+def _text(name: str, value: Any) -> str:
+    if not isinstance(value, str | int | float) or isinstance(value, bool) or value != value:
+        raise InputError(f"`{name}` must be a text; got {value!r}.")
+    return str(value)
 
 
 def _system(name: Any) -> str:
@@ -270,13 +283,13 @@ def read_votes(
             missing = [name for name in reader.needs if name not in row]
             if missing:
                 raise InputError(f"`{missing[0]}` is missing.")
-            own = list(reader.votes(row))
+            votes_of_row = list(reader.votes(row))
         except DroppedRow as reason:
             dropped[""][str(reason)] += 1
             continue
         except InputError as error:
             raise InputError(f"{file}:{where}: {error}") from None
-        for vote in own:
+        for vote in votes_of_row:
             if vote.seconds is not None and vote.seconds < min_seconds:
                 dropped[vote.question][f"faster than {min_seconds:g} s"] += 1
             elif vote.annotator and vote.task and not vote.judge and vote in seen:
@@ -313,6 +326,9 @@ def _rows(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     if suffix == ".csv":
         reader = csv.DictReader(io.StringIO(text, newline=""))
         try:
+            names = [*(reader.fieldnames or ())]
+            if len(set(names)) < len(names):
+                raise InputError(f"{file}:1: two columns have one name. Rename one of them: {', '.join(names)}.")
             for row in reader:
                 if None in row or None in row.values():
                     raise InputError(f"{file}:{reader.line_num}: has more or fewer cells than the heading.")

@@ -74,6 +74,26 @@ def refuse_downloaded_kernels(model: str, config_file: Path | None) -> None:
             raise InputError(code_refusal(model, f"the compiled code {value!r} from the hub"))
 
 
+def refuse_files_elsewhere(model: str, folder: Path) -> None:
+    """Refuse a folder whose model needs files outside of it: its digest, and so its name, would not cover them."""
+    if (folder / "adapter_config.json").is_file():
+        raise InputError(
+            f"`model` must have all its weights; {model} is an adapter of another model. Merge both "
+            "(merge_and_unload of peft), save the result, and pass its folder."
+        )
+    modules = _read(folder / "modules.json")
+    named = [str(module.get("path", "")) for module in modules if isinstance(module, dict)] if modules else []
+    for index in folder.glob("*.index.json"):
+        weights = _read(index)
+        listed = weights.get("weight_map") if isinstance(weights, dict) else None
+        named += [str(file) for file in listed.values()] if isinstance(listed, dict) else []
+    for file in named:
+        if Path(file).is_absolute() or ".." in Path(file).parts:
+            raise InputError(
+                f"`model` must be one folder; {model} names the file {file!r} outside of it. Copy it there."
+            )
+
+
 def refuse_foreign_modules(model: str, folder: Path) -> None:
     """Refuse a sentence-transformers model with modules or functions from outside sentence-transformers and torch.
 

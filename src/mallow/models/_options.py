@@ -62,21 +62,24 @@ def keep_model(store: dict[str, Any]) -> Iterator[None]:
         _STORE.reset(token)
 
 
-def kept_model(key: str, load: Callable[[], Model]) -> Model:
+def kept_model(make_key: Callable[[], str], load: Callable[[], Model]) -> Model:
     """What `load` returns, or returned before for the same key, inside `keep_model`; elsewhere, what it returns now.
+
+    The key must stand for the weights as they are on the disk now: where they have changed, they are loaded again.
 
     Examples
     --------
     >>> store = {}
     >>> with keep_model(store):
-    ...     kept_model("a", lambda: [1]) is kept_model("a", lambda: [1])
+    ...     kept_model(lambda: "a", lambda: [1]) is kept_model(lambda: "a", lambda: [1])
     True
-    >>> kept_model("a", lambda: 2)
+    >>> kept_model(lambda: "a", lambda: 2)
     2
     """
     store = _STORE.get()
     if store is None:
         return load()
+    key = make_key()
     if key not in store:
         store.clear()  # before the next one needs the memory
         store[key] = load()

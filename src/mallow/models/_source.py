@@ -13,6 +13,7 @@ import mmap
 import os
 import re
 import struct
+import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -30,6 +31,7 @@ from mallow.models._load_errors import (
     first_line,
     hub_is_unreachable,
     refuse_downloaded_kernels,
+    refuse_files_elsewhere,
 )
 from mallow.models._options import Precision, choose_device, choose_precision
 from mallow.models._tokens import Attention, attention_of
@@ -90,10 +92,12 @@ class Source:
         """The precision it runs in."""
         return choose_precision(self.dtype, self.chosen_device, extra=self.extra)
 
-    @cached_property
+    @property
     def label(self) -> str:
         """The weights in the name of an embedder: folder or file with its digest, or hub name with its commit."""
         path = Path(self.model)
+        if path.is_dir():
+            refuse_files_elsewhere(self.model, path)
         return f"{path.resolve().name}@{digest(path)}" if self.is_local else f"{self.model}@{self.commit[:12]}"
 
     @property
@@ -146,19 +150,31 @@ class Source:
     def load(self, auto: str, **options: Any) -> Any:
         """What an Auto class of transformers returns for this model."""
         transformers = optional("transformers", extra=self.extra)
-        folder = self.model
         if self.is_gguf:
             gguf_architecture(self.model)  # refuses a file that is not in GGUF format
             if missing := [name for name in ("gguf", "accelerate") if importlib.util.find_spec(name) is None]:
                 raise InputError(f"GGUF files need {' and '.join(missing)}, not installed here: {install_line('gguf')}")
-            folder, options["gguf_file"] = os.path.split(os.path.abspath(self.model))
+            options["gguf_file"] = os.path.basename(self.model)
         elif not self.is_local:
             # The commit is the one in the label, even if the branch has moved since.
             options |= {"revision": self.commit, **self.local_only}
         refuse_downloaded_kernels(self.model, self.config_file)
-        with self.loading({"AutoConfig": "configuration", "AutoTokenizer": "tokenizer"}.get(auto, "weights")):
+        if os.path.isdir(self.model):
+            refuse_files_elsewhere(self.model, Path(self.model))
+        part = {"AutoConfig": "configuration", "AutoTokenizer": "tokenizer"}.get(auto, "weights")
+        with self.loading(part), self._folder_to_load() as folder:
             # Otherwise transformers would ask on standard input, and run the code of the model if the answer is "y".
             return getattr(transformers, auto).from_pretrained(folder, trust_remote_code=False, **options)
+
+    @contextlib.contextmanager
+    def _folder_to_load(self) -> Iterator[str]:
+        """What transformers loads from. A GGUF file is alone there: transformers would take a tokenizer beside it."""
+        if not self.is_gguf:
+            yield self.model
+            return
+        with tempfile.TemporaryDirectory() as folder:
+            os.symlink(os.path.abspath(self.model), os.path.join(folder, os.path.basename(self.model)))
+            yield folder
 
     def load_network(self, auto: str, **options: Any) -> tuple[Any, list[str]]:
         """The model with its weights, in its precision, on the CPU; and the weights that its files lack."""

@@ -18,6 +18,7 @@ from mallow.samples._limits import ALWAYS_ALLOWED, DEFAULT_LIMITS
 AUDIO_SUFFIXES = frozenset({".wav", ".flac"})
 
 _BLOCK = 1 << 20  # values of each channel that are read at a time
+_UNKNOWN_LENGTH = 0x7FFF0000  # bytes; programs that write to a pipe state about 2³¹ or 2³²
 _PCM, _FLOAT, _EXTENSIBLE = 1, 3, 0xFFFE
 _WAY_OUT = "Open it in a player; if it is broken, save it again or leave it out."
 
@@ -120,7 +121,10 @@ def _decode_flac(path: str | os.PathLike[str]) -> tuple[NDArray[np.float32], int
                     f"it expands to more than {DEFAULT_LIMITS.expansion:g} times its size; if you trust it, save it as "
                     "wav"
                 )
-        return np.concatenate(blocks) if blocks else np.zeros((0, file.channels), np.float32), file.samplerate
+        values = np.concatenate(blocks) if blocks else np.zeros((0, file.channels), np.float32)
+        if len(values) < file.frames < 1 << 62:  # where the header does not say how many, it is the largest number
+            raise _UnfitError(f"it is cut short: {len(values):,} of {file.frames:,} values are there")
+        return values, file.samplerate
 
 
 def _decode_wave(path: str | os.PathLike[str]) -> tuple[NDArray[np.float32], int]:
@@ -142,7 +146,7 @@ def _decode_wave(path: str | os.PathLike[str]) -> tuple[NDArray[np.float32], int
 
 
 def _read_wave_header(stream: BinaryIO) -> _WaveHeader:
-    """The chunks of a RIFF file up to the values. A file that is cut short has as many values as it holds."""
+    """The chunks of a RIFF file up to the values; a file with fewer of them than it promises is refused."""
     size = os.fstat(stream.fileno()).st_size
     start = stream.read(12)
     if len(start) < 12 or start[:4] != b"RIFF" or start[8:] != b"WAVE":
@@ -157,8 +161,10 @@ def _read_wave_header(stream: BinaryIO) -> _WaveHeader:
                 raise _UnfitError("its values come before their description")
             code, channels, rate, bits = encoding
             place = stream.tell()
-            length = min(length, size - place)  # programs that write to a pipe leave a wrong length
-            return _WaveHeader(AudioHeader(rate, channels, length // (channels * bits // 8)), code, bits, place)
+            frame, rest = channels * bits // 8, size - place
+            if rest < length < _UNKNOWN_LENGTH:
+                raise _UnfitError(f"it is cut short: {rest // frame:,} of {length // frame:,} values are there")
+            return _WaveHeader(AudioHeader(rate, channels, min(length, rest) // frame), code, bits, place)
         else:
             stream.seek(length, os.SEEK_CUR)
         if length % 2:

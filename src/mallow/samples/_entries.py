@@ -14,7 +14,7 @@ import numpy as np
 from mallow.errors import InputError
 from mallow.samples._limits import DEFAULT_LIMITS, Limits
 from mallow.samples._samples import Samples
-from mallow.samples._value_checks import is_missing
+from mallow.samples._value_checks import is_missing, label_fault
 
 _WAY_OUT = "Fix it, or skip bad entries with `skip_bad=True`."
 
@@ -175,6 +175,8 @@ def _label(name: str, value: object) -> str | None:
     """An id or prompt as text: ids are often numbers, and prompts may be lists of messages."""
     if is_missing(value):
         return None
+    if (fault := label_fault(value)) is not None:
+        raise BadEntryError(f"`{name}` must be a text or a number; {fault}")
     if isinstance(value, numbers.Number):
         return str(value)
     try:

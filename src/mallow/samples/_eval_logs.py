@@ -7,7 +7,6 @@ without any option, and the answers that were expected with the field `target`.
 from __future__ import annotations
 
 import importlib.util
-import json
 import re
 import zipfile
 import zlib
@@ -16,6 +15,7 @@ from copy import copy
 from io import BytesIO
 from typing import Any, BinaryIO
 
+from mallow._files import parse_json
 from mallow._optional import install_line, optional
 from mallow.errors import InputError
 from mallow.samples._entries import BadEntryError, Row, list_names, message_of
@@ -114,8 +114,8 @@ def object_rows(stream: BinaryIO, name: str, limits: Limits) -> Iterator[Row]:
             "Write one JSON object per line to a .jsonl file."
         )
     try:
-        value = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        value = parse_json(text)
+    except ValueError as error:
         if "Extra data" in str(error):
             return _lines(text, limits)
         raise InputError(f"{name}: invalid JSON: {message_of(error)}. Is the file complete?") from error
@@ -144,8 +144,8 @@ def _parse(text: str, limits: Limits, where: str) -> object:
     if (fault := depth_fault(text, limits)) is not None:
         return BadEntryError(fault)
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
+        return parse_json(text)
+    except ValueError as error:
         return BadEntryError(f"invalid JSON{where}: {message_of(error)}")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import math
 import zipfile
 from pathlib import Path
@@ -12,12 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mallow._files import file_stamp, parse_json
 from mallow.errors import InputError
 from mallow.samples._entries import Options, Skips, list_names, message_of
 from mallow.samples._limits import Limits, check_expansion
 from mallow.samples._samples import Samples, first_places
 from mallow.samples._streams import decompress, is_gzip
-from mallow.samples._value_checks import feature_array, finite_rows
+from mallow.samples._value_checks import feature_array, finite_rows, label_fault
 
 _COMPANIONS = ("ids", "prompts", "provenance")  # arrays of a .npz file that accompany the features
 
@@ -28,23 +28,28 @@ def read_features(values: object, name: str, options: Options) -> Samples:
 
 
 def read_numpy(path: Path, name: str, options: Options) -> Samples:
-    """Samples from a .npy file, which is mapped, or from a .npz file with its ids, prompts and provenance."""
+    """Samples from a .npy file, or from a .npz file with its ids, prompts and provenance.
+
+    All is copied into memory: a mapped file could change while its rows are used, or end the process when it is cut.
+    """
     try:
         with path.open("rb") as raw:
-            zipped = is_gzip(raw)
+            stamp, zipped = file_stamp(raw.fileno()), is_gzip(raw)
             file: Any = io.BytesIO(decompress(raw, name, options.limits).read()) if zipped else raw
             start = file.read(2)
             file.seek(0)
             if start != b"PK":  # not a zip archive, which a .npz file is
-                if not zipped:
-                    return read_features(np.load(path, mmap_mode="r"), name, options)
-                _check_header(file, len(file.getbuffer()))
-                return read_features(np.load(file), name, options)
-            with np.load(file) as arrays:
-                chosen = _choose_array(arrays.files, name, options)
-                wanted = [chosen, *(label for label in _COMPANIONS if label in arrays and label != chosen)]
-                check_members(arrays.zip, wanted, name, options.limits)
-                values, companions = arrays[chosen], {label: arrays[label] for label in wanted[1:]}
+                if start == b"\x93N" or zipped:
+                    _check_header(file, len(file.getbuffer()) if zipped else stamp[2])
+                values, companions = np.load(file), {}
+            else:
+                with np.load(file) as arrays:
+                    chosen = _choose_array(arrays.files, name, options)
+                    wanted = [chosen, *(label for label in _COMPANIONS if label in arrays and label != chosen)]
+                    check_members(arrays.zip, wanted, name, options.limits)
+                    values, companions = arrays[chosen], {label: arrays[label] for label in wanted[1:]}
+            if file_stamp(raw.fileno()) != stamp:
+                raise InputError(f"{name}: was changed while it was read. Do not write to it meanwhile; start again.")
     except InputError:
         raise
     except OSError as error:
@@ -109,6 +114,9 @@ def _labels(label: str, stored: NDArray[Any] | None, rows: int, name: str) -> tu
     if stored.ndim > 1 or len(entries) != rows:
         shape = stored.shape if stored.ndim else (len(entries),)
         raise InputError(f"{name}: `{label}` must have one entry for each of the {rows} rows; got shape {shape}.")
+    for row, entry in enumerate(entries):
+        if (fault := label_fault(entry)) is not None:
+            raise InputError(f"{name}: `{label}` must be texts or numbers; {fault} in row {row}.")
     return tuple(map(str, entries))
 
 
@@ -123,8 +131,8 @@ def _provenance(stored: NDArray[Any] | None, name: str) -> dict[str, object] | N
 
 def _parse_json(text: str, kind: type, rule: str) -> Any:
     try:
-        value = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        value = parse_json(text)
+    except ValueError as error:
         raise InputError(f"{rule}; got {text[:40]!r}: {error}.") from None
     if not isinstance(value, kind):
         raise InputError(f"{rule}; got {text[:40]!r}.")
@@ -159,7 +167,7 @@ def _keep_finite(
         raise skips.nothing_left(name)
     kept_ids, kept_prompts = (labels and tuple(labels[row] for row in good) for labels in (ids, prompts))
     return Samples.trusted(
-        features=rows[:stop] if len(good) == stop else rows[good],  # a slice of a mapped file stays mapped
+        features=rows[:stop] if len(good) == stop else rows[good],
         ids=kept_ids,
         prompts=kept_prompts,
         source=name,

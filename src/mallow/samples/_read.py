@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from mallow._checks import whole
 from mallow._files import files_below, is_glob, is_url
 from mallow._optional import did_you_mean, optional
+from mallow.engine import memory_budget
 from mallow.errors import InputError
 from mallow.samples._entries import Options, Row, at_index, at_line, gather_texts
 from mallow.samples._feature_arrays import read_features, read_numpy
@@ -84,8 +85,8 @@ def read(
     Notes
     -----
     Files are read as streams: apart from the samples, only one line (one batch of a parquet file) is in memory at a
-    time. A .npy file is mapped, not loaded. Only the header of an image is read (with `skip_bad` all of it), and only
-    if Pillow is installed. Pickles are never loaded.
+    time. A .npy file that is larger than the memory allows is read chunk by chunk, as shards are. Only the header of an
+    image is read (with `skip_bad` all of it), and only if Pillow is installed. Pickles are never loaded.
 
     Examples
     --------
@@ -210,6 +211,8 @@ def _read_path(name: str, options: Options) -> Samples:
         with open_file(path, name, options.limits) as stream:
             return _read_stream(stream, name, options)
     form, _ = file_format(path, name)
+    if form == "npy" and path.suffix.lower() == ".npy" and path.stat().st_size > memory_budget():
+        return read_sharded(name, options)  # chunk by chunk; a change meanwhile is an error
     if form in ("npy", "npz"):
         return read_numpy(path, name, options)
     with open_file(path, name, options.limits) as stream:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,11 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mallow._files import is_url
+from mallow._files import is_url, parse_json
 from mallow._optional import optional
 from mallow.errors import InputError
 from mallow.samples._limits import ALWAYS_ALLOWED, DEFAULT_LIMITS
 from mallow.samples._shard_files import open_shard, read_bytes, shard_suffix, stamp_of
+from mallow.samples._value_checks import label_fault
 
 Array = NDArray[Any]
 
@@ -97,6 +97,9 @@ def read_ids(name: str, content: Content, low: int, high: int) -> list[str] | No
         raise InputError(f"{name}: the ids cannot be read: {_reason(error)}. Write the shard again.") from error
     if len(ids) != high - low:
         raise InputError(f"{name}: each row must have an id; there are fewer ids than rows. Write the shard again.")
+    for row, id_ in enumerate(ids, start=low):
+        if (fault := label_fault(id_)) is not None:
+            raise InputError(f"{name}: each row must have an id; {fault} in row {row}. Write the shard again.")
     return [str(id_) for id_ in ids]
 
 
@@ -184,7 +187,7 @@ def _describe_npz(name: str, field: str | None) -> Content:
             shape, _, dtype = _array_header(member)
         embedder = ""
         if "provenance" in arrays.files:
-            embedder = str(json.loads(str(arrays["provenance"][()])).get("embedder", ""))
+            embedder = str(parse_json(str(arrays["provenance"][()])).get("embedder", ""))
         rows, width = _shape(name, shape, dtype)
         promised, there = rows * width * dtype.itemsize, arrays.zip.getinfo(f"{chosen}.npy").file_size
         if promised > there:
@@ -222,7 +225,7 @@ def _describe_parquet(name: str, field: str | None) -> Content:
         first = next(file.iter_batches(1, columns=[chosen]), None) if rows else None
         kind = schema.field(chosen).type
         width = 0 if first is None else len(first.column(0)[0])
-        metadata = json.loads((schema.metadata or {}).get(b"mallow", b"{}"))
+        metadata = parse_json((schema.metadata or {}).get(b"mallow", b"{}"))
         ids = next((label for label in ("id", "ids") if label in schema.names and label != chosen), "")
         dtype = np.dtype(kind.value_type.to_pandas_dtype()).str
         return Content(rows, width, dtype, field=chosen, ids=ids, embedder=str(metadata.get("embedder", "")))
@@ -269,7 +272,7 @@ def _describe_safetensors(name: str, field: str | None) -> Content:
     length = int.from_bytes(read_bytes(name, 0, 8), "little") if size >= 8 else size
     if size < 8 + length or length > _HEADER:
         raise InputError(f"{name}: the shard is cut short: {size} bytes do not hold its header. Write it again.")
-    header = json.loads(read_bytes(name, 8, 8 + length))
+    header = parse_json(read_bytes(name, 8, 8 + length))
     metadata = header.pop("__metadata__", {})
     chosen = field or (next(iter(header)) if len(header) == 1 else "features")
     if chosen not in header:

@@ -73,11 +73,14 @@ class Chunk:
         """
         if self.shard.values is not None:
             return _floats(self.shard.values[self.low : self.high])
-        self._check_unchanged()
         try:
             rows = _floats(read_rows(self.shard.name, self.shard.content, self.low, self.high))
         except FileNotFoundError as error:
             raise gone(self.shard.name) from error
+        except InputError:
+            self._check_unchanged()  # which explains most of them
+            raise
+        self._check_unchanged()  # after the rows were read: they are of the file that was described
         if finite and not np.isfinite(rows).all():
             row = int(np.argmin(np.isfinite(rows).all(axis=1)))
             column = int(np.argmin(np.isfinite(rows[row])))
@@ -93,14 +96,17 @@ class Chunk:
         if not direct or 4 * len(places) > len(self):
             rows: Array = self.read()[places]
             return rows
-        self._check_unchanged()
         name, content, low = self.shard.name, self.shard.content, self.low
         parts = [read_rows(name, content, low + place, low + place + 1) for place in places.tolist()]
+        self._check_unchanged()
         return _floats(np.concatenate(parts))
 
     def ids(self) -> list[str] | None:
         """The ids of the rows; None where the shard has none."""
-        return read_ids(self.shard.name, self.shard.content, self.low, self.high)
+        ids = read_ids(self.shard.name, self.shard.content, self.low, self.high)
+        if ids is not None:
+            self._check_unchanged()
+        return ids
 
     def _check_unchanged(self) -> None:
         now = stamp_of(self.shard.name)

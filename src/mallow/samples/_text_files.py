@@ -10,6 +10,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, BinaryIO
 
+from mallow._files import parse_json, unique_names
 from mallow._optional import optional
 from mallow.errors import InputError
 from mallow.samples._entries import BadEntryError, Options, Row, Skips, at_index, gather_texts, list_names, message_of
@@ -79,12 +80,12 @@ def _json_object(line: str, limits: Limits) -> object:
     if (fault := depth_fault(line, limits)) is not None:
         return BadEntryError(fault)
     try:
-        value = json.loads(line.rstrip())  # with its line end, the column of an early end would be in the next line
+        value = parse_json(line.rstrip())  # with its line end, the column of an early end would be in the next line
     except json.JSONDecodeError as error:
         array = line.lstrip().startswith("[")
         hint = " (is the file a single JSON array instead of one object per line?)" if array else ""
         return BadEntryError(f"invalid JSON: {error.msg} at column {error.colno}{hint}")
-    except (ValueError, RecursionError) as error:  # numbers with thousands of digits, very deep nesting
+    except ValueError as error:  # numbers with thousands of digits, very deep nesting
         return BadEntryError(f"invalid JSON: {message_of(error)}")
     if not isinstance(value, dict):
         return BadEntryError(f'must be a JSON object such as {{"text": "…"}}; got {line.strip()[:40]}')
@@ -218,7 +219,7 @@ def array_rows(stream: BinaryIO, name: str, options: Options) -> Iterator[Row]:
             "If it contains one JSON object per line, rename it to .jsonl."
         )
     text.skip()
-    decoder, place = json.JSONDecoder(), 0
+    decoder, place = json.JSONDecoder(object_pairs_hook=unique_names), 0
     if text.next_sign() == "]":
         text.skip()
     else:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mallow.errors import InputError
 
-_CHUNK = 1 << 22  # entries tested at a time; chosen: 32 MB of float64, so that a mapped file is never loaded whole
+_CHUNK = 1 << 22  # entries tested at a time; chosen: 32 MB of float64
 
 
 def checked_texts(values: Sequence[str]) -> tuple[str, ...]:
@@ -41,14 +41,30 @@ def checked_labels(name: str, values: Sequence[object]) -> tuple[str, ...]:
     _refuse_single(name, values)
     labels = tuple(values)
     for place, label in enumerate(labels):
-        if is_missing(label):  # as text, all samples without an id would count as one unit
-            raise InputError(f"`{name}` must not contain missing values; got {label} at place {place}.")
+        if (fault := label_fault(label)) is not None:
+            rule = "not contain missing values" if is_missing(label) else "be texts or numbers"
+            raise InputError(f"`{name}` must {rule}; {fault} at place {place}.")
     return tuple(map(str, labels))
 
 
 def is_missing(value: object) -> bool:
-    """Whether a value is None, or NaN, which tables use for missing values."""
-    return value is None or (isinstance(value, float) and value != value)
+    """Whether a value is None, or one of those that tables use for missing values, such as NaN.
+
+    Examples
+    --------
+    >>> [is_missing(value) for value in (None, float("nan"), np.float32("nan"), np.datetime64("NaT"), "", "nan", 0)]
+    [True, True, True, True, False, False, False]
+    """
+    if isinstance(value, float | np.floating | np.datetime64 | np.timedelta64):
+        return bool(value != value)
+    return value is None or type(value).__name__ in ("NAType", "NaTType")  # of pandas
+
+
+def label_fault(label: object) -> str | None:
+    """Why a value can be no id or prompt, or None: samples without an id, as text, would all be one unit."""
+    if is_missing(label):
+        return f"got {label}"
+    return f"got {label}" if isinstance(label, bool | np.bool_) else None
 
 
 def _refuse_single(name: str, values: object) -> None:

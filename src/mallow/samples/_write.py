@@ -240,7 +240,7 @@ def read_provenance(name: str) -> dict[str, object] | None:
         return None
     try:
         with open_shard(name) as stream, np.load(stream) as arrays:
-            values: dict[str, object] = json.loads(str(arrays["provenance"][()]))
+            values: dict[str, object] = parse_json(str(arrays["provenance"][()]))
             return values
     except Exception:  # of a damaged file, numpy, zipfile and zlib may raise anything
         return None
