@@ -63,7 +63,7 @@ def test_a_study_on_postgresql(server):
     again = open_store(url, study, lease=100.0)  # two processes
     assert store.owner_token == again.owner_token
     waiting = threading.Thread(target=again.set_open, args=(True,))
-    with store._database.transaction():
+    with store.database.transaction():
         waiting.start()
         waiting.join(1.0)
         assert waiting.is_alive()  # one that writes waits for all others, in other processes too

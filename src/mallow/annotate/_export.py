@@ -46,7 +46,7 @@ def annotator_table(store: Store) -> str:
     identity = ("id", "name", "source", "external", "session")
     writer.writerow([*identity, *_PERSON_COLUMNS, "completion_code"])
     for person in overview(store).people:
-        who = [_harmless(str(person[name])) for name in identity]
+        who = [harmless(str(person[name])) for name in identity]
         numbers = ["" if person[name] is None else person[name] for name in _PERSON_COLUMNS]
         writer.writerow([*who, *numbers, store.signer.completion_code(person["id"])])
     return table.getvalue()
@@ -223,6 +223,6 @@ def _quality_checks(votes: list[Vote]) -> dict[str, int]:
     return dict(zip(_CHECKS, (int(sum(gold)), len(gold), sum(repeats), len(repeats)), strict=True))
 
 
-def _harmless(cell: str) -> str:
+def harmless(cell: str) -> str:
     """A cell that a spreadsheet does not take for a formula."""
     return "'" + cell if cell[:1] in ("=", "+", "-", "@", "\t", "\r") else cell
