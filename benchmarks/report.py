@@ -25,7 +25,7 @@ OTHERS = {
     "transport": "Optimal transport",
     "evidence": "Held-out evidence beside the published score",
     "ranking": "A ranking of 20 systems from 27,000 votes; worst-case Spearman",
-    "annotation": "The annotation page under load: 200 simulated annotators on loopback, SQLite, every answer on disk before it is acknowledged",
+    "annotation": "The annotation page under load: simulated annotators on loopback, SQLite, every answer on disk before it is acknowledged",
 }
 
 
