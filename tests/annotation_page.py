@@ -98,7 +98,7 @@ class Served:
 
     def let_time_pass(self) -> None:
         """All pairs that are out have been out for too long."""
-        with self.store._database.transaction() as execute:
+        with self.store.database.transaction() as execute:
             execute("UPDATE assignments SET expires = 0 WHERE state = 'open'")
 
     @property

@@ -295,9 +295,9 @@ def open_page(folder: Path) -> Page:
     file = folder / "study.json"
     write_study(make_study(per_pair=20, systems=2, votes=50), file)
     store = annotate.open_study(file)
-    limits = annotate.Limits(rate=1e9, burst=1e9, address_rate=1e9, address_burst=1e9)
-    page = Page(make_app(store, annotate.Settings(limits=limits)), store)
-    page.cookies["gone"] = f"mallow_{store.study.digest}={store.signer.sign('session', 'a000000000000')}"
+    limits = annotate.Limits(rate=1e9, burst=1e9, address_rate=1e9, address_burst=1e9, join_rate=1e9, join_burst=1e9)
+    page = Page(make_app(store, annotate.Settings(limits=limits, hosts=frozenset({"testserver"}))), store)
+    page.cookies["gone"] = f"mallow_{store.study.digest}={store.signer.session_token('a000000000000', 4e9)}"
     page.words |= {"owner": store.owner_token, "link": store.signer.personal_token("Eve", 4e9)}
     page.cookies["owner"] = page.ask(Visit(path="/owner/{owner}", who="nobody")).cookie
     page.begin()
@@ -309,7 +309,7 @@ def visit_page(requests: list[Visit], folder: Path) -> None:
     page = open_page(folder)
     for visit in requests:
         page.look()
-        if page.words["place"] == "1" and page.store.last_place(_id(page)) is not None:
+        if page.words["place"] == "1" and _last_place(page) is not None:
             page.begin()  # all pairs are judged
             page.look()
         before = _submissions(page)
@@ -335,10 +335,11 @@ def visit_page(requests: list[Visit], folder: Path) -> None:
 
 
 def _submissions(page: Page) -> int:
-    with page.store._database.transaction(write=False) as execute:
+    with page.store.database.transaction(write=False) as execute:
         return int(execute("SELECT COUNT(*) FROM submissions")[0][0])
 
 
-def _id(page: Page) -> str:
+def _last_place(page: Page) -> int | None:
     cookie = page.cookies["annotator"].partition("=")[2]
-    return page.store.signer.verify("session", cookie) or ""
+    annotator = page.store.signer.read_session_token(cookie, 0.0) or ""
+    return page.store.run([lambda execute: page.store.ledger.last_place(execute, annotator)])[0]

@@ -1,5 +1,6 @@
 """Nothing that was acknowledged is lost, and nothing is doubled: kill -9 under load, restarts, databases that cannot write."""
 
+import asyncio
 import contextlib
 import http.client
 import json
@@ -18,7 +19,8 @@ from annotation_page import Person, hidden, make_study, place_of
 from crash_database import TracedConnection, connections, prepare_study, states, stored, story
 from mallow import annotate
 from mallow.annotate._database import StorageError, open_database
-from mallow.annotate._store import open_store
+from mallow.annotate._lanes import Lane
+from mallow.annotate._store import Finished, open_store
 from mallow.errors import InputError
 from mallow.human import write_study
 
@@ -211,6 +213,87 @@ def test_a_locked_database_sends_the_answer_back(serve, study_file, monkeypatch)
         other.execute("ROLLBACK")
     assert place_of(ann.post("/pair/1", fields)[2]) == "/pair/2"
     assert len(annotate.export_votes(served.store)) == 3
+
+
+def test_a_locked_database_is_waited_for_once(serve, study_file, monkeypatch):
+    """Eight answers at once: each one waits as long as one, and not for all before it."""
+    monkeypatch.setattr("mallow.annotate._database._PATIENCE", 1.5)
+    path = study_file(per_pair=20, systems=1)
+    served = serve(path)
+    people = [served.person() for _ in range(8)]
+    forms = [person.fields(person.join()) for person in people]
+    times, statuses = [], []
+
+    def send(person, fields):
+        begin = time.monotonic()
+        statuses.append(person.post("/pair/1", fields)[0])
+        times.append(time.monotonic() - begin)
+
+    with contextlib.closing(sqlite3.connect(path.with_name("study-answers.db"), isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        threads = [threading.Thread(target=send, args=pair) for pair in zip(people, forms, strict=True)]
+        for thread in threads:
+            thread.start()
+            time.sleep(0.05)
+        for thread in threads:
+            thread.join(60)
+        other.execute("ROLLBACK")
+    assert statuses == [503] * 8
+    assert max(times) < 4.5
+    for person, fields in zip(people, forms, strict=True):
+        assert person.post("/pair/1", fields)[0] == 200
+    assert len(annotate.export_votes(served.store)) == 8 * 3
+
+
+def test_one_answer_that_fails_does_not_harm_those_beside_it(tmp_path):
+    """Answers that wait share a transaction."""
+    store = open_store(str(tmp_path / "x.db"), make_study(per_pair=4, systems=1))
+    ids = [store.join("open", None, f"P{number}", session="", trusted=True, now=0.0) for number in range(3)]
+    for id_ in ids:
+        store.current(id_, 1.0)
+    write = Lane(store, write=True)
+
+    def keep(id_):
+        return lambda execute: store.ledger.submit(execute, id_, 1, "page", dict.fromkeys(QUESTIONS, 1), 1.0, 2.0)
+
+    def fail(execute):
+        execute("UPDATE settings SET value = 'no' WHERE name = 'open'")
+        raise ZeroDivisionError
+
+    async def at_once():
+        return await asyncio.gather(
+            *map(write, [keep(ids[0]), keep(ids[1]), fail, keep(ids[2])]), return_exceptions=True
+        )
+
+    results = asyncio.run(at_once())
+    assert [str(result) if not isinstance(result, Exception) else type(result) for result in results] == [
+        "done",
+        "done",
+        ZeroDivisionError,
+        "done",
+    ]
+    assert len(store.dump()["submissions"]) == 3
+    assert store.is_open()
+    store.close()
+
+
+def test_what_was_undone_is_not_remembered(tmp_path):
+    """A task whose last vote was undone is given out again."""
+    study = make_study(per_pair=1, systems=1)
+    store = open_store(str(tmp_path / "x.db"), study)
+    first, second = (store.join("open", None, "x", session="", trusted=True, now=0.0) for _ in range(2))
+    store.current(first, 1.0)
+
+    def undo(execute):
+        store.ledger.submit(execute, first, 1, "page", dict.fromkeys(QUESTIONS, 1), 1.0, 2.0)
+        assert store.ledger.current(execute, second, 2.0) == Finished("all done")
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        store.run([undo])
+    assert store.skip(first, 1, "Something else", 3.0) == "skipped"
+    assert store.current(second, 4.0) == 1
+    store.close()
 
 
 def test_a_full_disk_sends_the_answer_back_and_nothing_is_lost(run_server, study_file):

@@ -265,7 +265,8 @@ def test_expired_and_damaged_links(serve, study_file):
 
 
 def test_prolific_and_mturk(serve, study_file):
-    served = serve(study_file(per_pair=1, systems=1), open_link=False, completion_code="C0FFEE")
+    platforms = frozenset({"prolific", "mturk"})
+    served = serve(study_file(per_pair=1, systems=1), open_link=False, platforms=platforms, completion_code="C0FFEE")
     first = served.person()
     _, _, text = first.get("/?PROLIFIC_PID=5f1&STUDY_ID=s&SESSION_ID=x9")
     _, _, text = first.post("/start", {"csrf": hidden(text, "csrf")})
@@ -418,11 +419,18 @@ def test_pictures_are_shown_to_those_who_have_the_pair(serve, study_file, tmp_pa
     for side, item in (("a", task.left_item), ("b", task.right_item)):
         status, headers, content = ann.get(f"/pair/1/{side}")
         assert (status, headers["content-type"]) == (200, "image/png")
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["content-security-policy"] == "default-src 'none'; sandbox"
         assert content == (tmp_path / "study-pictures" / item).read_bytes().decode(errors="replace")
     for path in ("/pair/1/c", "/pair/2/a", "/pair/99/a"):
         assert ann.get(path)[0] == 404
     stranger = served.person()
     assert stranger.get("/pair/1/a")[0] == 403
+    (tmp_path / "study-pictures" / task.left_item).write_text("<script>alert(1)</script>")  # since the page began
+    status, headers, content = ann.get("/pair/1/a")
+    assert (status, "<script>" in content) == (404, False)
+    (tmp_path / "study-pictures" / task.left_item).unlink()
+    assert ann.get("/pair/1/a")[0] == 404
     ann.answer(text, "1")
     assert {vote.question for vote in annotate.export_votes(served.store)} == {"real", "appealing"}
 

@@ -1,11 +1,14 @@
 """The same store on a real PostgreSQL, started for the test on a socket and ended with it."""
 
+import contextlib
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 import tempfile
 import threading
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -63,7 +66,7 @@ def test_a_study_on_postgresql(server):
     again = open_store(url, study, lease=100.0)  # two processes
     assert store.owner_token == again.owner_token
     waiting = threading.Thread(target=again.set_open, args=(True,))
-    with store._database.transaction():
+    with store.database.transaction():
         waiting.start()
         waiting.join(1.0)
         assert waiting.is_alive()  # one that writes waits for all others, in other processes too
@@ -106,3 +109,56 @@ def test_a_study_on_postgresql(server):
     assert len(annotate.export_votes(store)) == 3 * len(votes)  # nothing is lost
     store.close()
     again.close()
+
+
+def test_kill_9_of_the_server_loses_nothing_that_was_acknowledged(server, tmp_path):
+    """All its processes are killed while six annotators answer; what was acknowledged is there afterwards, once."""
+    psycopg = pytest.importorskip("psycopg")
+    url, _, start = server
+    with psycopg.connect(url, autocommit=True) as admin:
+        admin.execute("CREATE DATABASE killed")
+    own = url.replace("/postgres?", "/killed?")
+    store = open_store(own, make_study(per_pair=20, systems=2, votes=2), lease=1000.0)
+    acknowledged, stop = [], threading.Event()
+
+    def work(number: int) -> None:
+        annotator = store.join("open", None, f"P{number}", session="", trusted=True, now=0.0)
+        place = None
+        while not stop.is_set():
+            try:
+                place = place or store.current(annotator, 1.0)
+                if not isinstance(place, int):
+                    return
+                store.submit(annotator, place, f"page {place}", dict.fromkeys(QUESTIONS, 1), 1.0, 2.0)
+                acknowledged.append((annotator, place))
+                place = None
+            except StorageError:  # sent again, since nobody said that it was kept
+                time.sleep(0.05)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for _ in range(2):
+        time.sleep(0.4)
+        folder = Path(url.partition("host=")[2])
+        leader = int((folder / "data" / "postmaster.pid").read_text().split()[0])
+        children = Path(f"/proc/{leader}/task/{leader}/children").read_text().split()
+        for process in (leader, *map(int, children)):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+        for _attempt in range(20):  # until the last process of the old server is gone
+            time.sleep(0.5)
+            with contextlib.suppress(AssertionError):
+                start()
+                break
+        else:
+            pytest.fail("the server did not start again")
+    time.sleep(0.4)
+    stop.set()
+    for thread in threads:
+        thread.join(60)
+    rows = [(row["annotator"], row["place"]) for row in store.dump()["submissions"]]
+    assert acknowledged
+    assert set(acknowledged) <= set(rows)
+    assert len(rows) == len(set(rows))  # sent again, and kept once
+    store.close()

@@ -1,5 +1,8 @@
 """What attackers try: guessed tokens, others' answers, forms from elsewhere, texts that are code, floods, large forms, logs."""
 
+import contextlib
+import csv
+import io
 import re
 import socket
 import time
@@ -212,7 +215,7 @@ def test_headers_and_addresses_that_cannot_be_parsed_are_refused(serve, study_fi
     assert ann.post("/pair/1", good, origin="http://[")[0] == 403
     assert ann.post("/join", {"name": "x"}, origin="http://[::1")[0] == 403
     for host in ("[", "a]b", ""):
-        assert ann.get("/instructions", host=host)[0] == 200
+        assert ann.get("/instructions", host=host)[0] == 421
     assert served.store.dump()["submissions"] == []
 
 
@@ -232,14 +235,163 @@ def test_names_and_notes_are_kept_without_control_characters(serve, study_file):
 def test_no_answer_sends_a_visitor_to_the_host_of_the_request(serve, study_file):
     served = serve(study_file())
     status, headers, _ = served.person().ask("GET", "/instructions/", host="evil.example", follow=False)
+    assert (status, headers["location"]) == (421, None)
+    status, headers, _ = served.person().ask("GET", "/instructions/", follow=False)
     assert (status, headers["location"]) == (404, None)
+
+
+def test_a_foreign_name_that_leads_here_shows_nothing(serve, study_file):
+    """DNS rebinding: a site gives its own name the address of this machine, and reads the page as if it were its own."""
+    served = serve(study_file(), url="https://study.example.org", hosts=frozenset({"Lab-Server"}))
+    ann = served.person()
+    ann.join()
+    port = served.port
+    for host in ("evil.example", f"evil.example:{port}", "127.0.0.1.evil.example", "localhost.evil.example", "x@127.1"):
+        for path in ("/", "/health", "/static/style.css", f"/owner/{served.store.owner_token}"):
+            status, headers, text = ann.ask("GET", path, host=host, follow=False)
+            assert (status, headers["set-cookie"]) == (421, None)
+            assert "This page is not known by the name in the address." in text
+        assert ann.post("/join", {"name": "x"}, host=host, origin=f"http://{host}")[0] == 421
+    for host in (
+        "127.0.0.1",
+        f"[::1]:{port}",
+        "192.168.7.9",
+        "localhost",
+        "LOCALHOST:1",
+        "study.example.org.",
+        "lab-server",
+    ):
+        assert ann.ask("GET", "/instructions", host=host)[0] == 200
+    assert len(served.store.dump()["annotators"]) == 1
+
+
+def test_invited_only_closes_the_entrances_of_platforms_too(serve, study_file):
+    served = serve(study_file(), open_link=False)
+    for query in (
+        "PROLIFIC_PID=5f1&SESSION_ID=x",
+        "workerId=W1&assignmentId=A1",
+        "assignmentId=ASSIGNMENT_ID_NOT_AVAILABLE",
+    ):
+        status, _, text = served.person().get(f"/?{query}")
+        assert (status, "This study is by invitation." in text) == (403, True)
+    assert served.store.dump()["annotators"] == []
+
+
+def test_only_the_platforms_that_are_named_are_open(serve, study_file):
+    served = serve(study_file(), open_link=False, platforms=frozenset({"prolific"}))
+    assert served.person().get("/?workerId=W1&assignmentId=A1")[0] == 403
+    assert served.person().get("/?PROLIFIC_PID=5f1&SESSION_ID=x")[0] == 200
+    assert [row["source"] for row in served.store.dump()["annotators"]] == ["prolific"]
+
+
+def test_one_address_brings_few_new_annotators(serve, study_file):
+    limits = annotate.Limits(rate=1000, burst=1000, join_rate=1e-6, join_burst=3)
+    served = serve(study_file(), limits=limits)
+    ann = served.person()
+    ann.join()
+    assert served.person().get("/?PROLIFIC_PID=5f1&SESSION_ID=x")[0] == 200
+    assert served.person().post("/join", {"name": "Third"})[0] == 200
+    for attempt in (
+        lambda: served.person().post("/join", {"name": "Fourth"}),
+        lambda: served.person().get("/?workerId=W1&assignmentId=A1"),
+    ):
+        status, headers, text = attempt()
+        assert (status, headers["retry-after"]) == (429, "60")
+        assert "Too many people have joined from your address" in text
+    assert ann.get("/")[0] == 200
+    links = annotate.make_links(served.store, served.base, ["Eve"])
+    assert served.person().get(links.personal["Eve"].removeprefix(served.base))[0] == 200
+    assert len(served.store.dump()["annotators"]) == 4
+
+
+def test_a_session_ends_with_its_link(serve, study_file, monkeypatch):
+    served = serve(study_file())
+    links = annotate.make_links(served.store, served.base, ["Eve", "Ann"], days=1.0)
+    eve = served.person()
+    text = eve.get(links.personal["Eve"].removeprefix(served.base))[2]
+    text = eve.post("/start", {"csrf": hidden(text, "csrf")})[2]
+    bob = served.person()
+    bob.join()
+    now = time.time
+    monkeypatch.setattr("mallow.annotate._visitors.time.time", lambda: now() + 2 * 24 * 3600)
+    assert eve.get("/pair/1")[0] == 403
+    assert eve.post("/pair/1", eve.fields(text))[0] == 403
+    assert bob.get("/pair/1")[0] == 200
+    monkeypatch.setattr("mallow.annotate._visitors.time.time", lambda: now() + 61 * 24 * 3600)
+    assert bob.get("/pair/1")[0] == 403  # whatever the browser makes of the age of a cookie
+    assert served.store.dump()["submissions"] == []
+
+
+def test_time_is_counted_for_one_pair_at_a_time(serve, study_file):
+    """Not for a pair that was skipped and came back, nor for several that are open side by side."""
+    served = serve(study_file(per_pair=4, systems=1))
+    ann = served.person()
+    text = ann.join()
+    fields = ann.fields(text) | {"seconds": "100"}
+    time.sleep(1.0)
+    ann.post("/pair/1/skip", {"csrf": fields["csrf"], "reason": "Something else"})
+    ann.post("/pair/1", fields)  # the page that was loaded before
+    second = ann.fields(ann.get("/pair/2")[2]) | {"seconds": "100"}
+    again = ann.fields(ann.get("/pair/1")[2]) | {"seconds": "100"}  # in another tab
+    time.sleep(1.0)
+    ann.post("/pair/2", second)
+    ann.post("/pair/1", again | {"q0": "2"})
+    by_place = {}
+    for row in served.store.dump()["submissions"]:
+        by_place.setdefault(row["place"], []).append(row["seconds"])
+    assert [len(by_place[place]) for place in (1, 2)] == [2, 1]
+    assert max(by_place[1]) < 0.9
+    assert by_place[2][0] >= 1.0
+
+
+def test_formulas_in_names_are_no_formulas_in_tables(study_file):
+    store = annotate.open_study(study_file())
+    name = '=HYPERLINK("http://evil.example","x")'
+    links = annotate.make_links(store, "http://127.0.0.1", [name, "+1", "-1", "@x", "Ann"])
+    names = [row[0] for row in csv.reader(io.StringIO(links.to_csv()))][1:]
+    assert names == [f"'{name}", "'+1", "'-1", "'@x", "Ann"]
+    store.close()
+
+
+def test_idle_connections_do_not_keep_others_out(serve, study_file):
+    limits = annotate.Limits(rate=1000, burst=1000, address_burst=5000, header_seconds=3.0, waiting=50)
+    served = serve(study_file(), limits=limits)
+    with contextlib.ExitStack() as stack:
+        lines = []
+        for _ in range(1100):
+            line = stack.enter_context(socket.create_connection(("127.0.0.1", served.port), timeout=60))
+            line.sendall(b"GET / HTTP/1.1\r\nhost: 127.0.0.1\r\nx: ")
+            lines.append(line)
+        begin = time.monotonic()
+        assert served.person().get("/")[0] == 200
+        assert time.monotonic() - begin < 2.5
+        assert lines[-1].recv(100) == b""  # closed, without a word, when its time was over
+        assert time.monotonic() - begin < 30
+
+
+def test_a_request_that_trickles_in_is_cut_off(serve, study_file):
+    """Also a second one on a connection whose first one was good."""
+    served = serve(study_file(), limits=annotate.Limits(rate=1000, burst=1000, header_seconds=0.5))
+    with socket.create_connection(("127.0.0.1", served.port), timeout=60) as line:
+        line.sendall(b"GET /health HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
+        assert b"200 OK" in line.recv(5000)
+        begin = time.monotonic()
+        with contextlib.suppress(ConnectionError):
+            while time.monotonic() - begin < 20:
+                line.sendall(b"x")
+                time.sleep(0.1)
+                line.settimeout(0.01)
+                with contextlib.suppress(TimeoutError):
+                    if line.recv(100) in (b"",):
+                        break
+        assert time.monotonic() - begin < 10
 
 
 def test_a_form_that_never_ends_is_cut_off(serve, study_file):
     served = serve(study_file(), limits=annotate.Limits(seconds=0.3, rate=1000, burst=1000))
     with socket.create_connection(("127.0.0.1", served.port), timeout=60) as line:
         line.sendall(
-            b"POST /join HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n"
+            b"POST /join HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100\r\n"
             b"content-type: application/x-www-form-urlencoded\r\n\r\nname="
         )
         assert line.recv(100).startswith(b"HTTP/1.1 408")

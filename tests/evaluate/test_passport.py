@@ -369,6 +369,7 @@ def test_sizes_and_p_values_must_agree_within_the_file():
         ({"signature": replace(passport.signature, n=6)}, ["samples", "held-out scores"]),
         ({"signature": replace(passport.signature, m=6)}, ["samples", "held-out scores"]),
         ({"p_value": 0.5}, ["p-value"]),
+        ({"evidence": replace(passport.evidence, test=replace(passport.evidence.test, permutations=-1))}, ["p-value"]),
         (
             {"model_counts": (np.array([1, 1, 3]), np.array([1, 2, 3]))},
             ["samples", *(f"published {name}" for name in SUMMARIES)],

@@ -21,6 +21,7 @@ from mallow.human import (
     TextWindow,
     design_study,
     picture_folder,
+    picture_type,
     read_form,
     read_gold,
     read_study,
@@ -126,6 +127,9 @@ def test_pictures_are_copied_under_names_that_tell_nothing(tmp_path):
     for task, before in zip(written.tasks, study.tasks, strict=True):
         assert (folder / task.left_item).read_bytes() == Path(before.left_item).read_bytes()
     assert "fake/" not in path.read_text()
+    (folder / written.tasks[0].left_item).write_text("<script>alert(1)</script>")
+    with pytest.raises(InputError, match=r"\.png in .*pair-pictures is no PNG, JPEG, GIF, WebP or BMP picture"):
+        read_study(path)
     (folder / written.tasks[0].left_item).unlink()
     with pytest.raises(
         InputError, match=r"pair.json: the picture \w+.png is missing in .*pair-pictures. Copy that folder too"
@@ -133,6 +137,24 @@ def test_pictures_are_copied_under_names_that_tell_nothing(tmp_path):
         read_study(path)
     with pytest.raises(InputError, match=r"0.tif: browsers do not show .tif files. Convert it to one of .bmp .gif"):
         write_study(replace(study, tasks=(replace(study.tasks[0], left_item="0.tif"),)), path)
+
+
+@pytest.mark.parametrize(
+    ("form", "media"),
+    [("PNG", "png"), ("JPEG", "jpeg"), ("GIF", "gif"), ("BMP", "bmp"), ("WEBP", "webp"), ("TIFF", None)],
+)
+def test_a_picture_is_told_by_its_first_bytes(tmp_path, form, media):
+    image = pytest.importorskip("PIL.Image")
+    path = tmp_path / "x.html"
+    image.new("RGB", (4, 4)).save(path, form)
+    assert picture_type(path) == (None if media is None else f"image/{media}")
+
+
+@pytest.mark.parametrize("content", [b"", b"<svg/>", b"<html>", b"GIF8", b"RIFF\0\0\0\0WAVE"])
+def test_other_files_are_no_pictures(tmp_path, content):
+    path = tmp_path / "x.png"
+    path.write_bytes(content)
+    assert picture_type(path) is None
 
 
 def test_forms_of_ones_own(tmp_path):

@@ -14,6 +14,7 @@ from starlette.types import ASGIApp
 
 from mallow.annotate._database import StorageError
 from mallow.annotate._export import annotator_table, export_votes, overview, votes_text
+from mallow.annotate._lanes import Lane
 from mallow.annotate._pages import AnnotatorPages, asset, message, page
 from mallow.annotate._settings import Settings
 from mallow.annotate._store import Store
@@ -24,16 +25,17 @@ _WHO = "the owner"
 
 def make_app(store: Store, settings: Settings) -> ASGIApp:
     """The application of a study."""
-    visitors = Visitors(store, settings)
-    pages = AnnotatorPages(store, settings, visitors)
+    read, write = Lane(store, write=False), Lane(store, write=True)
+    visitors = Visitors(store, settings, read)
+    pages = AnnotatorPages(store, settings, visitors, read, write)
     routes = [
+        Route("/pair/{place:int}", pages.pair),
+        Route("/pair/{place:int}", pages.answer, methods=["POST"]),
         Route("/", pages.home),
         Route("/join", pages.join, methods=["POST"]),
         Route("/join/{token}", pages.personal_link),
         Route("/instructions", pages.instructions),
         Route("/start", pages.start, methods=["POST"]),
-        Route("/pair/{place:int}", pages.pair),
-        Route("/pair/{place:int}", pages.answer, methods=["POST"]),
         Route("/pair/{place:int}/skip", pages.skip, methods=["POST"]),
         Route("/pair/{place:int}/{side}", pages.picture),
         Route("/done", pages.done),
@@ -49,7 +51,7 @@ def make_app(store: Store, settings: Settings) -> ASGIApp:
     }
     app = Starlette(routes=routes, exception_handlers=handlers)  # type: ignore[arg-type]
     app.router.redirect_slashes = False  # such a redirection goes to whatever host the request names
-    return Guard(app, limits=settings.limits, visitor=visitors.rate_key, refuse=_refuse)  # outside, for every answer
+    return Guard(app, settings=settings, visitor=visitors.rate_key, refuse=_refuse)  # outside, for every answer
 
 
 async def _health(request: Request) -> Response:
@@ -65,6 +67,10 @@ async def _static(request: Request) -> Response:
 
 
 async def _refuse(status: int) -> ASGIApp:
+    if status == 421:
+        return message(
+            status, "Not possible", "This page is not known by the name in the address. Please check the link."
+        )
     if status == 414:
         return message(status, "Not possible", "The address is too long. Please open the address of the study again.")
     text = (
@@ -79,9 +85,11 @@ async def _refuse(status: int) -> ASGIApp:
 async def _on_http_error(request: Request, error: HTTPException) -> Response:
     unknown = error.status_code == 404 and error.detail == "Not Found"
     heading = "There is no such page" if error.status_code == 404 else "Not possible"
-    return message(
+    answer = message(
         error.status_code, heading, "Please open the address of the study again." if unknown else error.detail
     )
+    answer.headers.update(error.headers or {})
+    return answer
 
 
 async def _on_form_error(request: Request, error: FormError) -> Response:

@@ -26,7 +26,8 @@ _SCHEMA = (
         kind TEXT NOT NULL, swapped INTEGER NOT NULL, state TEXT NOT NULL, expires DOUBLE PRECISION NOT NULL,
         reason TEXT, PRIMARY KEY (annotator, place), UNIQUE (annotator, task, kind))""",
     "CREATE INDEX IF NOT EXISTS assignments_by_task ON assignments (task, kind, state, expires)",
-    "CREATE INDEX IF NOT EXISTS assignments_by_state ON assignments (state, expires)",
+    # Pairs that are out are few among all that were: asked at each choice, from this index alone.
+    "CREATE INDEX IF NOT EXISTS assignments_open ON assignments (kind, task, expires) WHERE state = 'open'",
     """CREATE TABLE IF NOT EXISTS submissions (
         annotator TEXT NOT NULL, place INTEGER NOT NULL, number INTEGER NOT NULL, page TEXT NOT NULL,
         answers TEXT NOT NULL, seconds DOUBLE PRECISION NOT NULL, received DOUBLE PRECISION NOT NULL,
@@ -52,11 +53,11 @@ class Database(Protocol):
     def transaction(self, *, write: bool = True) -> Any:
         """A context that yields an `Execute`; it is committed at the end, and undone if the block raises.
 
-        One that writes waits for all others; one that only reads does not.
+        One that writes waits for all others that write; one that only reads does not wait.
         """
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close the connections."""
 
 
 def open_database(url: str) -> Database:
@@ -79,7 +80,7 @@ def open_database(url: str) -> Database:
 
 
 class _SQLite:
-    """One connection and a lock: SQLite has one writer at a time anyway."""
+    """One connection that writes, since SQLite has one writer at a time anyway, and one that reads beside it."""
 
     def __init__(self, path: Path) -> None:
         if not path.parent.is_dir():
@@ -87,58 +88,62 @@ class _SQLite:
         try:
             # It holds the key that signs links: for its owner alone.
             os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-            self._connection = sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
-            self._connection.execute("PRAGMA foreign_keys = ON")
-            self._connection.execute("PRAGMA journal_mode = WAL")
+            writer = sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
+            writer.execute("PRAGMA foreign_keys = ON")
+            writer.execute("PRAGMA journal_mode = WAL")
             # With the usual NORMAL, a crash of the machine may undo the last commits; FULL waits for the disk each
             # time.
-            self._connection.execute("PRAGMA synchronous = FULL")
-            fault = self._connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+            writer.execute("PRAGMA synchronous = FULL")
+            fault = writer.execute("PRAGMA quick_check(1)").fetchone()[0]
             if fault != "ok":
                 raise sqlite3.DatabaseError(f"it is damaged: {fault}")
+            reader = sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
         except (OSError, sqlite3.Error) as error:
             reason = getattr(error, "strerror", None) or error
             raise InputError(f"{path}: cannot be used as a database: {reason}.") from error
-        self._lock = threading.Lock()
+        self._connections = {True: (writer, threading.Lock()), False: (reader, threading.Lock())}
 
     @contextmanager
     def transaction(self, *, write: bool = True) -> Iterator[Execute]:
         """See `Database`."""
-        with self._lock:
+        connection, lock = self._connections[write]
+        with lock:
             try:
-                self._connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
-                yield lambda statement, values=(): self._connection.execute(statement, values).fetchall()
-                self._connection.execute("COMMIT")
+                connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+                yield lambda statement, values=(): connection.execute(statement, values).fetchall()
+                connection.execute("COMMIT")
             except sqlite3.OperationalError as error:
                 raise StorageError(f"{error}.") from error
             except sqlite3.DatabaseError as error:
                 raise StorageError(f"the file is damaged or no database: {error}.") from error
             finally:
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
 
     def close(self) -> None:
         """See `Database`."""
-        with self._lock:
-            self._connection.close()
+        for connection, lock in self._connections.values():
+            with lock:
+                connection.close()
 
 
 class _Postgres:
-    """One connection, opened again if the server went away, and an advisory lock in place of SQLite's single writer."""
+    """Two connections as for SQLite, opened again if the server went away; an advisory lock lets one writer in."""
 
     def __init__(self, url: str) -> None:
         self._psycopg = optional("psycopg", extra="postgres")
         self._url = url
-        self._connection: Any = None
-        self._lock = threading.Lock()
+        self._connections: dict[bool, Any] = {True: None, False: None}
+        self._locks = {True: threading.Lock(), False: threading.Lock()}
 
     @contextmanager
     def transaction(self, *, write: bool = True) -> Iterator[Execute]:
         """See `Database`."""
-        with self._lock:
+        with self._locks[write]:
             try:
-                with self._connect().transaction():
-                    cursor = self._connection.cursor()
+                connection = self._connect(write)
+                with connection.transaction():
+                    cursor = connection.cursor()
                     if write:
                         cursor.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
 
@@ -151,17 +156,20 @@ class _Postgres:
                 reason = str(error).splitlines()[0] if str(error) else "no connection"
                 raise StorageError(f"PostgreSQL: {reason}.") from None
 
-    def _connect(self) -> Any:
-        if self._connection is None or self._connection.closed or self._connection.broken:
-            self.close()
+    def _connect(self, write: bool) -> Any:
+        connection = self._connections[write]
+        if connection is None or connection.closed or connection.broken:
+            if connection is not None:
+                connection.close()
             seconds = max(1, int(_PATIENCE))
-            self._connection = self._psycopg.connect(
+            connection = self._connections[write] = self._psycopg.connect(
                 self._url, autocommit=True, connect_timeout=seconds, options=f"-c lock_timeout={seconds}s"
             )
-        return self._connection
+        return connection
 
     def close(self) -> None:
         """See `Database`."""
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        for write, connection in self._connections.items():
+            if connection is not None:
+                connection.close()
+                self._connections[write] = None

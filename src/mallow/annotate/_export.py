@@ -46,7 +46,7 @@ def annotator_table(store: Store) -> str:
     identity = ("id", "name", "source", "external", "session")
     writer.writerow([*identity, *_PERSON_COLUMNS, "completion_code"])
     for person in overview(store).people:
-        who = [_harmless(str(person[name])) for name in identity]
+        who = [harmless(str(person[name])) for name in identity]
         numbers = ["" if person[name] is None else person[name] for name in _PERSON_COLUMNS]
         writer.writerow([*who, *numbers, store.signer.completion_code(person["id"])])
     return table.getvalue()
@@ -90,7 +90,10 @@ def overview(store: Store) -> Overview:
     study, tables = store.study, store.dump()
     votes = _votes(study, tables)
     first = study.form.questions[0].name
-    pages = [vote for vote in votes if vote.question == first]  # one vote per page
+    by_question: dict[str, list[Vote]] = {question.name: [] for question in study.form.questions}
+    for vote in votes:
+        by_question[vote.question].append(vote)
+    pages = by_question[first]  # one vote per page
     tasks = [vote for vote in pages if vote.kind == "task"]
     counted = Counter(frozenset((vote.left, vote.right)) for vote in tasks)
     pairs = [
@@ -106,7 +109,7 @@ def overview(store: Store) -> Overview:
         wanted=len(study.tasks) * study.votes,
         pairs=pairs,
         people=_people(tables, votes, first),
-        agreement=[_agreement(question.name, votes) for question in study.form.questions],
+        agreement=[_agreement(name, asked) for name, asked in by_question.items()],
         seconds=quartiles,  # type: ignore[arg-type]
         skips=reasons.most_common(),
     )
@@ -148,7 +151,7 @@ def _page_votes(
     left, right = (task.left, task.left_length), (task.right, task.right_length)
     if row["swapped"]:
         left, right = right, left
-    answers = json.loads(submission["answers"])
+    answers, seconds = json.loads(submission["answers"]), round(seconds, 2)
     when = datetime.fromtimestamp(submission["received"], UTC).isoformat(timespec="seconds")
     return [
         Vote(
@@ -158,7 +161,7 @@ def _page_votes(
             question=question.name,
             annotator=row["annotator"],
             prompt=task.prompt,
-            seconds=round(seconds, 2),
+            seconds=seconds,
             kind=row["kind"],
             task=task.id,
             expected=task.expected if row["kind"] == "gold" and question.gold else None,
@@ -172,57 +175,64 @@ def _page_votes(
 
 
 def _people(tables: dict[str, list[dict[str, Any]]], votes: tuple[Vote, ...], first: str) -> list[dict[str, Any]]:
-    own: dict[str, list[Vote]] = {row["id"]: [] for row in tables["annotators"]}
+    given: dict[str, list[Vote]] = {row["id"]: [] for row in tables["annotators"]}
     for vote in votes:
-        own[vote.annotator].append(vote)
-    states: dict[str, Counter[str]] = {id_: Counter() for id_ in own}
+        given[vote.annotator].append(vote)
+    states: dict[str, Counter[str]] = {id_: Counter() for id_ in given}
     for row in tables["assignments"]:
         states[row["annotator"]][row["state"]] += 1
-    return [_person(row, own[row["id"]], states[row["id"]], first) for row in tables["annotators"]]
+    return [_person(row, given[row["id"]], states[row["id"]], first) for row in tables["annotators"]]
 
 
-def _person(row: dict[str, Any], own: list[Vote], states: Counter[str], first: str) -> dict[str, Any]:
-    seconds = [vote.seconds for vote in own if vote.question == first and vote.seconds is not None]
+def _person(row: dict[str, Any], votes: list[Vote], states: Counter[str], first: str) -> dict[str, Any]:
+    seconds = [vote.seconds for vote in votes if vote.question == first and vote.seconds is not None]
     return {
         **row,
         "judged": states["done"] + states["late"],
         "skipped": states["skipped"],
         "late": states["late"],
         "seconds": statistics.median(seconds) if seconds else None,
-        **_quality_checks(own),
+        **_quality_checks(votes),
     }
 
 
-def _agreement(question: str, votes: tuple[Vote, ...]) -> dict[str, Any]:
-    own = [vote for vote in votes if vote.question == question]
+def _agreement(question: str, votes: list[Vote]) -> dict[str, Any]:
+    """How far annotators agree in one question, from the votes about it."""
+    tally = Counter([vote.task for vote in votes if vote.kind == "task"])
     groups: dict[str, list[Vote]] = {}
-    for vote in own:
-        if vote.kind == "task":
+    for vote in votes:
+        if vote.kind == "task" and tally[vote.task] > 1:  # most studies have one vote for a pair
             groups.setdefault(vote.task, []).append(vote)
+    shared = list(groups.values())
     pairs = agreeing = 0
-    for group in groups.values():
+    for group in shared:
         counts = Counter(vote.winner for vote in group)
         pairs += len(group) * (len(group) - 1) // 2
         agreeing += sum(count * (count - 1) // 2 for count in counts.values())
-    answers = [[vote.answer for vote in group] for group in groups.values()]
+    answers = [[vote.answer for vote in group] for group in shared]
     return {
         "question": question,
         "share": agreeing / pairs if pairs else None,
         "pairs": pairs,
         "alpha": krippendorff_alpha(answers, "ordinal") if pairs else None,
-        **_quality_checks(own),
+        **_quality_checks(votes),
     }
 
 
 def _quality_checks(votes: list[Vote]) -> dict[str, int]:
     """How many gold pairs were answered as expected, and how many repeated ones as before, ties included."""
     gold = [np.sign(vote.answer) == np.sign(vote.expected) for vote in votes if vote.expected is not None]
-    before = {(vote.annotator, vote.task, vote.question): vote.winner for vote in votes if vote.kind == "task"}
     again = [(vote, (vote.annotator, vote.task, vote.question)) for vote in votes if vote.kind == "repeat"]
+    repeated = {vote.task for vote, _ in again}
+    before = {
+        (vote.annotator, vote.task, vote.question): vote.winner
+        for vote in votes
+        if vote.task in repeated and vote.kind == "task"
+    }
     repeats = [vote.winner == before[key] for vote, key in again if key in before]
     return dict(zip(_CHECKS, (int(sum(gold)), len(gold), sum(repeats), len(repeats)), strict=True))
 
 
-def _harmless(cell: str) -> str:
+def harmless(cell: str) -> str:
     """A cell that a spreadsheet does not take for a formula."""
     return "'" + cell if cell[:1] in ("=", "+", "-", "@", "\t", "\r") else cell

@@ -18,11 +18,23 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Response
 
 from mallow._visible import one_line
+from mallow.annotate._database import Execute
+from mallow.annotate._lanes import Lane
 from mallow.annotate._settings import Settings
-from mallow.annotate._store import Annotator, Assignment, Finished, Store
-from mallow.annotate._visitors import FormError, Visitors, crowd_identity, read_form_fields, same_origin
-from mallow.human import Form
+from mallow.annotate._store import Assignment, Finished, Store, View
+from mallow.annotate._visitors import (
+    Bucket,
+    FormError,
+    Visitors,
+    address_of,
+    crowd_identity,
+    not_known,
+    read_form_fields,
+    same_origin,
+)
+from mallow.human import Form, picture_type
 
+_PICTURE_POLICY = "default-src 'none'; sandbox"  # opened by itself, it runs nothing and belongs to no site
 _ASSETS = {"style.css": "text/css", "script.js": "text/javascript", "icon.svg": "image/svg+xml"}
 _LONGEST_NAME = 80  # characters; chosen
 _LONGEST_REASON = 300  # characters; chosen
@@ -36,7 +48,7 @@ _SKIP_REASONS = (
 
 def page(template: str, status: int = 200, **values: Any) -> HTMLResponse:
     """A page as a response."""
-    return HTMLResponse(_environment().get_template(template).render(**values), status)
+    return HTMLResponse(_template(template).render(**values), status)
 
 
 def message(status: int, heading: str, text: str, form: Form | None = None) -> HTMLResponse:
@@ -53,6 +65,11 @@ def asset(name: str) -> tuple[bytes, str] | None:
 
 
 @functools.cache
+def _template(name: str) -> Any:
+    return _environment().get_template(name)
+
+
+@functools.cache
 def _environment() -> Any:
     import jinja2
 
@@ -65,20 +82,25 @@ def _environment() -> Any:
 class AnnotatorPages:
     """The pages of one study."""
 
-    def __init__(self, store: Store, settings: Settings, visitors: Visitors) -> None:
-        self._store, self._settings, self._visitors = store, settings, visitors
+    def __init__(self, store: Store, settings: Settings, visitors: Visitors, read: Lane, write: Lane) -> None:
+        self._ledger, self._signer, self._settings, self._visitors = store.ledger, store.signer, settings, visitors
+        self._read, self._write = read, write
+        self._joins = Bucket(settings.limits.join_rate, settings.limits.join_burst)
         self._study, self._form = store.study, store.study.form
+        self._most = store.study.per_annotator or len(store.study.tasks)
         self._tasks = {task.id: task for task in (*self._study.tasks, *self._study.gold)}
 
     async def home(self, request: Request) -> Response:
         """Where everybody arrives: sends annotators to their pair, and asks others for a name."""
         crowd = crowd_identity(request.query_params)
-        if crowd is not None:
+        if crowd is not None and self._settings.admits(crowd[0]):
             return await self._join_from_crowd(request, *crowd)
         annotator = await self._visitors.annotator(request)
         if annotator is not None:
-            current = await self._current(annotator)
-            return current if isinstance(current, Response) else RedirectResponse("/done", 303)
+            if not annotator.ready:
+                return RedirectResponse("/instructions", 303)
+            current = await self._write(lambda execute: self._ledger.current(execute, annotator.id, time.time()))
+            return _way_to(current)
         if not self._settings.open_link:
             text = "This study is by invitation. Please open the personal link that was sent to you."
             return message(403, "By invitation", text, self._form)
@@ -94,11 +116,12 @@ class AnnotatorPages:
             error = f"Please enter a name of at most {_LONGEST_NAME} characters."
             start = name[:_LONGEST_NAME]
             return page("welcome.html", 422, form=self._form, name=start, error=error, longest=_LONGEST_NAME)
+        self._count_join(request)
         return await self._enter("open", None, name, session="", trusted=True)
 
     async def personal_link(self, request: Request) -> Response:
         """A personal link: its token becomes a cookie and leaves the address."""
-        link = self._store.signer.read_personal_token(request.path_params["token"])
+        link = self._signer.read_personal_token(request.path_params["token"])
         if link is None:
             text = (
                 "This link is not complete, or is not one of this study. Please copy all of it from the message that "
@@ -109,18 +132,35 @@ class AnnotatorPages:
         if expires < time.time():
             text = "This link has expired. Please ask for a new one; answers that you have already given are kept."
             return message(410, "The link has expired", text, self._form)
-        return await self._enter("link", name, name, session="", trusted=True)
+        return await self._enter("link", name, name, session="", trusted=True, until=expires)
 
     async def _join_from_crowd(self, request: Request, source: str, person: str, session: str) -> Response:
         if not session:  # MTurk shows tasks before they are accepted
             return page("instructions.html", form=self._form, csrf="", ready=False, preview=True)
         visitor = await self._visitors.annotator(request)
         same = visitor is not None and (visitor.source, visitor.name) == (source, person)
+        if not same:
+            self._count_join(request)
         return await self._enter(source, person, person, session=session, trusted=same)
 
-    async def _enter(self, source: str, external: str | None, name: str, *, session: str, trusted: bool) -> Response:
-        id_ = await run_in_threadpool(
-            self._store.join, source, external, name, session=session, trusted=trusted, now=time.time()
+    def _count_join(self, request: Request) -> None:
+        if not self._joins.allows(address_of(request)):
+            text = "Too many people have joined from your address in a short time. Please try again in a few minutes."
+            raise HTTPException(429, text, headers={"Retry-After": "60"})
+
+    async def _enter(
+        self,
+        source: str,
+        external: str | None,
+        name: str,
+        *,
+        session: str,
+        trusted: bool,
+        until: float = math.inf,
+    ) -> Response:
+        join, now = self._ledger.join, time.time()
+        id_ = await self._write(
+            lambda execute: join(execute, source, external, name, session=session, trusted=trusted, now=now)
         )
         if id_ is None:
             text = (
@@ -129,7 +169,7 @@ class AnnotatorPages:
             )
             return message(409, "Already started", text, self._form)
         answer = RedirectResponse("/", 303)
-        self._visitors.remember(answer, id_)
+        self._visitors.remember(answer, id_, until)
         return answer
 
     async def instructions(self, request: Request) -> Response:
@@ -141,41 +181,36 @@ class AnnotatorPages:
     async def start(self, request: Request) -> Response:
         """The annotator has read them."""
         annotator, _ = await self._visitors.posted(request)
-        await run_in_threadpool(self._store.get_ready, annotator.id, time.time())
+        await self._write(lambda execute: self._ledger.get_ready(execute, annotator, time.time()))
         return RedirectResponse("/", 303)
-
-    async def _current(self, annotator: Annotator) -> Response | Finished:
-        """The way to the instructions or to the pair to judge now; or why there is no pair."""
-        if not annotator.ready:
-            return RedirectResponse("/instructions", 303)
-        current = await run_in_threadpool(self._store.current, annotator.id, time.time())
-        return current if isinstance(current, Finished) else RedirectResponse(f"/pair/{current}", 303)
 
     async def pair(self, request: Request) -> Response:
         """A pair with its questions."""
-        annotator = await self._visitors.known(request)
-        assignment = await self._assignment(annotator, request)
-        if assignment is None:
+        view = await self._view(request)
+        if view.assignment is None:
             return RedirectResponse("/", 303)
-        return await self._show(annotator, assignment, assignment.answers)
+        return self._show(view, view.assignment, view.assignment.answers)
 
     async def answer(self, request: Request) -> Response:
         """The answers to a pair: written to disk, then acknowledged."""
         annotator, fields = await self._visitors.posted(request)
-        place = request.path_params["place"]
+        place, token = request.path_params["place"], fields.get("page", "")
         answers, missing = self._read_answers(fields)
-        shown = self._visitors.read_page_token(annotator.id, place, fields.get("page", ""))
+        shown = self._visitors.read_page_token(annotator, place, token)
         if missing or shown is None:
-            assignment = await self._assignment(annotator, request)
-            if assignment is None:
+            view = await self._view(request)
+            if view.assignment is None:
                 return RedirectResponse("/", 303)
-            return await self._show(annotator, assignment, answers, status=422, missing=missing)
-        seconds = _visible_seconds(fields.get("seconds", ""), time.time() - shown)
-        submit = self._store.submit
-        state = await run_in_threadpool(submit, annotator.id, place, fields["page"], answers, seconds, time.time())
-        if state is None:
-            raise HTTPException(404, "This pair is not one of yours.")
-        return RedirectResponse("/", 303)
+            return self._show(view, view.assignment, answers, status=422, missing=missing)
+        ledger, now = self._ledger, time.time()
+
+        def keep(execute: Execute) -> int | Finished | None:
+            begin = max(shown, ledger.last_action(execute, annotator, place))
+            seconds = _visible_seconds(fields.get("seconds", ""), now - begin)
+            state = ledger.submit(execute, annotator, place, token, answers, seconds, now)
+            return None if state is None else ledger.current(execute, annotator, now)
+
+        return _way_to(await self._write(keep))
 
     async def skip(self, request: Request) -> Response:
         """A pair given back, with a reason."""
@@ -185,47 +220,62 @@ class AnnotatorPages:
             raise FormError(422, "Please choose a reason for skipping the pair. Nothing was changed.")
         note = one_line(" ".join(fields.get("note", "").split()))[:_LONGEST_REASON]
         text = f"{reason}: {note}" if note else reason
-        state = await run_in_threadpool(self._store.skip, annotator.id, request.path_params["place"], text, time.time())
-        if state is None:
-            raise HTTPException(404, "This pair is not one of yours.")
-        return RedirectResponse("/", 303)
+        ledger, place, now = self._ledger, request.path_params["place"], time.time()
+
+        def give_back(execute: Execute) -> int | Finished | None:
+            state = ledger.skip(execute, annotator, place, text, now)
+            return None if state is None else ledger.current(execute, annotator, now)
+
+        return _way_to(await self._write(give_back))
 
     async def picture(self, request: Request) -> Response:
         """One of the two pictures of a pair, for the annotator who has the pair."""
-        annotator = await self._visitors.known(request)
-        assignment = await self._assignment(annotator, request)
+        assignment = (await self._view(request)).assignment
         side, folder = request.path_params["side"], self._settings.pictures
         if assignment is None or folder is None or side not in ("a", "b"):
             raise HTTPException(404, "There is no such picture.")
-        return FileResponse(folder / dict(self._items(assignment))[side.upper()])
+        path = folder / dict(self._items(assignment))[side.upper()]
+        # Whatever the name of the file, or what came into the folder since: nothing but a picture leaves it.
+        media = await run_in_threadpool(picture_type, path) if path.is_file() else None
+        if media is None:
+            raise HTTPException(404, "There is no such picture.")
+        return FileResponse(path, media_type=media, headers={"Content-Security-Policy": _PICTURE_POLICY})
 
     async def done(self, request: Request) -> Response:
         """Thanks, and the completion code."""
         annotator = await self._visitors.known(request)
-        current = await self._current(annotator)
-        if isinstance(current, Response):
-            return current
-        judged, _ = await run_in_threadpool(self._store.progress, annotator.id)
+        if not annotator.ready:
+            return RedirectResponse("/instructions", 303)
+        ledger, id_ = self._ledger, annotator.id
+        current, judged, last = await self._write(
+            lambda execute: (
+                ledger.current(execute, id_, time.time()),
+                ledger.progress(execute, id_),
+                ledger.last_place(execute, id_),
+            )
+        )
+        if not isinstance(current, Finished):
+            return _way_to(current)
         return page(
             "done.html",
             form=self._form,
             judged=judged,
             reason=current.reason,
-            code=self._settings.completion_code or self._store.signer.completion_code(annotator.id),
+            code=self._settings.completion_code or self._signer.completion_code(id_),
             prolific=annotator.source == "prolific" and self._settings.completion_code is not None,
-            last=await run_in_threadpool(self._store.last_place, annotator.id),
+            last=last,
         )
 
-    async def _show(
+    def _show(
         self,
-        annotator: Annotator,
+        view: View,
         assignment: Assignment,
         answers: dict[str, int],
         *,
         status: int = 200,
         missing: tuple[str, ...] = (),
     ) -> Response:
-        judged, limit = await run_in_threadpool(self._store.progress, annotator.id)
+        annotator = view.annotator
         return page(
             "pair.html",
             status,
@@ -236,17 +286,26 @@ class AnnotatorPages:
             pictures=self._study.sample_kind == "image",
             answers=answers,
             missing=missing,
-            judged=judged,
-            limit=limit,
+            judged=view.judged,
+            limit=self._most,
             csrf=self._visitors.csrf(annotator.id),
             token=self._visitors.page_token(annotator.id, assignment.place, time.time(), secrets.token_hex(6)),
             reasons=_SKIP_REASONS,
             longest_reason=_LONGEST_REASON,
         )
 
-    async def _assignment(self, annotator: Annotator, request: Request) -> Assignment | None:
-        place = request.path_params["place"]
-        return await run_in_threadpool(self._store.assignment, annotator.id, place, time.time())
+    async def _view(self, request: Request) -> View:
+        """Who asks for which pair; without writing, unless the time of the pair has to be renewed."""
+        id_, place, now = self._visitors.annotator_id(request), request.path_params["place"], time.time()
+        if id_ is None:
+            raise not_known()
+        look_up = self._ledger.view
+        view = await self._read(lambda execute: look_up(execute, id_, place, now, keep=False))
+        if view is not None and view.renew:
+            view = await self._write(lambda execute: look_up(execute, id_, place, now))
+        if view is None:
+            raise not_known()
+        return view
 
     def _items(self, assignment: Assignment) -> tuple[tuple[str, str], tuple[str, str]]:
         """Both texts, or the names of both pictures, as they are shown."""
@@ -261,6 +320,13 @@ class AnnotatorPages:
         values = {name: fields.get(f"q{number}", "") for number, name in enumerate(names)}
         answers = {name: int(value) for name, value in values.items() if value in ("-2", "-1", "0", "1", "2")}
         return answers, tuple(name for name in names if name not in answers)
+
+
+def _way_to(current: int | Finished | None) -> Response:
+    """To the pair to judge now, or to the end; None is an answer to a pair of somebody else."""
+    if current is None:
+        raise HTTPException(404, "This pair is not one of yours.")
+    return RedirectResponse("/done" if isinstance(current, Finished) else f"/pair/{current}", 303)
 
 
 def _visible_seconds(measured: str, elapsed: float) -> float:

@@ -14,12 +14,15 @@ from pathlib import Path
 
 from mallow._checks import positive
 from mallow._optional import optional
+from mallow.annotate._export import harmless
 from mallow.annotate._settings import Address, Settings
 from mallow.annotate._store import Store, open_store
 from mallow.errors import InputError
 from mallow.human import picture_folder, read_study
 
 _LINK_DAYS = 60.0
+_MOST_FILES = 4096  # open at once, connections included; chosen: more than a study has visitors
+_FILES_APART = 64  # of them are for the database, the pictures and the terminal; chosen
 
 
 @dataclass(frozen=True)
@@ -45,7 +48,7 @@ class Links:
         table = io.StringIO()
         writer = csv.writer(table)
         writer.writerow(["name", "link"])
-        writer.writerows(self.personal.items())
+        writer.writerows((harmless(name), link) for name, link in self.personal.items())
         return table.getvalue()
 
 
@@ -105,17 +108,40 @@ def serve(
     optional("starlette", extra="human")
     uvicorn = optional("uvicorn", extra="human")
     from mallow.annotate._app import make_app
+    from mallow.annotate._connections import limited_protocol
 
-    app = make_app(store, replace(settings, url=address.url, pictures=picture_folder(study_file)))
+    hosts = settings.hosts | ({address.host} if address.is_local else {socket.gethostname(), socket.getfqdn()})
+    app = make_app(store, replace(settings, url=address.url, hosts=hosts, pictures=picture_folder(study_file)))
     # No access log: addresses hold tokens. The header with the server's name and version helps nobody but attackers.
     config = uvicorn.Config(
-        app, log_level="warning", access_log=False, server_header=False, limit_concurrency=1000, lifespan="off"
+        app,
+        http=limited_protocol(settings.limits),
+        ws="none",
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        limit_concurrency=_raise_file_limit() - _FILES_APART,
+        lifespan="off",
     )
     server = uvicorn.Server(config)
     with _listening(address) as listener:
         port = listener.getsockname()[1]
         ready(address.base(port), port, lambda: setattr(server, "should_exit", True))
         server.run(sockets=[listener])
+
+
+def _raise_file_limit() -> int:
+    """How many files and connections this process may have open, which is raised as far as it is allowed."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return _MOST_FILES
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = _MOST_FILES if hard == resource.RLIM_INFINITY else min(_MOST_FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+        soft = most
+    return _MOST_FILES if soft == resource.RLIM_INFINITY else min(soft, _MOST_FILES)
 
 
 @contextmanager

@@ -25,6 +25,13 @@ class Limits:
         Requests per second in the long run, and at once, of one annotator.
     address_rate, address_burst : float
         The same for all visitors of one address who have not joined: many may share one.
+    join_rate, join_burst : float
+        How many new annotators one address may bring per second in the long run, and at once. Personal links do not
+        count.
+    header_seconds : float
+        For sending the head of a request, from the beginning of the connection or the end of the request before.
+    waiting : int
+        Connections that have not sent the head of a request: beyond this number, the oldest of them are closed.
     """
 
     body: int = 32_768
@@ -33,6 +40,10 @@ class Limits:
     burst: float = 60.0
     address_rate: float = 20.0
     address_burst: float = 300.0
+    join_rate: float = 1 / 60
+    join_burst: float = 60.0
+    header_seconds: float = 10.0
+    waiting: int = 256
 
 
 @dataclass(frozen=True)
@@ -43,9 +54,16 @@ class Settings:
     ----------
     open_link : bool
         Whether anybody who has the address may join with a name.
+    platforms : frozenset of str or None
+        The platforms whose workers may join by its address: "prolific", "mturk". None: both if `open_link`, otherwise
+        none. An address of a platform is not signed: whoever knows how it looks can make one.
     url : str or None
         How people reach the page, if by another address than the server's own. With https://, cookies are never sent
         without it.
+    hosts : frozenset of str
+        Further names by which people reach the page. Numeric addresses, localhost and the host of `url` are always
+        accepted. Other names are refused: with a name of its own that leads to this machine, a foreign site could
+        read the page (DNS rebinding).
     completion_code : str or None
         One code for everybody, as Prolific wants it; None: each annotator has their own.
     pictures : Path or None
@@ -59,10 +77,36 @@ class Settings:
     """
 
     open_link: bool = True
+    platforms: frozenset[str] | None = None
     url: str | None = None
+    hosts: frozenset[str] = frozenset()
     completion_code: str | None = None
     pictures: Path | None = None
     limits: Limits = Limits()
+
+    def admits(self, platform: str) -> bool:
+        """Whether workers of a platform may join by its address."""
+        return self.open_link if self.platforms is None else platform in self.platforms
+
+    def is_host(self, name: str) -> bool:
+        """Whether the page may be asked for under this name, which may end in a port.
+
+        Examples
+        --------
+        >>> settings = Settings(url="https://study.example.org")
+        >>> [settings.is_host(name) for name in ("127.0.0.1:8000", "[::1]", "study.example.org", "evil.example")]
+        [True, True, True, False]
+        """
+        try:
+            host = (urlsplit(f"//{name}").hostname or "").removesuffix(".")
+        except ValueError:  # brackets without an address
+            return False
+        try:
+            ipaddress.ip_address(host)
+        except ValueError:
+            own = (urlsplit(self.url or "").hostname or "", "localhost", *(known.lower() for known in self.hosts))
+            return host != "" and host in own
+        return True
 
     @property
     def secure(self) -> bool:

@@ -8,14 +8,16 @@ import secrets
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from mallow.annotate._database import Database, Execute, StorageError, open_database
 from mallow.annotate._tokens import Signer, new_secret
 from mallow.errors import InputError
 from mallow.human import Study
 
+T = TypeVar("T")
 _SCHEMA = "1"
+_MOST_FINISHED = 64  # tasks that are passed over at each choice; chosen: then the list is made again
 _APART = 5  # pairs between a pair and its repetition, so that the answer is not just remembered; chosen
 
 
@@ -99,7 +101,7 @@ class Queue:
     def finish(self, task: str) -> None:
         """Note that a task has all its votes, which it never loses again: it need not be looked at any more."""
         self._finished.add(task)
-        if len(self._finished) > len(self._waiting) // 4:
+        if len(self._finished) > min(_MOST_FINISHED, len(self._waiting) // 4):
             self._waiting = [id_ for id_ in self._waiting if id_ not in self._finished]
             self._finished.clear()
 
@@ -142,7 +144,7 @@ class Queue:
         prompts = {self._prompt[id_] for id_ in seen}
         for level in sorted({counts[pair] for pair in self._pairs}):
             second_best = None
-            for id_ in list(self._waiting):
+            for id_ in self._waiting:  # `finish` may replace the list, and leaves this one as it is
                 if counts[self._pair[id_]] != level or id_ in seen or id_ in self._finished or is_full(id_):
                     continue
                 if self._prompt[id_] not in prompts:
@@ -201,170 +203,172 @@ def open_store(url: str, study: Study, *, lease: float = 1800.0) -> Store:
     return Store(database, study, Signer(known["secret"]), lease)
 
 
-class Store:
-    """All reading and writing of a study that runs. Each method is one transaction."""
+@dataclass(frozen=True)
+class View:
+    """What a page with a pair needs.
 
-    def __init__(self, database: Database, study: Study, signer: Signer, lease: float) -> None:
-        self.study, self.signer, self.lease = study, signer, lease
-        self._database = database
+    Attributes
+    ----------
+    annotator : Annotator
+    assignment : Assignment or None
+        None if the pair is not the annotator's, or went to somebody else.
+    judged : int
+        How many pairs the annotator has judged.
+    renew : bool
+        Whether the time of the pair has to be renewed, which writes.
+    """
+
+    annotator: Annotator
+    assignment: Assignment | None
+    judged: int
+    renew: bool
+
+
+class Ledger:
+    """How the tables of a study are read and change. Every method works inside a transaction that the caller began."""
+
+    def __init__(self, study: Study, lease: float) -> None:
+        self.study, self.lease = study, lease
         self._tasks = {task.id for task in (*study.tasks, *study.gold)}
         self._queue = Queue(study)
+        self._lent: tuple[Execute | None, Counter[str]] = (None, Counter())
 
-    @property
-    def owner_token(self) -> str:
-        """The token of the owner's page; the same for as long as the database exists."""
-        return self.signer.mac("owner link", self.study.digest)
-
-    def close(self) -> None:
-        """Close the database."""
-        self._database.close()
-
-    def is_open(self) -> bool:
-        """Whether pairs are given out."""
-        with self._database.transaction(write=False) as execute:
-            return _is_open(execute)
-
-    def set_open(self, wanted: bool) -> None:
-        """Close the study, or open it again. Pairs that are out may still be answered."""
-        with self._database.transaction() as execute:
-            execute("UPDATE settings SET value = ? WHERE name = 'open'", ("yes" if wanted else "no",))
+    def forget(self) -> None:
+        """Forget what was noted in a transaction that was undone."""
+        self._queue, self._lent = Queue(self.study), (None, Counter())
 
     def join(
-        self, source: str, external: str | None, name: str, *, session: str, trusted: bool, now: float
+        self, execute: Execute, source: str, external: str | None, name: str, *, session: str, trusted: bool, now: float
     ) -> str | None:
-        """The id of an annotator, new or known.
+        """See `Store.join`."""
+        rows = execute("SELECT id, session FROM annotators WHERE source = ? AND external = ?", (source, external))
+        if rows:
+            return rows[0][0] if trusted or rows[0][1] == session else None
+        id_ = f"a{secrets.token_hex(6)}"
+        values = (id_, name, source, id_ if external is None else external, session, now)
+        execute(
+            "INSERT INTO annotators (id, name, source, external, session, joined) VALUES (?, ?, ?, ?, ?, ?)", values
+        )
+        return id_
 
-        `external` is what identifies the person to `source`; None: always a new annotator. A known one who comes with
-        another `session` is refused (None), unless the caller trusts that it is the same person.
-        """
-        with self._database.transaction() as execute:
-            rows = execute("SELECT id, session FROM annotators WHERE source = ? AND external = ?", (source, external))
-            if rows:
-                return rows[0][0] if trusted or rows[0][1] == session else None
-            id_ = f"a{secrets.token_hex(6)}"
-            values = (id_, name, source, id_ if external is None else external, session, now)
-            execute(
-                "INSERT INTO annotators (id, name, source, external, session, joined) VALUES (?, ?, ?, ?, ?, ?)", values
-            )
-            return id_
+    def annotator(self, execute: Execute, id_: str) -> Annotator | None:
+        """See `Store.annotator`."""
+        rows = execute("SELECT name, source, ready FROM annotators WHERE id = ?", (id_,))
+        return Annotator(id_, rows[0][0], rows[0][1], rows[0][2] is not None) if rows else None
 
-    def annotator(self, id_: str) -> Annotator | None:
-        """An annotator by id."""
-        with self._database.transaction(write=False) as execute:
-            rows = execute("SELECT id, name, source, ready FROM annotators WHERE id = ?", (id_,))
-        if not rows:
+    def get_ready(self, execute: Execute, annotator: str, now: float) -> None:
+        """See `Store.get_ready`."""
+        execute("UPDATE annotators SET ready = ? WHERE id = ? AND ready IS NULL", (now, annotator))
+
+    def current(self, execute: Execute, annotator: str, now: float) -> int | Finished:
+        """See `Store.current`."""
+        mine = "SELECT place, task, kind, state, expires FROM assignments WHERE annotator = ? ORDER BY place"
+        rows = execute(mine, (annotator,))
+        for place, task, kind, state, expires in rows:
+            if state == "open" and self._keep(execute, annotator, place, (task, kind, expires), now):
+                return int(place)
+        history = [Given(task, kind, state) for _, task, kind, state, _ in rows]
+        judged = sum(given.state in ("done", "late") for given in history)
+        if not _is_open(execute):
+            return Finished("closed")
+        if self.study.per_annotator is not None and judged >= self.study.per_annotator:
+            return Finished("limit")
+        choice = self._queue.choose(annotator, history, self._fullness(execute, now))
+        if choice is None:
+            others = execute("SELECT 1 FROM assignments WHERE state = 'open' AND expires > ? LIMIT 1", (now,))
+            return Finished("waiting" if others else "all done")
+        place = len(rows) + 1
+        values = (annotator, place, choice.task, choice.kind, int(choice.swapped), "open", now + self.lease)
+        columns = "annotator, place, task, kind, swapped, state, expires"
+        execute(f"INSERT INTO assignments ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?)", values)
+        self._count_again(execute, choice.task, now)
+        return place
+
+    def assignment(
+        self, execute: Execute, annotator: str, place: int, now: float, *, keep: bool = True
+    ) -> tuple[Assignment | None, bool]:
+        """An annotator's pair, and whether its time has to be renewed; with `keep` it is."""
+        row = self._find(execute, annotator, place)
+        if row is None or row[3] == "lost":
+            return None, False
+        task, kind, swapped, state, expires = row
+        renew = state == "open" and expires - now <= self.lease / 2
+        if renew and keep and not self._keep(execute, annotator, place, (task, kind, expires), now):
+            return None, False
+        latest = _latest(execute, annotator, place)
+        before = "SELECT MAX(place) FROM assignments WHERE annotator = ? AND place < ? AND state <> 'lost'"
+        back = execute(before, (annotator, place))[0][0]
+        answers = json.loads(latest[2]) if latest else {}
+        return Assignment(place, task, kind, bool(swapped), state, answers, back), renew and not keep
+
+    def view(self, execute: Execute, annotator: str, place: int, now: float, *, keep: bool = True) -> View | None:
+        """What a page with a pair needs; None if there is no such annotator. Without `keep`, nothing is written."""
+        known = self.annotator(execute, annotator)
+        if known is None:
             return None
-        _, name, source, ready = rows[0]
-        return Annotator(id_, name, source, ready is not None)
-
-    def get_ready(self, annotator: str, now: float) -> None:
-        """Note that the annotator has seen the instructions."""
-        with self._database.transaction() as execute:
-            execute("UPDATE annotators SET ready = ? WHERE id = ? AND ready IS NULL", (now, annotator))
-
-    def current(self, annotator: str, now: float) -> int | Finished:
-        """The place of the pair to judge now, given out if there is none; or why there is none."""
-        with self._database.transaction() as execute:
-            mine = "SELECT place, task, kind, state, expires FROM assignments WHERE annotator = ? ORDER BY place"
-            rows = execute(mine, (annotator,))
-            for place, task, kind, state, expires in rows:
-                if state == "open" and self._keep(execute, annotator, place, (task, kind, expires), now):
-                    return int(place)
-            history = [Given(task, kind, state) for _, task, kind, state, _ in rows]
-            judged = sum(given.state in ("done", "late") for given in history)
-            if not _is_open(execute):
-                return Finished("closed")
-            if self.study.per_annotator is not None and judged >= self.study.per_annotator:
-                return Finished("limit")
-            choice = self._queue.choose(annotator, history, self._fullness(execute, now))
-            if choice is None:
-                others = execute("SELECT 1 FROM assignments WHERE state = 'open' AND expires > ? LIMIT 1", (now,))
-                return Finished("waiting" if others else "all done")
-            place = len(rows) + 1
-            values = (annotator, place, choice.task, choice.kind, int(choice.swapped), "open", now + self.lease)
-            columns = "annotator, place, task, kind, swapped, state, expires"
-            execute(f"INSERT INTO assignments ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?)", values)
-            return place
-
-    def assignment(self, annotator: str, place: int, now: float) -> Assignment | None:
-        """A pair of the annotator's own; None if there is none, or if it went to somebody else."""
-        with self._database.transaction() as execute:
-            row = self._find(execute, annotator, place)
-            if row is None or row[3] == "lost":
-                return None
-            task, kind, swapped, state, expires = row
-            if state == "open" and not self._keep(execute, annotator, place, (task, kind, expires), now):
-                return None
-            latest = _latest(execute, annotator, place)
-            before = "SELECT MAX(place) FROM assignments WHERE annotator = ? AND place < ? AND state <> 'lost'"
-            back = execute(before, (annotator, place))[0][0]
-        return Assignment(place, task, kind, bool(swapped), state, json.loads(latest[2]) if latest else {}, back)
+        assignment, renew = self.assignment(execute, annotator, place, now, keep=keep)
+        return View(known, assignment, self.progress(execute, annotator), renew)
 
     def submit(
-        self, annotator: str, place: int, page: str, answers: dict[str, int], seconds: float, now: float
+        self,
+        execute: Execute,
+        annotator: str,
+        place: int,
+        page: str,
+        answers: dict[str, int],
+        seconds: float,
+        now: float,
     ) -> str | None:
-        """Keep the answers to a pair, and return its new state; None if the annotator was never given it.
+        """See `Store.submit`."""
+        row = self._find(execute, annotator, place)
+        if row is None:
+            return None
+        task, kind, _, state, _ = row
+        text = json.dumps(answers, sort_keys=True)
+        latest = _latest(execute, annotator, place)
+        if latest is None or (latest[1], latest[2]) != (page, text):
+            number = 1 if latest is None else latest[0] + 1
+            values = (annotator, place, number, page, text, seconds, now)
+            columns = "annotator, place, number, page, answers, seconds, received"
+            execute(f"INSERT INTO submissions ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?)", values)
+        if state not in ("done", "late"):
+            held = self._held(execute, task, now, annotator)
+            state = "done" if kind != "task" or held < self.study.votes else "late"
+            self._set_state(execute, annotator, place, state)
+            self._count_again(execute, task, now)
+        return str(state)
 
-        When this returns, the answers are on disk. The same answers from the same page are kept once, however often
-        they are sent; other answers are a correction, and the latest count.
+    def last_action(self, execute: Execute, annotator: str, place: int) -> float:
+        """When the annotator last answered another pair than this one, or skipped any; 0 if never.
+
+        A person judges one pair at a time: what was done before that moment is not time for this pair.
         """
-        with self._database.transaction() as execute:
-            row = self._find(execute, annotator, place)
-            if row is None:
-                return None
-            task, kind, _, state, _ = row
-            text = json.dumps(answers, sort_keys=True)
-            latest = _latest(execute, annotator, place)
-            if latest is None or (latest[1], latest[2]) != (page, text):
-                number = 1 if latest is None else latest[0] + 1
-                values = (annotator, place, number, page, text, seconds, now)
-                columns = "annotator, place, number, page, answers, seconds, received"
-                execute(f"INSERT INTO submissions ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?)", values)
-            if state not in ("done", "late"):
-                held = self._held(execute, task, now, annotator)
-                state = "done" if kind != "task" or held < self.study.votes else "late"
-                self._set_state(execute, annotator, place, state)
-            return str(state)
+        answered = "SELECT MAX(received) FROM submissions WHERE annotator = ? AND place <> ?"
+        skipped = "SELECT MAX(expires) FROM assignments WHERE annotator = ? AND reason IS NOT NULL"
+        moments = execute(answered, (annotator, place))[0][0], execute(skipped, (annotator,))[0][0]
+        return max(moment or 0.0 for moment in moments)
 
-    def skip(self, annotator: str, place: int, reason: str, now: float) -> str | None:
-        """Give a pair back with a reason, so that others get it; None if the annotator was never given it."""
-        with self._database.transaction() as execute:
-            row = self._find(execute, annotator, place)
-            if row is None or row[3] != "open":
-                return None if row is None else str(row[3])
-            update = "UPDATE assignments SET state = 'skipped', reason = ? WHERE annotator = ? AND place = ?"
-            execute(update, (reason, annotator, place))
-            return "skipped"
+    def skip(self, execute: Execute, annotator: str, place: int, reason: str, now: float) -> str | None:
+        """See `Store.skip`."""
+        row = self._find(execute, annotator, place)
+        if row is None or row[3] != "open":
+            return None if row is None else str(row[3])
+        # The time-out of a pair that is given back is over: from now on the column holds the time of the skip.
+        update = "UPDATE assignments SET state = 'skipped', reason = ?, expires = ? WHERE annotator = ? AND place = ?"
+        execute(update, (reason, now, annotator, place))
+        self._count_again(execute, row[0], now)
+        return "skipped"
 
-    def progress(self, annotator: str) -> tuple[int, int]:
-        """How many pairs the annotator has judged, and of how many at most."""
-        with self._database.transaction(write=False) as execute:
-            states = "SELECT COUNT(*) FROM assignments WHERE annotator = ? AND state IN ('done', 'late')"
-            judged = execute(states, (annotator,))[0][0]
-        return int(judged), self.study.per_annotator or len(self.study.tasks)
+    def progress(self, execute: Execute, annotator: str) -> int:
+        """How many pairs the annotator has judged."""
+        states = "SELECT COUNT(*) FROM assignments WHERE annotator = ? AND state IN ('done', 'late')"
+        return int(execute(states, (annotator,))[0][0])
 
-    def last_place(self, annotator: str) -> int | None:
-        """The annotator's latest pair that can be looked at again."""
-        with self._database.transaction(write=False) as execute:
-            query = "SELECT MAX(place) FROM assignments WHERE annotator = ? AND state IN ('done', 'late', 'skipped')"
-            place = execute(query, (annotator,))[0][0]
+    def last_place(self, execute: Execute, annotator: str) -> int | None:
+        """See `Store.last_place`."""
+        query = "SELECT MAX(place) FROM assignments WHERE annotator = ? AND state IN ('done', 'late', 'skipped')"
+        place = execute(query, (annotator,))[0][0]
         return None if place is None else int(place)
-
-    def dump(self) -> dict[str, list[dict[str, Any]]]:
-        """All annotators, assignments and submissions, in the order in which they came."""
-        tables = {
-            "annotators": ("id, name, source, external, session, joined, ready", "joined, id"),
-            "assignments": ("annotator, place, task, kind, swapped, state, expires, reason", "annotator, place"),
-            "submissions": ("annotator, place, number, page, answers, seconds, received", "annotator, place, number"),
-        }
-        with self._database.transaction(write=False) as execute:
-            return {
-                table: [
-                    dict(zip(columns.split(", "), row, strict=True))
-                    for row in execute(f"SELECT {columns} FROM {table} ORDER BY {order}")
-                ]
-                for table, (columns, order) in tables.items()
-            }
 
     def _find(self, execute: Execute, annotator: str, place: int) -> tuple[Any, ...] | None:
         if not 0 < place < 1 << 31:  # what a column holds
@@ -373,20 +377,34 @@ class Store:
         rows = execute(f"SELECT {columns} FROM assignments WHERE annotator = ? AND place = ?", (annotator, place))
         return rows[0] if rows and rows[0][0] in self._tasks else None
 
+    def _lent_tasks(self, execute: Execute, now: float) -> Counter[str]:
+        """How many annotators have each task in hand, asked once in a transaction."""
+        if self._lent[0] is not execute:
+            lent = """SELECT task, COUNT(*) FROM assignments
+                WHERE state = 'open' AND kind = 'task' AND expires > ? GROUP BY task"""
+            self._lent = (execute, Counter(dict(execute(lent, (now,)))))
+        return self._lent[1]
+
+    def _count_again(self, execute: Execute, task: str, now: float) -> None:
+        """Note that a task was given out or came back, for those who choose later in the same transaction."""
+        if self._lent[0] is execute:
+            lent = (
+                "SELECT COUNT(*) FROM assignments WHERE state = 'open' AND kind = 'task' AND task = ? AND expires > ?"
+            )
+            self._lent[1][task] = execute(lent, (task, now))[0][0]
+
     def _fullness(self, execute: Execute, now: float) -> Callable[[str], bool]:
         """Tells whether the votes of a task are all given or in the hands of annotators."""
-        lent = """SELECT task, COUNT(*) FROM assignments
-            WHERE state = 'open' AND expires > ? AND kind = 'task' GROUP BY task"""
-        held = dict(execute(lent, (now,)))
+        lent = self._lent_tasks(execute, now)
         given = "SELECT COUNT(*) FROM assignments WHERE task = ? AND kind = 'task' AND state = 'done'"
 
         def is_full(task: str) -> bool:
-            if held.get(task, 0) >= self.study.votes:
+            if lent[task] >= self.study.votes:
                 return True
             done = execute(given, (task,))[0][0]
             if done >= self.study.votes:
                 self._queue.finish(task)
-            return bool(done + held.get(task, 0) >= self.study.votes)
+            return bool(done + lent[task] >= self.study.votes)
 
         return is_full
 
@@ -401,14 +419,119 @@ class Store:
         task, kind, expires = pair
         if kind == "task" and expires <= now and self._held(execute, task, now, annotator) >= self.study.votes:
             self._set_state(execute, annotator, place, "lost")
+            self._count_again(execute, task, now)
             return False
         if expires - now <= self.lease / 2:  # otherwise long enough: most pages are shown without writing
             renew = "UPDATE assignments SET expires = ? WHERE annotator = ? AND place = ?"
             execute(renew, (now + self.lease, annotator, place))
+            self._count_again(execute, task, now)
         return True
 
     def _set_state(self, execute: Execute, annotator: str, place: int, state: str) -> None:
         execute("UPDATE assignments SET state = ? WHERE annotator = ? AND place = ?", (state, annotator, place))
+
+
+class Store:
+    """All reading and writing of a study that runs. Each method is one transaction."""
+
+    def __init__(self, database: Database, study: Study, signer: Signer, lease: float) -> None:
+        self.study, self.signer = study, signer
+        self.database = database
+        self.ledger = Ledger(study, lease)
+
+    @property
+    def owner_token(self) -> str:
+        """The token of the owner's page; the same for as long as the database exists."""
+        return self.signer.mac("owner link", self.study.digest)
+
+    def close(self) -> None:
+        """Close the database."""
+        self.database.close()
+
+    def is_open(self) -> bool:
+        """Whether pairs are given out."""
+        return self._run(_is_open, write=False)
+
+    def set_open(self, wanted: bool) -> None:
+        """Close the study, or open it again. Pairs that are out may still be answered."""
+        update = "UPDATE settings SET value = ? WHERE name = 'open'"
+        self._run(lambda execute: execute(update, ("yes" if wanted else "no",)))
+
+    def join(
+        self, source: str, external: str | None, name: str, *, session: str, trusted: bool, now: float
+    ) -> str | None:
+        """The id of an annotator, new or known.
+
+        `external` is what identifies the person to `source`; None: always a new annotator. A known one who comes with
+        another `session` is refused (None), unless the caller trusts that it is the same person.
+        """
+        join = self.ledger.join
+        return self._run(
+            lambda execute: join(execute, source, external, name, session=session, trusted=trusted, now=now)
+        )
+
+    def annotator(self, id_: str) -> Annotator | None:
+        """An annotator by id."""
+        return self._run(lambda execute: self.ledger.annotator(execute, id_), write=False)
+
+    def get_ready(self, annotator: str, now: float) -> None:
+        """Note that the annotator has seen the instructions."""
+        self._run(lambda execute: self.ledger.get_ready(execute, annotator, now))
+
+    def current(self, annotator: str, now: float) -> int | Finished:
+        """The place of the pair to judge now, given out if there is none; or why there is none."""
+        return self._run(lambda execute: self.ledger.current(execute, annotator, now))
+
+    def assignment(self, annotator: str, place: int, now: float) -> Assignment | None:
+        """A pair of the annotator's own; None if there is none, or if it went to somebody else."""
+        return self._run(lambda execute: self.ledger.assignment(execute, annotator, place, now))[0]
+
+    def submit(
+        self, annotator: str, place: int, page: str, answers: dict[str, int], seconds: float, now: float
+    ) -> str | None:
+        """Keep the answers to a pair, and return its new state; None if the annotator was never given it.
+
+        When this returns, the answers are on disk. The same answers from the same page are kept once, however often
+        they are sent; other answers are a correction, and the latest count.
+        """
+        submit = self.ledger.submit
+        return self._run(lambda execute: submit(execute, annotator, place, page, answers, seconds, now))
+
+    def skip(self, annotator: str, place: int, reason: str, now: float) -> str | None:
+        """Give a pair back with a reason, so that others get it; None if the annotator was never given it."""
+        return self._run(lambda execute: self.ledger.skip(execute, annotator, place, reason, now))
+
+    def dump(self) -> dict[str, list[dict[str, Any]]]:
+        """All annotators, assignments and submissions, in the order in which they came."""
+        tables = {
+            "annotators": ("id, name, source, external, session, joined, ready", "joined, id"),
+            "assignments": ("annotator, place, task, kind, swapped, state, expires, reason", "annotator, place"),
+            "submissions": ("annotator, place, number, page, answers, seconds, received", "annotator, place, number"),
+        }
+        return self._run(
+            lambda execute: {
+                table: [
+                    dict(zip(columns.split(", "), row, strict=True))
+                    for row in execute(f"SELECT {columns} FROM {table} ORDER BY {order}")
+                ]
+                for table, (columns, order) in tables.items()
+            },
+            write=False,
+        )
+
+    def run(self, jobs: Sequence[Callable[[Execute], Any]], *, write: bool = True) -> list[Any]:
+        """What the functions return, which are called one after the other in one transaction."""
+        try:
+            with self.database.transaction(write=write) as execute:
+                return [job(execute) for job in jobs]
+        except BaseException:
+            if write:
+                self.ledger.forget()
+            raise
+
+    def _run(self, job: Callable[[Execute], T], *, write: bool = True) -> T:
+        result: T = self.run([job], write=write)[0]
+        return result
 
 
 def _is_open(execute: Execute) -> bool:

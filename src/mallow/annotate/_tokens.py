@@ -68,6 +68,15 @@ class Signer:
         name, expires = json.loads(text)
         return str(name), float(expires)
 
+    def session_token(self, annotator: str, expires: float) -> str:
+        """The content of an annotator's cookie."""
+        return self.sign("session", f"{annotator} {int(expires)}")
+
+    def read_session_token(self, token: str, now: float) -> str | None:
+        """The annotator of a session; None if it was not made here, or has ended."""
+        annotator, _, expires = (self.verify("session", token) or "").partition(" ")
+        return annotator if expires and now < int(expires) else None
+
     def completion_code(self, annotator: str) -> str:
         """A code of ten letters that proves that an annotator finished."""
         raw = hmac.digest(self.secret.encode(), f"completion\0{annotator}".encode(), hashlib.sha256)

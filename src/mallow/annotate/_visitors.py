@@ -5,22 +5,23 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from urllib.parse import parse_qsl, urlsplit
 
 import anyio
-from starlette.concurrency import run_in_threadpool
-from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mallow._visible import one_line
+from mallow.annotate._lanes import Lane
 from mallow.annotate._settings import Limits, Settings
 from mallow.annotate._store import Annotator, Store
 
 # Characters of an address before "?". Links of ours are shorter; Python reads no number of more than 4,300 digits.
 _LONGEST_PATH = 4000
+_LONGEST_HOST = 300  # characters; a name of the DNS has at most 253
 
 _HEADERS = {
     # Texts are data: nothing of them runs, nothing is loaded from elsewhere, and no other site may frame the page.
@@ -35,7 +36,10 @@ _HEADERS = {
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
     "X-Robots-Tag": "noindex, nofollow",
 }
+_RAW_HEADERS = [(name.lower().encode(), value.encode()) for name, value in _HEADERS.items()]
+_RAW_HEADERS.append((b"cache-control", b"no-store"))
 _DAYS = 60  # that a session lasts; chosen: longer than a study
+_ANNOTATOR = "mallow.annotator"  # where the scope of a request holds the id of the annotator
 # Platform → the parameters that name the person and the session.
 _PLATFORMS = {"prolific": ("PROLIFIC_PID", "SESSION_ID"), "mturk": ("workerId", "assignmentId")}
 _LONGEST_ID = 100
@@ -71,21 +75,22 @@ class Bucket:
 
 
 class Guard:
-    """Adds the security headers to every answer, and refuses visitors that ask too much.
+    """Adds the security headers to every answer, and refuses foreign hosts and visitors that ask too much.
 
     `visitor` names who sent a request, for counting; `refuse` makes the answer for a request that goes no further, with
-    its status: 429 for too many, 414 for an address that is too long.
+    its status: 429 for too many, 414 for an address that is too long, 421 for the name of another host.
     """
 
     def __init__(
         self,
         app: ASGIApp,
         *,
-        limits: Limits,
+        settings: Settings,
         visitor: Callable[[Request], str | None],
         refuse: Callable[[int], Awaitable[ASGIApp]],
     ) -> None:
-        self._app, self._visitor, self._refuse = app, visitor, refuse
+        self._app, self._visitor, self._refuse, self._is_host = app, visitor, refuse, lru_cache(1000)(settings.is_host)
+        limits = settings.limits
         self._known = Bucket(limits.rate, limits.burst)
         self._unknown = Bucket(limits.address_rate, limits.address_burst)
 
@@ -96,23 +101,28 @@ class Guard:
             return
         request = Request(scope)
         person = self._visitor(request)
-        address = request.client.host if request.client else ""
-        allowed = self._unknown.allows(address) if person is None else self._known.allows(person)
+        allowed = self._unknown.allows(address_of(request)) if person is None else self._known.allows(person)
         answer = self._app
         if not allowed:
             answer = await self._refuse(429)
+        elif not self._is_host(request.headers.get("host", "")[:_LONGEST_HOST]):
+            answer = await self._refuse(421)
         elif len(scope["path"]) > _LONGEST_PATH:
             answer = await self._refuse(414)
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                for name, value in _HEADERS.items():
-                    headers[name] = value
-                headers.setdefault("Cache-Control", "no-store")
+                headers = list(message.get("headers", ()))
+                names = {name for name, _ in headers}
+                message["headers"] = headers + [header for header in _RAW_HEADERS if header[0] not in names]
             await send(message)
 
         await answer(scope, receive, send_with_headers)
+
+
+def address_of(request: Request) -> str:
+    """The address that a request came from, as the server or its proxy says."""
+    return request.client.host if request.client else ""
 
 
 async def read_form_fields(request: Request, limits: Limits) -> dict[str, str]:
@@ -170,42 +180,55 @@ def crowd_identity(parameters: Mapping[str, str]) -> tuple[str, str, str] | None
     return None
 
 
+def not_known() -> HTTPException:
+    """For those who have not joined, or whose session has ended."""
+    return HTTPException(403, "Please open the address of the study, or your personal link, again.")
+
+
 class Visitors:
     """Tells who sent a request, by a signed cookie."""
 
-    def __init__(self, store: Store, settings: Settings) -> None:
-        self._store, self._signer, self._settings = store, store.signer, settings
+    def __init__(self, store: Store, settings: Settings, read: Lane) -> None:
+        self._ledger, self._signer, self._settings, self._read = store.ledger, store.signer, settings, read
         # Cookies are shared by all ports of a host, and so by all studies.
         self._cookie = f"mallow_{store.study.digest}"
 
-    def remember(self, answer: Response, annotator: str) -> None:
-        """Set the cookie of an annotator."""
-        token = self._signer.sign("session", annotator)
-        age = _DAYS * 24 * 3600
+    def remember(self, answer: Response, annotator: str, until: float) -> None:
+        """Set the cookie of an annotator, which ends with the personal link that it came from."""
+        now = time.time()
+        expires = min(until, now + _DAYS * 24 * 3600)
+        token = self._signer.session_token(annotator, expires)
+        age = int(expires - now)
         answer.set_cookie(self._cookie, token, max_age=age, httponly=True, samesite="lax", secure=self._settings.secure)
 
     def annotator_id(self, request: Request) -> str | None:
-        """The id in a genuine cookie."""
-        return self._signer.verify("session", request.cookies.get(self._cookie, ""))
+        """The id in a genuine cookie, which is looked at once for each request."""
+        if _ANNOTATOR not in request.scope:
+            token = request.cookies.get(self._cookie, "")
+            request.scope[_ANNOTATOR] = self._signer.read_session_token(token, time.time())
+        id_: str | None = request.scope[_ANNOTATOR]
+        return id_
 
     async def annotator(self, request: Request) -> Annotator | None:
         """The annotator who sent a request; None if it is somebody else, or if the database is a new one."""
         id_ = self.annotator_id(request)
-        return None if id_ is None else await run_in_threadpool(self._store.annotator, id_)
+        return None if id_ is None else await self._read(lambda execute: self._ledger.annotator(execute, id_))
 
     async def known(self, request: Request) -> Annotator:
         """The annotator who sent a request; others are told to come in first."""
         annotator = await self.annotator(request)
         if annotator is None:
-            raise HTTPException(403, "Please open the address of the study, or your personal link, again.")
+            raise not_known()
         return annotator
 
-    async def posted(self, request: Request) -> tuple[Annotator, dict[str, str]]:
-        """Who sent a form, and its fields, if it came from our own page."""
+    async def posted(self, request: Request) -> tuple[str, dict[str, str]]:
+        """The id of the annotator who sent a form, and its fields, if it came from our own page."""
         fields = await read_form_fields(request, self._settings.limits)
         request.state.fields = fields  # sent back if they cannot be saved
-        annotator = await self.known(request)
-        genuine = self._signer.matches("csrf", annotator.id, fields.get("csrf", ""))
+        annotator = self.annotator_id(request)
+        if annotator is None:
+            raise not_known()
+        genuine = self._signer.matches("csrf", annotator, fields.get("csrf", ""))
         if not same_origin(request, self._settings.url) or not genuine:
             raise FormError(
                 403, "The form did not come from this page, or the page is too old. Please load the page again."

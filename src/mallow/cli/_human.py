@@ -149,7 +149,21 @@ def correlate_command(metrics: str, people: str, reference: str | None, rng: int
 @option("--url", metavar="URL", help="How people reach the page, if by another address: https://study.example.org.")
 @option("--people", metavar="FILE", help="Names, one per line: each gets a personal link, printed as CSV.")
 @option("--days", type=click.FloatRange(min=0, min_open=True), default=60.0, help="How long personal links are valid.")
-@option("--invited-only", is_flag=True, help="No open link: only personal links, Prolific and MTurk.")
+@option("--invited-only", is_flag=True, help="No open link: only personal links, and platforms that are named.")
+@option(
+    "--platform",
+    "platforms",
+    type=click.Choice(["prolific", "mturk"]),
+    multiple=True,
+    help="With --invited-only, let the workers of a platform in too. May be repeated.",
+)
+@option(
+    "--known-as",
+    "hosts",
+    multiple=True,
+    metavar="NAME",
+    help="Another name of this machine that people use in the address. May be repeated.",
+)
 @option(
     "--lease",
     type=click.FloatRange(min=0, min_open=True),
@@ -171,6 +185,8 @@ def annotate_command(
     people: str | None,
     days: float,
     invited_only: bool,
+    platforms: tuple[str, ...],
+    hosts: tuple[str, ...],
     lease: float,
     completion_code: str | None,
     export: str | None,
@@ -201,7 +217,12 @@ def annotate_command(
             if names:
                 print_output("\n".join(links.to_csv().splitlines()))
 
-        settings = annotate.Settings(open_link=not invited_only, completion_code=completion_code)
+        settings = annotate.Settings(
+            open_link=not invited_only,
+            platforms=frozenset(platforms) if platforms or invited_only else None,
+            hosts=frozenset(hosts),
+            completion_code=completion_code,
+        )
         annotate.serve(store, study, address, settings, ready=show_links)
     finally:
         store.close()

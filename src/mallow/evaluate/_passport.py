@@ -540,8 +540,8 @@ def _check_numbers(known: Passport) -> Iterator[Finding]:
         same = all(close(getattr(recorded, part), getattr(recomputed, part)) for part in ("value", "low", "high"))
         yield Finding(f"certified {name}", str(recorded), str(recomputed), same)
     test = known.evidence.test
-    least = 1.0 if test.permutations == 0 else 1.0 / (test.permutations + 1)
-    possible = least * (1 - 1e-9) <= known.p_value <= 1.0
+    least = 1.0 / (max(0, test.permutations) + 1)
+    possible = test.permutations >= 0 and least * (1 - 1e-9) <= known.p_value <= 1.0
     possible = possible and all(0.0 < value <= 1.0 for value in test.statistics.values())
     found = f"{test.p_value:.4g} (recorded twice), at least {least:.4g}"
     yield Finding("p-value", f"{known.p_value:.4g}", found, possible and known.p_value == test.p_value)

@@ -13,6 +13,7 @@ from mallow.human._study import (
     Study,
     Task,
     picture_folder,
+    picture_type,
     read_form,
     read_gold,
     read_study,

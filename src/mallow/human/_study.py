@@ -24,6 +24,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _NAMED = 5  # edited parts that a message names; chosen
+_PICTURE_STARTS = {
+    "image/png": (b"\x89PNG\r\n\x1a\n",),
+    "image/jpeg": (b"\xff\xd8\xff",),
+    "image/gif": (b"GIF87a", b"GIF89a"),
+    "image/bmp": (b"BM",),
+}
 _SHOWN = frozenset({".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp"})  # what every browser shows
 
 
@@ -304,7 +310,20 @@ def read_study(path: str | os.PathLike[str], *, accept_edits: bool = False) -> S
             raise InputError(
                 f"{os.fspath(path)}: the picture {missing[0]} is missing in {folder}. Copy that folder too."
             )
+        others = sorted(name for name in pictures if picture_type(folder / name) is None)
+        if others:
+            raise InputError(f"{os.fspath(path)}: {others[0]} in {folder} is no PNG, JPEG, GIF, WebP or BMP picture.")
     return study
+
+
+def picture_type(path: Path) -> str | None:
+    """The media type of a picture that browsers show, by its first bytes and whatever its name; None for other files."""
+    with path.open("rb") as file:
+        start = file.read(12)
+    for media, signatures in _PICTURE_STARTS.items():
+        if start.startswith(signatures):
+            return media
+    return "image/webp" if start[:4] == b"RIFF" and start[8:] == b"WEBP" else None
 
 
 def picture_folder(path: str | os.PathLike[str]) -> Path:
