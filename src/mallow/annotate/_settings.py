@@ -21,10 +21,14 @@ class Limits:
         Bytes of a form.
     seconds : float
         For sending a form.
-    rate, burst : float
-        Requests per second in the long run, and at once, of one annotator.
-    address_rate, address_burst : float
-        The same for all visitors of one address who have not joined: many may share one.
+    rate : float
+        Requests per second of one annotator in the long run.
+    burst : float
+        Requests of one annotator at once.
+    address_rate : float
+        Requests per second of all visitors of one address who have not joined; many may share one.
+    address_burst : float
+        Requests of these visitors at once.
     """
 
     body: int = 32_768
