@@ -188,8 +188,9 @@ class Memorisation(Result):
         share, chance = self.nearest
         model, fresh = (f"{np.median(ratios):.3f}" for ratios in (self.model_ratios, self.reference_ratios))
         nearer = f"{p_text(self.p_value)}, exchanging training and fresh data"
+        near = f"ratio at most {self.threshold:.2f}" if self.threshold >= 0 else "too many fresh samples are as near"
         rows = [
-            ["near copies", _percent(self.near[1]), _percent(self.near[0]), f"ratio at most {self.threshold:.2f}"],
+            ["near copies", _percent(self.near[1]), _percent(self.near[0]), near],
             ["nearest is training", _percent(share), f"{_percent(chance)} by chance", nearer],
             ["ratio, median", model, fresh, f"{p_text(self.nearer_than_fresh)}, exchanging model and fresh data"],
         ]
