@@ -21,6 +21,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import griffe._internal.docstrings.numpy as numpydoc
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files, InclusionLevel
 from mkdocs.structure.pages import Page
@@ -29,6 +30,9 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(Path(__file__).parent), str(ROOT / "src")]  # the pages are about these sources
 from graph_picture import draw_flowchart  # noqa: E402
 from notebook_page import notebook_markdown  # noqa: E402
+
+# Types in docstrings are words, such as "array (n, d)"; as Python they would be shown as calls and tuples.
+numpydoc.parse_docstring_annotation = lambda annotation, *_, **__: annotation  # type: ignore[assignment]
 
 ROOT_PAGES = ("CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")
 LINK = re.compile(r"(!?\[[^\]]*\]\()([^)#\s]+)(#[^)\s]*)?\)")

@@ -32,12 +32,18 @@ class MauveResult:
 
     Attributes
     ----------
-    mauve, frontier_integral : float
-        Without smoothing.
-    mauve_star, frontier_integral_star : float
-        With add-1/2 smoothing.
-    p_hist, q_hist : array (num_buckets,)
-        Histograms without smoothing.
+    mauve : float
+        MAUVE without smoothing.
+    frontier_integral : float
+        Frontier integral without smoothing.
+    mauve_star : float
+        MAUVE with add-1/2 smoothing.
+    frontier_integral_star : float
+        Frontier integral with add-1/2 smoothing.
+    p_hist : array (num_buckets,)
+        Histogram of the human texts, without smoothing.
+    q_hist : array (num_buckets,)
+        Histogram of the machine's texts, without smoothing.
     divergence_curve : array (points + 2, 2)
         Columns exp(−c KL(q‖r)) and exp(−c KL(p‖r)), from (1, 0) to (0, 1).
     num_buckets : int

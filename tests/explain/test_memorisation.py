@@ -194,3 +194,12 @@ def test_the_exchange_of_means_is_exact():
         assert exact
         rejected += p_value <= 0.05
     assert 6 <= rejected <= 35  # 20 are expected, with a standard deviation of 4.4
+
+
+def test_no_limit_is_printed_where_no_ratio_is_small_enough():
+    rng = np.random.default_rng(0)
+    train = rng.normal(size=(60, 4))
+    fresh = np.concatenate([train[:20], rng.normal(size=(20, 4))])  # half of it is training data
+    table = quietly(fresh, rng.normal(size=(40, 4)), train).table()
+    assert "too many fresh samples are as near" in table
+    assert "-1.00" not in table

@@ -64,6 +64,8 @@ def open_study(
 
     Parameters
     ----------
+    path : path
+        The file of the study, as `mallow study` writes it.
     database : str or None
         The path of an SQLite file or a postgresql:// URL; None: a file beside the study, named after it.
     lease : float

@@ -21,13 +21,18 @@ class Limits:
         Bytes of a form.
     seconds : float
         For sending a form.
-    rate, burst : float
-        Requests per second in the long run, and at once, of one annotator.
-    address_rate, address_burst : float
-        The same for all visitors of one address who have not joined: many may share one.
-    join_rate, join_burst : float
-        How many new annotators one address may bring per second in the long run, and at once. Personal links do not
-        count.
+    rate : float
+        Requests per second of one annotator in the long run.
+    burst : float
+        Requests of one annotator at once.
+    address_rate : float
+        Requests per second of all visitors of one address who have not joined; many may share one.
+    address_burst : float
+        Requests of these visitors at once.
+    join_rate : float
+        New annotators per second that one address may bring in the long run. Personal links do not count.
+    join_burst : float
+        New annotators that one address may bring at once.
     header_seconds : float
         For sending the head of a request, from the beginning of the connection or the end of the request before.
     waiting : int

@@ -74,14 +74,19 @@ def table(
         distance and FD∞.
     systems : mapping name → the same
         The samples of each system, all of the same kind as the reference, at least two each.
-    embedder, paired :
-        As in `mallow.score`.
+    embedder :
+        What turns samples into points: a name or an object. None takes the default for their kind, as in
+        `mallow.score`.
+    paired :
+        Whether row i of each set belongs to row i of the others, as in `mallow.score`.
     tokenize : "whitespace", "regex" or callable
         What a token is for text statistics: see `mallow.baselines`.
     scorer : NextToken or None
         A language model for the generation perplexity, which is left out without one.
-    repeats, rng :
-        As in `mallow.score`, which gives the same MAUVE*.
+    repeats :
+        How many clusterings are averaged for MAUVE*, as in `mallow.score`.
+    rng :
+        The seed of the clusterings, as in `mallow.score`, which gives the same MAUVE*.
     rows : "all", "main" or "all with noise"
         "main": eight measures, each with a 95% interval of the noise of sampling, by leaving out groups of units in
         turn; the closest system is marked only where its lead is larger than that noise. "all with noise": the others

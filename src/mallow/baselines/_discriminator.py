@@ -57,8 +57,10 @@ def discriminator_accuracy(reference: Any, model: Any, *, rng: int | np.random.G
 
     Parameters
     ----------
-    reference, model : array (n, d)
-        At least 8 samples each.
+    reference : array (n, d)
+        The features of at least 8 real samples.
+    model : array (n, d)
+        The features of at least 8 samples of the model.
     rng : int, numpy.random.Generator or None
         For the split; None gives a different split each time.
 
@@ -200,8 +202,10 @@ def tuned_discriminator_accuracy(
 
     Parameters
     ----------
-    reference, model : sequence of str
-        Human and generated texts, at least 8 each.
+    reference : sequence of str
+        At least 8 human texts.
+    model : sequence of str
+        At least 8 generated texts.
     options : TunedDiscriminator
     rng : int, numpy.random.Generator or None
         For the split, the new layer and the order of the texts. Training is ordinary floating-point arithmetic: another

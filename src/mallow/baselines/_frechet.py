@@ -105,8 +105,10 @@ def frechet_distance(reference: Any, model: Any) -> WithCaveats[float]:
 
     Parameters
     ----------
-    reference, model : array (n, d) or Moments
-        At least 2 samples each.
+    reference : array (n, d) or Moments
+        The features of at least 2 real samples, or their moments.
+    model : array (n, d) or Moments
+        The features of at least 2 samples of the model, or their moments.
 
     Examples
     --------

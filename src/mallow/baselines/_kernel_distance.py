@@ -45,8 +45,11 @@ def kernel_distance(reference: Any, model: Any) -> float:
 
     Parameters
     ----------
-    reference, model : array (n, d)
-        At least 2 samples each. For float32 features, products are computed in float32 and sums in float64.
+    reference : array (n, d)
+        The features of at least 2 real samples. For float32 features, products are computed in float32 and sums in
+        float64.
+    model : array (n, d)
+        The features of at least 2 samples of the model.
 
     Examples
     --------
@@ -67,8 +70,10 @@ class KernelDistances:
     std : float
         The standard deviation over subsets (divided by their number). It is not the error of the mean, because subsets
         overlap.
-    subsets, size : int
-        The number of subsets, and how many samples of each side a subset holds.
+    subsets : int
+        The number of subsets.
+    size : int
+        How many samples of each side a subset holds.
     """
 
     mean: float
@@ -84,10 +89,14 @@ def kernel_distances(
 
     Parameters
     ----------
-    reference, model : array (n, d)
-        At least `size` samples each.
-    subsets, size : int
-        As published: 100 subsets of 1,000 samples per side.
+    reference : array (n, d)
+        The features of at least `size` real samples.
+    model : array (n, d)
+        The features of at least `size` samples of the model.
+    subsets : int
+        The number of subsets; 100 as published.
+    size : int
+        How many samples of each side a subset holds; 1,000 as published.
     rng : int, numpy.random.Generator or None
         For the choice of the subsets; None gives a different choice each time.
 
@@ -158,8 +167,10 @@ def gaussian_kernel_distance(reference: Any, model: Any, *, bandwidth: float = 1
 
     Parameters
     ----------
-    reference, model : array (n, d)
-        At least 2 samples each. A row of zeros stays as it is.
+    reference : array (n, d)
+        The features of at least 2 real samples. A row of zeros stays as it is.
+    model : array (n, d)
+        The features of at least 2 samples of the model.
     bandwidth : float
         σ. The published 10 is large against the length 1 of a row: the distance is then nearly that of the means.
 

@@ -68,8 +68,10 @@ def perplexity(
     ----------
     scorer : NextToken
     texts : sequence of str or of token ids
-    prefixes, batch :
-        As in `mallow.generate.token_log_probs`; continuations are scored after their prompts.
+    prefixes :
+        The prompts, after which continuations are scored, as in `mallow.generate.token_log_probs`.
+    batch :
+        How many texts are scored at once.
 
     Examples
     --------
@@ -173,8 +175,10 @@ def language_modelling(
     epsilon : float
         Above 0. The paper does not print its ε; its four greedy rows agree with 1e-5 and |V| = 50,257 and with nothing
         else.
-    prefixes, batch :
-        As in `mallow.generate.token_log_probs`.
+    prefixes :
+        Tokens that come before, as in `mallow.generate.token_log_probs`.
+    batch :
+        How many texts are scored at once.
 
     Examples
     --------
@@ -232,7 +236,12 @@ class Likelihoods(Result):
         Direct estimate of the frontier from both models (paper: sec:direct-est). None without a surrogate.
     summaries : dict
         Its "mauve" (c = 5), "frontier_integral" and "midpoint"; empty without a surrogate.
-    model, surrogate, decoder : str
+    model : str
+        The model's label.
+    surrogate : str
+        The label of the surrogate for human text.
+    decoder : str
+        The decoder of the model.
     n : tuple of int
         Human and generated texts.
     caveats : tuple of Caveat
@@ -309,8 +318,10 @@ def likelihoods(
     ----------
     model : NextToken
         The model that wrote `generated`.
-    reference, generated : sequence of str
-        Human and generated texts.
+    reference : sequence of str
+        The human texts.
+    generated : sequence of str
+        The generated texts.
     surrogate : NextToken or None
         Stands for the human distribution, without decoding rules (paper: GPT-2 large for Gen. PPL., xl for direct
         estimation). None: neither Gen. PPL. nor direct estimation.

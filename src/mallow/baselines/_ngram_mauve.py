@@ -26,8 +26,10 @@ def ngram_mauve(reference: Sequence[str], model: Sequence[str], *, order: int = 
 
     Parameters
     ----------
-    reference, model : sequence of str
-        None of them empty. The end of a text is scored too.
+    reference : sequence of str
+        The human texts, none of them empty. The end of a text is scored too.
+    model : sequence of str
+        The generated texts, none of them empty.
     order : int
         The length of the longest n-grams.
     pooled : bool

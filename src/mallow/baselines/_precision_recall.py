@@ -70,8 +70,10 @@ def precision_recall(reference: Any, model: Any, *, neighbors: int = 5) -> Preci
 
     Parameters
     ----------
-    reference, model : array (n, d)
-        More than `neighbors` samples each.
+    reference : array (n, d)
+        The features of more than `neighbors` real samples.
+    model : array (n, d)
+        The features of more than `neighbors` samples of the model.
     neighbors : int
         k. The paper shows 5 and reports the same trends from 1 to 25; Kynkäänniemi et al. use 3.
 

@@ -39,10 +39,20 @@ class TextStatistics:
 
     Attributes
     ----------
-    zipf_coefficient, repetition, distinct, diversity, self_bleu : float
-        As computed by the functions of these names; `distinct` is that of 4-grams.
-    texts, tokens : int
-        The number of texts and of tokens.
+    zipf_coefficient : float
+        As `zipf_coefficient` computes it.
+    repetition : float
+        As `repetition` computes it.
+    distinct : float
+        As `distinct` computes it, for 4-grams.
+    diversity : float
+        As `diversity` computes it.
+    self_bleu : float
+        As `self_bleu` computes it.
+    texts : int
+        The number of texts.
+    tokens : int
+        The number of tokens.
     tokenize : str
         "whitespace", "regex", the name of a callable, or "tokens" if none of the texts was a str.
     caveats : tuple of Caveat

@@ -192,8 +192,10 @@ class TorchScript(StreamedImages):
     output : int, str or None
         Which output to use, if the network returns a tuple (an index) or a dict (a key). Features must be (n, d);
         further axes of length 1 are dropped.
-    dtype, device
+    dtype
         As for `VisionModel`, but None always means float32: a script may hold constants in float32.
+    device
+        As for `VisionModel`.
     run_code : bool
         Run the program in the file, whoever wrote it. The ONNX format holds no programs: see `OnnxImages`.
     """
@@ -333,8 +335,10 @@ class OnnxImages(StreamedImages):
 
     Parameters
     ----------
-    path, preprocess
-        As for `TorchScript`.
+    path
+        The file, as for `TorchScript`.
+    preprocess
+        How images become arrays, as for `TorchScript`.
     output : str or None
         Name of the output; None if there is only one. Features must be (n, d); further axes of length 1 are dropped.
     """

@@ -62,8 +62,10 @@ class Preprocess:
         Filter of the resize.
     scale : (low, high)
         The values of black and white.
-    mean, std : one number per channel, or None
-        In the units of `scale`, in the order of `channels`.
+    mean : one number per channel, or None
+        Subtracted from each channel, in the units of `scale` and the order of `channels`.
+    std : one number per channel, or None
+        Divides each channel, in the units of `scale` and the order of `channels`.
     channels : "rgb", "bgr" or "grey"
         Grey has one channel, the luma of ITU-R 601: 0.299 R + 0.587 G + 0.114 B.
     layout : "chw" or "hwc"

@@ -84,8 +84,12 @@ def embed_shards(
     rows : int
         Samples per output shard, which are also what a worker that dies loses. Samples of similar length go through the
         model together, among these.
-    field, skip_bad, limits
-        As in `mallow.read`.
+    field
+        The field or column that holds the texts, as in `mallow.read`.
+    skip_bad
+        Whether damaged entries are left out and counted, as in `mallow.read`.
+    limits
+        Sizes beyond which a file is refused, as in `mallow.read`.
 
     Returns
     -------

@@ -316,8 +316,10 @@ class SubsequenceKernel(StringKernel):
         True: the cosine κ(x, x′)/√(κ(x, x) κ(x′, x′)). The paper does not state this, and its κ is unbounded: the norm
         of φ grows with length and repetition, and then the nearest neighbours are texts of similar length, whatever
         their content. False: κ itself.
-    tokenize, max_length
-        As in `NGramKernel`. Time grows with the square of the length.
+    tokenize
+        From a text to its tokens, as in `NGramKernel`.
+    max_length
+        The maximum number of tokens, as in `NGramKernel`. Time grows with the square of the length.
 
     Examples
     --------

@@ -40,8 +40,10 @@ class Ray:
     address : str or None
         Of a running cluster: "ray://host:10001" (from outside), "host:6379" or "auto" (on a machine of the cluster).
         "local" starts Ray on this machine. None: the cluster in RAY_ADDRESS; without one, "local".
-    cpus, gpus : float
-        What one task takes; parts of a GPU such as 0.25 are possible.
+    cpus : float
+        Processors that one task takes.
+    gpus : float
+        GPUs that one task takes; parts of a GPU such as 0.25 are possible.
     workers : int or None
         Tasks at once, at most. None: as many as fit. Where Ray is started here, also its number of processors.
     retries : int

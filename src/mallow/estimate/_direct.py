@@ -64,9 +64,11 @@ def log_likelihoods(
         Stands for the human distribution P: a large model, without decoding rules (paper: GPT-2 xl).
     model : NextToken
         The model Q that wrote `generated`.
-    reference, generated : sequence of str or of token ids
-        Human and generated texts. Token ids must mean the same to both models. Texts that were cut at some length are
-        scored as they are; where a text has ended, pass ids that include the end token.
+    reference : sequence of str or of token ids
+        The human texts. Token ids must mean the same to both models. Texts that were cut at some length are scored as
+        they are; where a text has ended, pass ids that include the end token.
+    generated : sequence of str or of token ids
+        The generated texts, likewise.
     rules : sequence of Rule
         The decoder of `generated`, such as ``(Nucleus(0.95),)``; what it cannot generate has log-probability −∞.
     batch : int
@@ -111,11 +113,14 @@ def direct_frontier(
 
     Parameters
     ----------
-    log_p_at_p, log_q_at_p : array-like (..., n)
-        Log-probabilities of human texts under the surrogate (finite) and under the model (−∞ for texts that it never
-        generates).
-    log_p_at_q, log_q_at_q : array-like (..., m)
-        Log-probabilities of generated texts under the surrogate (possibly −∞) and under the model (finite).
+    log_p_at_p : array-like (..., n)
+        Log-probabilities of human texts under the surrogate (finite).
+    log_q_at_p : array-like (..., n)
+        Log-probabilities of human texts under the model (−∞ for texts that it never generates).
+    log_p_at_q : array-like (..., m)
+        Log-probabilities of generated texts under the surrogate (possibly −∞).
+    log_q_at_q : array-like (..., m)
+        Log-probabilities of generated texts under the model (finite).
     grid :
         As in `mallow.frontier`.
 
@@ -151,7 +156,13 @@ def direct(log_p_at_p: Any, log_q_at_p: Any, log_p_at_q: Any, log_q_at_q: Any, *
 
     Parameters
     ----------
-    log_p_at_p, log_q_at_p, log_p_at_q, log_q_at_q :
+    log_p_at_p :
+        As in `direct_frontier`.
+    log_q_at_p :
+        As in `direct_frontier`.
+    log_p_at_q :
+        As in `direct_frontier`.
+    log_q_at_q :
         As in `direct_frontier`.
     pooled : bool
         As in `Masses.from_log_ratio`. False: the cost of P is averaged over the generated texts (paper:

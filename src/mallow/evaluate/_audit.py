@@ -188,8 +188,12 @@ def audit_embedder(
         At least 200 texts; 2,000 for a verdict on small differences.
     embedder : Embedder, callable, name or None
         As in `mallow.score`.
-    measure, repeats, rng :
-        As in `mallow.score`.
+    measure :
+        Estimator, divergence and scale, as in `mallow.score`.
+    repeats :
+        How many clusterings are averaged, as in `mallow.score`.
+    rng :
+        The seed of the clusterings, as in `mallow.score`.
     """
     texts = read(reference).require_texts()
     if len(texts) < _FEWEST_TEXTS:

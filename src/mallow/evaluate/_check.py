@@ -73,8 +73,10 @@ class Check(Result):
         % confidence. It includes the noise of both runs, except what they share.
     max_drop : float
         The drop that is allowed.
-    before, now : float
-        Certified MAUVE of the baseline, and of the model with at most as many samples as the baseline.
+    before : float
+        Certified MAUVE of the baseline.
+    now : float
+        Certified MAUVE of the model with at most as many samples as the baseline.
     score : Score
         The model's score with all samples: the next baseline.
     caveats : tuple of Caveat
@@ -188,9 +190,10 @@ def check_regression(
 
     Parameters
     ----------
-    reference, model : list of texts, path to a file or folder, table, `Samples`, or array (n, d)
-        As in `mallow.score`. Where both runs have the same reference or the same ids, the noise that they share
-        cancels.
+    reference : list of texts, path to a file or folder, table, `Samples`, or array (n, d)
+        The real data, as in `mallow.score`. If both runs have the same reference, the noise that they share cancels.
+    model : list of texts, path to a file or folder, table, `Samples`, or array (n, d)
+        The model's samples. If both runs have the same ids, the noise that they share cancels.
     baseline : Score or path
         An earlier score, or its JSON file.
     max_drop : float
@@ -198,8 +201,12 @@ def check_regression(
     measure : Measure or None
         None: the one that made the baseline, if that is MAUVE_STAR, MAUVE_2021 or MAUVE_KERNEL. Any other measure must
         be passed.
-    embedder, paired, rng :
-        As in `mallow.score`. The embedder must be that of the baseline.
+    embedder :
+        As in `mallow.score`. It must be the embedder of the baseline.
+    paired :
+        Whether row i of each set belongs to row i of the others, as in `mallow.score`.
+    rng :
+        The seed of the clusterings, as in `mallow.score`.
 
     Examples
     --------

@@ -50,8 +50,16 @@ def compare(
     measure : Measure
         With ``Quantize(codebook="shared")`` one partition serves the reference and all systems; otherwise each system
         has its own. ``bins="auto"`` is one number for all systems, that of the smallest.
-    embedder, paired, prompts, repeats, rng :
-        As in `score`.
+    embedder :
+        What turns samples into points: a name or an object. None takes the default for their kind, as in `score`.
+    paired :
+        Whether row i of each set belongs to row i of the others, as in `score`.
+    prompts :
+        Whether evidence looks at texts with their prompts, "joint", or without, "ignore", as in `score`.
+    repeats :
+        How many clusterings are averaged, as in `score`.
+    rng :
+        The seed of the clusterings, as in `score`.
     baseline : str or None
         Compare all systems with this one only. None: compare all pairs.
     engine :

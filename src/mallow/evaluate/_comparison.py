@@ -136,8 +136,10 @@ class Difference:
 
     Attributes
     ----------
-    first, second : str
-        The systems; differences are first minus second.
+    first : str
+        The first system. Differences are first minus second.
+    second : str
+        The second system.
     difference : dict
         Of the certified value of each summary.
     interval : dict

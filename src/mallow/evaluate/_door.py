@@ -90,9 +90,11 @@ def score(
 
     Parameters
     ----------
-    reference, model : list of texts, path to a file or folder, table, `Samples`, or array (n, d)
-        The real data and the model's samples, of one kind: texts, images, or features with one row per sample. Samples
-        with the same id (or prompt, without ids) belong together; without either, they are independent.
+    reference : list of texts, path to a file or folder, table, `Samples`, or array (n, d)
+        The real data: texts, images, recordings, or features with one row per sample. Samples with the same id (or
+        prompt, without ids) belong together; without either, they are independent.
+    model : list of texts, path to a file or folder, table, `Samples`, or array (n, d)
+        The model's samples, of the same kind.
     measure : Measure
         MAUVE* of the paper by default; for features of a string kernel, nearest neighbours
         (`mallow.evidence.MAUVE_KERNEL`), as in the paper.

@@ -115,8 +115,15 @@ def compare_gaps(
     ----------
     pairs : mapping name → (reference, model)
         Two of them; samples of any kind that `score` takes.
-    measure, embedder, repeats, rng :
-        As in `score`. An embedder serves both pairs. Samples without ids and prompts are independent.
+    measure :
+        Estimator, divergence and scale, as in `score`.
+    embedder :
+        What turns the samples of both pairs into points, as in `score`. Samples without ids and prompts are
+        independent.
+    repeats :
+        How many clusterings are averaged, as in `score`.
+    rng :
+        The seed of the clusterings, as in `score`.
 
     Examples
     --------

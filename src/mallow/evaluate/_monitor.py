@@ -95,12 +95,20 @@ class Monitor:
     ----------
     measure : Measure
         With the fitted codebook.
-    reference_counts, counts : int array (bins,)
-        How many samples of the reference and of the model fell into each bin.
-    p_value, p_values, alarm
-        Whether the gap is real; see below.
+    reference_counts : int array (bins,)
+        How many samples of the reference fell into each bin.
+    counts : int array (bins,)
+        How many samples of the model fell into each bin.
+    p_value : float
+        The p-value for no gap, however often it is read; see below.
+    p_values : dict
+        The p-values of its parts; see below.
+    alarm : bool
+        Whether a gap was shown; see below.
 
-    Notes ----- A monitor pickles if its embedder does. For several workers, make one monitor, give each worker a copy
+    Notes
+    -----
+    A monitor pickles if its embedder does. For several workers, make one monitor, give each worker a copy
     (`copy.deepcopy`, or pickle), and `merge` them: counts, sums and score are bit-equal to one pass over the same
     features, for any parts, in any order and any tree, across processes and machines (examples/distributed_monitor.py).
     `p_value` is the least over the looks of one monitor. Merging is not a look, and takes over none: the next one is

@@ -58,10 +58,14 @@ class Passport(Result):
         What held-out evidence proves, as in `Score.certified`.
     p_value : float
         Of no gap at all, by permutations of the features: recorded, and not to be recomputed from this file.
-    reference_counts, model_counts : tuple of arrays
-        How many samples of each side fell into each bin, in every repeat.
-    smoothing, divergence : str
-        The names of the smoothing of the counts and of the divergence.
+    reference_counts : tuple of arrays
+        How many samples of the reference fell into each bin, in every repeat.
+    model_counts : tuple of arrays
+        How many samples of the model fell into each bin, in every repeat.
+    smoothing : str
+        The name of the smoothing of the counts.
+    divergence : str
+        The name of the divergence.
     scale : float
         The constant c.
     codebook : Codebook or None
@@ -185,9 +189,14 @@ def make_passport(
     Parameters
     ----------
     score : Score
-    reference, model, measure, embedder :
-        Those that `score` was called with; the measure has to have bins, with a smoothing and a divergence that have
-        names.
+    reference :
+        The reference that `score` was called with.
+    model :
+        The model's samples that `score` was called with.
+    measure :
+        The measure that `score` was called with. It must have bins, and a smoothing and a divergence with names.
+    embedder :
+        The embedder that `score` was called with.
     key : str, bytes or None
         A secret: whoever has it can check that the passport was made with it (HMAC-SHA256). Or a private key of Ed25519
         in PEM form: whoever has the public key can check that. Without a key, the digest shows damage and careless

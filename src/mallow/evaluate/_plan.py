@@ -50,8 +50,12 @@ class SamplePlan(Result):
         The same for the difference observed in the pilot; None where that is smaller than its standard error, since the
         true one may then have any size. A difference that was noticed because it is large tends to be overestimated,
         and this number tends to be too low.
-    detect, power, level : float
-        As requested; `detect` is a true difference in MAUVE, the one that unlimited samples would show.
+    detect : float
+        The true difference in MAUVE to detect, the one that unlimited samples would show.
+    power : float
+        The probability of detecting it, as requested.
+    level : float
+        The level of the test, as requested.
     pilot : dict
         What the pilot showed: "difference" (certified MAUVE of A minus that of B), "low" and "high" (its 95 %
         interval), "standard error" (the longer arm of the interval, divided by 1.96) and "n", the units of its largest
@@ -142,9 +146,13 @@ def plan_samples(
 
     Parameters
     ----------
-    reference, model_a, model_b : list of texts, path to a file or folder, table, `Samples`, or array (n, d)
-        The pilot: a few hundred samples of each are enough. Where their numbers differ, the plan assumes that each side
-        has as many as the largest, and is on the safe side.
+    reference : list of texts, path to a file or folder, table, `Samples`, or array (n, d)
+        The reference of the pilot. A few hundred samples of each set are enough. If their numbers differ, the plan
+        assumes that each side has as many as the largest, which is on the safe side.
+    model_a : list of texts, path to a file or folder, table, `Samples`, or array (n, d)
+        The samples of one system.
+    model_b : list of texts, path to a file or folder, table, `Samples`, or array (n, d)
+        The samples of the other system.
     detect : float
         The true difference in MAUVE to be found, between 0 and 1.
     power : float
@@ -153,8 +161,13 @@ def plan_samples(
         The level of significance, two-sided.
     measure : Measure
         Its divergence, scale and witness matter; the estimator of the published score does not.
-    embedder, paired, rng :
-        As in `mallow.score`.
+    embedder :
+        What turns samples into points: a name or an object. None takes the default for their kind, as in
+        `mallow.score`.
+    paired :
+        Whether row i of each set belongs to row i of the others, as in `mallow.score`.
+    rng :
+        The seed of the clusterings, as in `mallow.score`.
 
     Examples
     --------

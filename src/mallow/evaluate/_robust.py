@@ -175,12 +175,20 @@ def compare_embedders(
 
     Parameters
     ----------
-    reference, systems :
-        Texts or images, as in `compare`.
+    reference :
+        The real texts or images, as in `compare`.
+    systems :
+        Name → texts or images of a system, as in `compare`.
     embedders : sequence of embedders or names
         At least two.
-    measure, paired, repeats, rng :
-        As in `compare`.
+    measure :
+        Estimator, divergence and scale, as in `compare`.
+    paired :
+        Whether row i of each set belongs to row i of the others, as in `compare`.
+    repeats :
+        How many clusterings are averaged, as in `compare`.
+    rng :
+        The seed of the clusterings, as in `compare`.
 
     Examples
     --------

@@ -47,8 +47,10 @@ class Score(Result):
     ----------
     mauve : float
         Area summary of the published estimator, mean over repeats: 1 = indistinguishable to it.
-    frontier_integral, midpoint : float
-        Integral and mid-point summary, means over repeats: 0 = indistinguishable.
+    frontier_integral : float
+        Integral summary, mean over repeats: 0 = indistinguishable.
+    midpoint : float
+        Mid-point summary, mean over repeats: 0 = indistinguishable.
     std : dict
         Standard deviation of each summary over repeats: the noise of clustering, not that of sampling.
     interval : dict

@@ -177,10 +177,17 @@ def sweep(
     plan : GenerationPlan or None
         How many texts per prompt (one for deterministic decoders), how long, which random numbers; the score uses the
         same `rng`. Its `with_prompt` is ignored. None: ``GenerationPlan()``.
-    tokens, skip_short :
-        The length of prompts, and what happens to shorter texts, as in `mallow.generate.prompts_of`.
-    measure, embedder, repeats :
-        As in `mallow.compare`.
+    tokens :
+        The length of prompts, as in `mallow.generate.prompts_of`.
+    skip_short :
+        Whether texts that are too short are left out, as in `mallow.generate.prompts_of`.
+    measure :
+        Estimator, divergence and scale, as in `mallow.compare`.
+    embedder :
+        What turns samples into points: a name or an object. None takes the default for their kind, as in
+        `mallow.compare`.
+    repeats :
+        How many clusterings are averaged, as in `mallow.compare`.
     batch : int
         As in `mallow.generate.generate_file`.
     """

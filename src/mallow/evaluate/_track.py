@@ -193,8 +193,17 @@ def track(
     steps : sequence of float or None
         The step of each checkpoint. None: the last number in its name, where all names have different ones (ckpt-100,
         ckpt-2000); otherwise the place in the mapping, from 1.
-    measure, embedder, paired, repeats, rng :
-        As in `mallow.compare`.
+    measure :
+        Estimator, divergence and scale, as in `mallow.compare`.
+    embedder :
+        What turns samples into points: a name or an object. None takes the default for their kind, as in
+        `mallow.compare`.
+    paired :
+        Whether row i of each set belongs to row i of the others, as in `mallow.compare`.
+    repeats :
+        How many clusterings are averaged, as in `mallow.compare`.
+    rng :
+        The seed of the clusterings, as in `mallow.compare`.
 
     Examples
     --------

@@ -60,11 +60,15 @@ class Evidence:
 
     Attributes
     ----------
-    reference_scores, model_scores : array (n,), (m,)
-        The held-out score h of each sample, an estimate of log p/q by a rule that was learned without it: large for
-        samples that look like the reference, small for samples that give the model away.
-    reference_units, model_units : int64 array (n,), (m,)
-        The unit of each sample.
+    reference_scores : array (n,)
+        The held-out score h of each reference sample, an estimate of log p/q by a rule that was learned without it:
+        large for samples that look like the reference, small for samples that look like the model.
+    model_scores : array (m,)
+        The held-out score of each model sample, likewise.
+    reference_units : int64 array (n,)
+        The unit of each reference sample.
+    model_units : int64 array (m,)
+        The unit of each model sample.
     keys : uint64 array (units,)
         What identifies each unit in other runs.
     test : IdentityTest

@@ -119,12 +119,16 @@ class Signature:
         The name of the embedder, "features" where it is not known.
     width : int
         Of the features.
-    n, m : int
-        Samples of the reference and of the model.
+    n : int
+        Samples of the reference.
+    m : int
+        Samples of the model.
     bins : int or None
         None for estimators without bins.
-    repeats, rng : int
-        Runs that were averaged, and the seed in use.
+    repeats : int
+        Runs that were averaged.
+    rng : int
+        The seed in use.
     generations : int
         Samples per prompt over which scores were averaged.
     codebook : str or None

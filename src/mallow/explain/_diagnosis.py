@@ -53,8 +53,10 @@ class Diagnosis(Result):
 
     Attributes
     ----------
-    missed, invented : tuple of Region
-        The bins with the largest shares of their side, the largest first.
+    missed : tuple of Region
+        The bins with the largest shares of what the model misses, the largest first.
+    invented : tuple of Region
+        The bins with the largest shares of what the model invents, the largest first.
     gap : dict
         "missed" and "invented": the sum over all bins of that side. Together they are the mid-point summary in these
         bins.
@@ -238,11 +240,15 @@ def diagnose(
 
     Parameters
     ----------
-    reference, model : list of texts, path to a file or folder, table, `Samples`, or array (n, d)
-        The real data and the model's samples, of one kind. `Samples` that have features are not embedded again, unless
-        an embedder is named.
-    embedder, paired :
-        As in `mallow.score`.
+    reference : list of texts, path to a file or folder, table, `Samples`, or array (n, d)
+        The real data. `Samples` that have features are not embedded again, unless an embedder is named.
+    model : list of texts, path to a file or folder, table, `Samples`, or array (n, d)
+        The model's samples, of the same kind.
+    embedder :
+        What turns samples into points: a name or an object. None takes the default for their kind, as in
+        `mallow.score`.
+    paired :
+        Whether row i of each set belongs to row i of the others, as in `mallow.score`.
     measure : Measure
         Its estimator must be `Quantize`. With ``bins="auto"`` there are √(n + m) bins here, fewer than for a score: a
         region should be a topic of a few dozen samples, not a piece of one. Any other number, or a codebook, is kept;
@@ -255,7 +261,9 @@ def diagnose(
     rng : int, numpy Generator or None
         Seed.
 
-    Notes ----- A surplus in one region makes all others smaller: if a tenth of the model's samples are about a topic of
+    Notes
+    -----
+    A surplus in one region makes all others smaller: if a tenth of the model's samples are about a topic of
     its own, every other topic has a tenth less than in the reference, and the model misses a little of each.
 
     Examples

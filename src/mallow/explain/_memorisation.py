@@ -113,8 +113,10 @@ class Memorisation(Result):
         0 for a model that generalises.
     copies : tuple of NearCopy
         The listed samples, nearest first.
-    reference_ratios, model_ratios : array (n,), (m,)
-        The ratio of each sample; see `NearCopy`.
+    reference_ratios : array (n,)
+        The ratio of each reference sample; see `NearCopy`.
+    model_ratios : array (m,)
+        The ratio of each model sample; see `NearCopy`.
     n : tuple of int
         Samples of the reference, the model and the training data.
     caveats : tuple of Caveat
@@ -186,8 +188,9 @@ class Memorisation(Result):
         share, chance = self.nearest
         model, fresh = (f"{np.median(ratios):.3f}" for ratios in (self.model_ratios, self.reference_ratios))
         nearer = f"{p_text(self.p_value)}, exchanging training and fresh data"
+        near = f"ratio at most {self.threshold:.2f}" if self.threshold >= 0 else "too many fresh samples are as near"
         rows = [
-            ["near copies", _percent(self.near[1]), _percent(self.near[0]), f"ratio at most {self.threshold:.2f}"],
+            ["near copies", _percent(self.near[1]), _percent(self.near[0]), near],
             ["nearest is training", _percent(share), f"{_percent(chance)} by chance", nearer],
             ["ratio, median", model, fresh, f"{p_text(self.nearer_than_fresh)}, exchanging model and fresh data"],
         ]
@@ -261,8 +264,11 @@ def memorisation(
 
     Parameters
     ----------
-    reference, model : list of texts, path to a file or folder, table, `Samples`, or array (n, d)
-        Fresh data, and the model's samples. The more fresh data, the fewer copies are enough to be found.
+    reference : list of texts, path to a file or folder, table, `Samples`, or array (n, d)
+        Fresh data: drawn like the training data, and not part of them. With more of them, fewer copies are enough to be
+        found.
+    model : list of texts, path to a file or folder, table, `Samples`, or array (n, d)
+        The model's samples.
     train : the same
         The training data, or a part of them. Reference and training data should be drawn alike, such as a random split,
         and no sample should be in both.

@@ -53,8 +53,10 @@ class UnitTests:
 
     Attributes
     ----------
-    n, m : int
-        Samples of the reference and of the model.
+    n : int
+        Samples of the reference.
+    m : int
+        Samples of the model.
     scores : array (n + m,)
         Held-out scores, those of the reference first.
     sums : two sparse matrices (units, n + m)

@@ -33,8 +33,14 @@ class CausalModel:
 
     Parameters
     ----------
-    model, revision, dtype, device
-        As for `mallow.embed.LanguageModel`.
+    model
+        A name, folder or GGUF file, as for `mallow.embed.LanguageModel`.
+    revision
+        Branch, tag or commit on the hub.
+    dtype
+        The precision of the weights, as for `mallow.embed.LanguageModel`.
+    device
+        A device of torch, as for `mallow.embed.LanguageModel`.
 
     Examples
     --------

@@ -33,9 +33,10 @@ class GenerationPlan:
     ----------
     n : int
         Number of texts per prompt.
-    max_new, min_new : int
-        The maximum and minimum number of new tokens of a text. The minimum is 1 by default: an empty text is not a
-        sample.
+    max_new : int
+        The maximum number of new tokens of a text.
+    min_new : int
+        The minimum number of new tokens of a text; 1 by default, because an empty text is not a sample.
     rng : int
         The seed. Together with a prompt's id and the number of the text it determines the random numbers of that text:
         other prompts, the batch or an interruption change nothing.

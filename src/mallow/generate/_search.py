@@ -42,8 +42,10 @@ def generate(
         end of text.
     decoder : Decoder or str
         Such as ``Sampling((Nucleus(0.95),))`` or ``"nucleus:0.95"``.
-    max_new, min_new : int
-        The maximum number of new tokens, and how many must come before a text may end.
+    max_new : int
+        The maximum number of new tokens.
+    min_new : int
+        How many new tokens must come before a text may end.
     rng : int, Generator or None
         An integer gives the same tokens in every call; a Generator continues from call to call; None: different each
         time.

@@ -127,14 +127,17 @@ class Annotator:
         The share of answers faster than the limit.
     left : float or None
         The share of untied votes for the left side.
-    agreement, expected : float or None
-        How often the untied votes are for the system that the votes of all others put first, and how often that is
-        expected of a person who votes like the others.
+    agreement : float or None
+        How often the untied votes are for the system that the votes of all others put first.
+    expected : float or None
+        How often that is expected of a person who votes like the others.
     reliability : float or None
         (agreement − 1/2) / (expected − 1/2): 1 is a person like the others, 0 one who guesses. It is drawn towards 1
         where there are few votes.
-    gold, repeats : tuple (right, all)
-        Gold pairs answered correctly, and repeated pairs answered for the same side again.
+    gold : tuple (right, all)
+        Gold pairs answered correctly.
+    repeats : tuple (right, all)
+        Repeated pairs answered for the same side again.
     flags : tuple of str
         "fast", "one-sided", "contradictory".
     """

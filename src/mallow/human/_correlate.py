@@ -37,12 +37,19 @@ class Correlation:
 
     Attributes
     ----------
-    metric, criterion : str
+    metric : str
+        The metric.
+    criterion : str
+        The question that people answered.
     systems : tuple of str
         Those that both sides know.
-    spearman, kendall, pearson : Estimate
-        The correlation of the values as given, and an interval that contains the one of the true values of these
+    spearman : Estimate
+        Spearman's correlation of the values as given, and an interval that contains the one of the true values of these
         systems with 95% confidence. It reflects the errors of both sides; other systems than these may differ by more.
+    kendall : Estimate
+        Kendall's correlation, likewise.
+    pearson : Estimate
+        Pearson's correlation, likewise.
     worst_case : float
         The smallest Spearman correlation if each value of the metric moves by one standard deviation
         (paper: eq:worse-case-spearman).
@@ -71,8 +78,10 @@ class Correlations(Result):
     best : dict
         Criterion → the metric with the highest Spearman correlation if it is above each other one outside the noise, or
         None.
-    metrics, people : dict
-        Metric or criterion → system → (value, standard deviation); higher is better.
+    metrics : dict
+        Metric → system → (value, standard deviation); higher is better.
+    people : dict
+        Criterion → system → (value, standard deviation); higher is better.
     caveats : tuple of Caveat
     """
 

@@ -75,8 +75,10 @@ def worst_case_spearman(mean: Any, std: Any, target: Any) -> float:
 
     Parameters
     ----------
-    mean, std : sequences of n numbers
-        The metric of each system, higher is better, and its standard deviation.
+    mean : sequence of n numbers
+        The metric of each system; higher is better.
+    std : sequence of n numbers
+        Its standard deviation.
     target : sequence of n numbers
         What it should agree with, such as Bradley–Terry scores.
 

@@ -25,13 +25,18 @@ class PairDifference:
 
     Attributes
     ----------
-    first, second : str
+    first : str
+        One system.
+    second : str
+        The system that it met.
     difference : float
         Score of the first minus that of the second.
     interval : tuple
         95%, of this difference alone.
-    p_value, adjusted : float
-        Two-sided, for equal scores; after Holm's correction over all pairs.
+    p_value : float
+        Two-sided, for equal scores.
+    adjusted : float
+        The p-value after Holm's correction over all pairs.
     """
 
     first: str
@@ -53,10 +58,15 @@ class PairCheck:
 
     Attributes
     ----------
-    first, second : str
+    first : str
+        One system.
+    second : str
+        The system that it met.
     votes : float
-    share, expected : float
-        How often the first was preferred, ties as half, and how often the model expects it.
+    share : float
+        How often the first was preferred, ties as half.
+    expected : float
+        How often the model expects it.
     z : float
         The deviation in its own standard errors.
     adjusted : float
@@ -100,8 +110,10 @@ class Ranking(Result):
         How well the model predicts each pair; empty where there are no more pairs than scores.
     misfit : float or None
         The p-value of the whole fit; None where it cannot be checked.
-    votes, annotators : int
-        How many were used; 0 annotators: not known.
+    votes : int
+        How many votes were used.
+    annotators : int
+        How many annotators gave them; 0: not known.
     ties : str
         How ties were counted, with their number, such as "half (12)".
     question : str
@@ -345,8 +357,10 @@ class JudgedRanking(Result):
         Of the judges, from 0 (of no help) to nearly 1; chosen so that the intervals are shortest.
     effective : float
         As many votes of people alone would give scores as precise.
-    labelled, unlabelled : int
-        Pairs that people and judges voted on, and pairs that judges alone voted on.
+    labelled : int
+        Pairs that people and judges voted on.
+    unlabelled : int
+        Pairs that only judges voted on.
     agreement : dict
         Judge → how often it names the winner that people name, or a tie where they do.
     first : dict

@@ -41,16 +41,22 @@ class Task:
     ----------
     id : str
         "t0001", …; gold pairs are "g01", ….
-    left, right : str
-        The systems. Annotators never see their names.
+    left : str
+        The system on the left. Annotators never see its name.
+    right : str
+        The system on the right.
     prompt : str
         The id of the prompt.
     context : str
         What both continue; "" if the samples have no prompts.
-    left_item, right_item : str
-        The texts, cut to the window, or the file names of the pictures.
-    left_length, right_length : int or None
-        Tokens of the texts as shown.
+    left_item : str
+        The text on the left, cut to the window, or the file name of the picture.
+    right_item : str
+        The text on the right, likewise.
+    left_length : int or None
+        Tokens of the text on the left, as shown.
+    right_length : int or None
+        Tokens of the text on the right, as shown.
     expected : int or None
         The known answer of a gold pair: -2 (left) or 2 (right).
     """
@@ -317,7 +323,7 @@ def read_study(path: str | os.PathLike[str], *, accept_edits: bool = False) -> S
 
 
 def picture_type(path: Path) -> str | None:
-    """The media type of a picture that browsers show, by its first bytes and whatever its name; None for other files."""
+    """The media type of a picture that browsers show, by its first bytes, not by its name; None for others."""
     with path.open("rb") as file:
         start = file.read(12)
     for media, signatures in _PICTURE_STARTS.items():

@@ -34,7 +34,12 @@ class Example:
 
     Attributes
     ----------
-    context, left, right : str
+    context : str
+        The text that is continued.
+    left : str
+        Continuation A.
+    right : str
+        Continuation B.
     answers : dict
         The name of each question → -2 (definitely A) to 2 (definitely B).
     why : str

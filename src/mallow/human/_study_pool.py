@@ -37,8 +37,10 @@ class TextWindow:
 
     Attributes
     ----------
-    least, most : int
-        `least` is at least 1.
+    least : int
+        Texts with fewer tokens are left out; at least 1.
+    most : int
+        Texts are cut after this many tokens.
     tokenizer : str
         "words" (what white space separates), or the path of a tokenizer.json, or of a folder that holds one, or GPT-2's
         vocab.json and merges.txt.

@@ -114,7 +114,10 @@ class VotePlan(Result):
         What was assumed of the systems, on the paper's scale.
     scheme : str
         Which pairs are compared.
-    hours, money : float
+    hours : float
+        Working time of all annotators.
+    money : float
+        Its cost at the wage in `costs`.
     costs : VoteCosts
     curve : tuple of (int, float)
         Votes per pair and simulated power, where it was simulated.

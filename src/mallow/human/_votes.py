@@ -23,8 +23,10 @@ class Vote:
 
     Attributes
     ----------
-    left, right : str
-        The systems, as they were shown.
+    left : str
+        The system that was shown on the left.
+    right : str
+        The system that was shown on the right.
     answer : int
         −2 definitely left, −1 slightly left, 0 tie, 1 slightly right, 2 definitely right.
     question : str
@@ -43,8 +45,10 @@ class Vote:
         Whether a program answered, such as a language model.
     expected : int or None
         The known answer of a gold pair.
-    left_length, right_length : float or None
-        In words or tokens.
+    left_length : float or None
+        The length of the left text, in words or tokens.
+    right_length : float or None
+        The length of the right text, in words or tokens.
     when : str
         The time of the answer in ISO form, or "".
 

@@ -79,8 +79,21 @@ def compare_and_diagnose(
 
     Parameters
     ----------
-    reference, systems, measure, embedder, paired, repeats, rng :
-        As in `mallow.compare`.
+    reference :
+        The real data, as in `mallow.compare`.
+    systems :
+        Name → samples of a system, as in `mallow.compare`.
+    measure :
+        Estimator, divergence and scale, as in `mallow.compare`.
+    embedder :
+        What turns samples into points: a name or an object. None takes the default for their kind, as in
+        `mallow.compare`.
+    paired :
+        Whether row i of each set belongs to row i of the others, as in `mallow.compare`.
+    repeats :
+        How many clusterings are averaged, as in `mallow.compare`.
+    rng :
+        The seed of the clusterings, as in `mallow.compare`.
     """
     seed = seed_from(rng)
     pairs = embed_pairs(reference, systems, embedder, measure, paired=paired)

@@ -106,8 +106,14 @@ def write(
     ----------
     path : path
         Its folder must exist.
-    comparison, diagnoses, ranking, title :
-        As in `html`.
+    comparison :
+        The comparison that the page shows, as in `html`.
+    diagnoses :
+        System → its diagnosis, as in `html`.
+    ranking :
+        A ranking by people, as in `html`.
+    title :
+        The title of the page.
     """
     target = Path(os.path.expanduser(path))
     if os.path.isdir(target):  # unlike Path.is_dir, False where access is denied

@@ -56,9 +56,14 @@ class Samples:
 
     Attributes
     ----------
-    texts, images, audio, features
-        None where the samples have none; `require_texts`, `require_images`, `require_audio` and `require_features`
-        raise an `InputError` instead.
+    texts : tuple of str or None
+        The texts. None if there are none; `require_texts` then raises an `InputError`.
+    images : tuple or None
+        The images. None if there are none; `require_images` then raises an `InputError`.
+    audio : tuple or None
+        The recordings. None if there are none; `require_audio` then raises an `InputError`.
+    features : array (n, d) or None
+        The features. None if there are none; `require_features` then raises an `InputError`.
 
     Examples
     --------

@@ -153,8 +153,10 @@ class Divergence:
         The generator on (0, ∞): vectorised over NumPy arrays, convex, with f(1) = 0. If it is negative
         anywhere, it is replaced by f(t) − f′(1)(t − 1), which is non-negative and gives the same
         divergence (paper: footnote of def:fdiv). With a module-level function the divergence can be pickled.
-    at_zero, conjugate_at_zero : float
-        f(0) and f*(0) = lim f(t)/t as t → ∞; may be infinite. NaN (the default): computed numerically.
+    at_zero : float
+        f(0), which may be infinite. NaN (the default): computed numerically.
+    conjugate_at_zero : float
+        f*(0) = lim f(t)/t as t → ∞, which may be infinite. NaN (the default): computed numerically.
     term : callable or None
         (p, q, p − q) → q f(p/q) for positive p and q, more accurate than the plain formula where p is
         near q. None means the plain formula.

@@ -39,8 +39,10 @@ def extrapolated(p_counts: Any, q_counts: Any) -> Masses:
 
     Parameters
     ----------
-    p_counts, q_counts : array-like (..., bins)
-        The number of samples of each side in each bin.
+    p_counts : array-like (..., bins)
+        The number of reference samples in each bin.
+    q_counts : array-like (..., bins)
+        The number of model samples in each bin.
 
     Examples
     --------

@@ -52,8 +52,10 @@ class Frontier:
     ----------
     lam : array (points,)
         The mixing weight λ of P in R_λ.
-    p_to_mix, q_to_mix : array (..., points)
-        D_f(P‖R_λ), which falls in λ, and D_f(Q‖R_λ), which rises.
+    p_to_mix : array (..., points)
+        D_f(P‖R_λ), which falls in λ.
+    q_to_mix : array (..., points)
+        D_f(Q‖R_λ), which rises in λ.
     exact : bool
         Whether the points are those of the exact rule, so that `area` is exact to 1e-8. Otherwise
         `area` is the trapezoid rule on the points, with (1, 0) and (0, 1) added.
@@ -195,7 +197,9 @@ def area(
     scale : float
         The constant c in exp(−c·cost). Report it with the value: it changes the value and can
         change the order of models, although the paper says that it cannot (docs/paper.md, erratum 4).
-    divergence, grid :
+    divergence :
+        For masses only; see `frontier`.
+    grid :
         For masses only; see `frontier`.
 
     Examples

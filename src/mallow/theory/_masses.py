@@ -69,8 +69,10 @@ class Partition:
 
     Attributes
     ----------
-    p_labels, q_labels : int array (n,), (m,)
-        The bin of each reference sample and of each model sample, from 0 to bins − 1.
+    p_labels : int array (n,)
+        The bin of each reference sample, from 0 to bins − 1.
+    q_labels : int array (m,)
+        The bin of each model sample, from 0 to bins − 1.
     centres : array (bins, d′)
         The centre of each bin, in the space that was clustered.
     """
@@ -107,8 +109,10 @@ class Masses:
 
     Attributes
     ----------
-    p, q : array (..., atoms)
-        The mass of each atom under P (the reference) and under Q (the model).
+    p : array (..., atoms)
+        The mass of each atom under P (the reference).
+    q : array (..., atoms)
+        The mass of each atom under Q (the model).
     split : int or None
         None for histograms: every cost is a sum over all atoms. With an integer, a cost of P,
         D_f(P‖·), is summed over ``atoms[:split]``, the points drawn from Q, and a cost of Q,

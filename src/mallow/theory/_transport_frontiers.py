@@ -257,7 +257,11 @@ def entropic_barycentric_frontier(masses: Masses, *, regulariser: float | None =
 
     Parameters
     ----------
-    masses, regulariser, points :
+    masses :
+        As in `entropic_linear_frontier`.
+    regulariser :
+        As in `entropic_linear_frontier`.
+    points :
         As in `entropic_linear_frontier`.
 
     Examples

@@ -50,12 +50,18 @@ class Constants:
 
     Attributes
     ----------
-    at_zero, conjugate_at_zero : float
-        C₀ = f(0) and C₀* = f*(0).
-    first, conjugate_first : float
-        C₁ with |f′(t)| ≤ C₁ max(1, log 1/t) on (0, 1), and C₁* the same for f*.
-    second, conjugate_second : float
-        C₂ with t f″(t)/2 ≤ C₂ on (0, ∞), and C₂* the same for f*.
+    at_zero : float
+        C₀ = f(0).
+    conjugate_at_zero : float
+        C₀* = f*(0).
+    first : float
+        C₁ with |f′(t)| ≤ C₁ max(1, log 1/t) on (0, 1).
+    conjugate_first : float
+        C₁*, the same for f*.
+    second : float
+        C₂ with t f″(t)/2 ≤ C₂ on (0, ∞).
+    conjugate_second : float
+        C₂*, the same for f*.
     """
 
     at_zero: float
@@ -205,6 +211,10 @@ def statistical_bound(
 
     Parameters
     ----------
+    bins : int
+        The number of bins k.
+    n : int
+        Samples per side.
     divergence : Divergence
         Must have finite constants; the KL frontier integral by default. A point of the KL frontier is
         ``interpolated(KL, lam)``.
@@ -273,9 +283,14 @@ def uniform_bound(p: Any, q: Any, n: int, m: int | None = None, *, least_lam: fl
 
     Parameters
     ----------
-    p, q : array-like (bins,)
-    n, m : int
-        Samples of P and of Q; m = n by default.
+    p : array-like (bins,)
+        The histogram of P.
+    q : array-like (bins,)
+        The histogram of Q.
+    n : int
+        Samples of P.
+    m : int or None
+        Samples of Q; None means n.
     least_lam : float
         λ₀, above 0 and below ½.
 
@@ -301,6 +316,8 @@ def suggested_neighbors(n: int, dimension: int, *, smoothness: float = 1.0) -> i
 
     Parameters
     ----------
+    n : int
+        Samples per side.
     dimension : int
         d, after the reduction.
     smoothness : float

@@ -83,10 +83,14 @@ def transport_cost(x: Any, y: Any, *, p: Any = None, q: Any = None) -> WithCavea
 
     Parameters
     ----------
-    x, y : array (n, d), (m, d)
-        Points of P and of Q.
-    p, q : array (n,), (m,) or None
-        Their masses; None means equal masses.
+    x : array (n, d)
+        Points of P.
+    y : array (m, d)
+        Points of Q.
+    p : array (n,) or None
+        Masses of the points of P; None means equal masses.
+    q : array (m,) or None
+        Masses of the points of Q; None means equal masses.
 
     Examples
     --------
@@ -121,9 +125,14 @@ def gaussian_cost(mean_x: Any, cov_x: Any, mean_y: Any, cov_y: Any) -> float:
 
     Parameters
     ----------
-    mean_x, mean_y : array (d,)
-    cov_x, cov_y : array (d, d)
-        Symmetric, without negative eigenvalues.
+    mean_x : array (d,)
+        Mean of P.
+    mean_y : array (d,)
+        Mean of Q.
+    cov_x : array (d, d)
+        Covariance of P: symmetric, without negative eigenvalues.
+    cov_y : array (d, d)
+        Covariance of Q: symmetric, without negative eigenvalues.
 
     Examples
     --------
@@ -154,10 +163,14 @@ def entropic_cost(
 
     Parameters
     ----------
-    x, y : array (n, d), (m, d)
-        Points of P and of Q.
-    p, q : array (n,), (m,) or None
-        Their masses; None means equal masses.
+    x : array (n, d)
+        Points of P.
+    y : array (m, d)
+        Points of Q.
+    p : array (n,) or None
+        Masses of the points of P; None means equal masses.
+    q : array (m,) or None
+        Masses of the points of Q; None means equal masses.
     regulariser : float or None
         The weight ε of the entropy, in units of the cost. None means the median of all pairwise costs, as the paper
         advises.
@@ -224,7 +237,10 @@ def sliced_cost(x: Any, y: Any, *, directions: int = 256, rng: int | np.random.G
 
     Parameters
     ----------
-    x, y : array (n, d), (m, d)
+    x : array (n, d)
+        Points of P.
+    y : array (m, d)
+        Points of Q.
     directions : int
         Lines, uniform on the sphere.
     rng : int, numpy.random.Generator or None
