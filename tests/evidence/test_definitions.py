@@ -148,9 +148,10 @@ def forms_by_hand(space, rows, weights):
         )
     distances = cdist(space.columns[rows], space.columns[rows])
     small, large = np.quantile(distances[np.triu_indices(len(rows), 1)], [0.05, 0.95])
-    for place, width in enumerate(np.geomspace(small / 4, 2 * large, 6), 1):
+    narrow = np.geomspace(small / 3, max(0.6 * small, large / 24), 3)
+    for place, width in enumerate([*narrow, large / 2], 1):
         kernel = np.exp(-((distances / width) ** 2) / 2)
-        forms[f"kernel, width {place} of 6"] = np.einsum("ij,ij->i", weights @ kernel, weights)
+        forms[f"kernel, width {place} of 4"] = np.einsum("ij,ij->i", weights @ kernel, weights)
     return forms
 
 
@@ -169,12 +170,14 @@ def test_the_test_of_identity_by_hand(paired, shift):
     assert set(test.statistics) == set(forms)
     for name, own in forms.items():
         assert test.statistics[name] == approx((1 + (own[1:] >= own[0] * (1 - 1e-6)).sum()) / 151, abs=1e-12), name
-    families = {word: [] for word in ("varianc", "means", "bins", "kernel")}
+    families = {"moments": [], "bins": [], "kernel": []}
     for name, own in forms.items():
         root = np.cbrt(own)
-        families[next(word for word in families if word in name)].append((root - root.mean()) / root.std())
-    soft = [np.log(np.exp(2 * np.array(each)).sum(axis=0)) for each in families.values()]
-    largest = np.log(sum(np.exp(2 * (one - one.mean()) / one.std()) for one in soft))
+        family = next((word for word in families if word in name), "moments")
+        families[family].append((root - root.mean()) / root.std())
+    soft = {family: np.log(np.exp(2 * np.array(each)).sum(axis=0)) for family, each in families.items()}
+    weights = {"moments": 0.7, "bins": 1.0, "kernel": 1.0}
+    largest = np.log(sum(weights[family] * np.exp(2 * (one - one.mean()) / one.std()) for family, one in soft.items()))
     share = (1 + (largest[1:] >= largest[0] - 1e-6).sum()) / 151
     if share * 151 > 10.5:
         assert (test.p_value, test.exact, test.permutations, test.tail) == (approx(share), True, 150, False)

@@ -1,12 +1,12 @@
 """A test of identity: is there any gap? Permutations of units, with several statistics at once.
 
 All statistics are quadratic in Δ, the mean of the reference minus that of the model, of some features of the samples:
-a table of products of atoms (`_exchange.py`) is all that permutations need. There are four families: regularised means
-in the full width, variances, counts of bins, and Gaussian kernels of several widths. Each statistic is standardised by
-its own permutations; a soft maximum is taken in each family, and one of all families; its p-value comes from the same
-permutations. Whatever the data, this is exact where units are exchangeable. Where they are not, since their sizes
-differ, larger units are cut at random to a common size, several times, and the p-value is twice the median of those of
-the cuts, which holds whatever they share.
+a table of products of atoms (`_exchange.py`) is all that permutations need. There are three families: moments
+(regularised means in the full width, and variances), counts of bins, and Gaussian kernels of several widths, most of
+them narrow. Each statistic is standardised by its own permutations; a soft maximum is taken in each family, and one of
+all families; its p-value comes from the same permutations. Whatever the data, this is exact where units are
+exchangeable. Where they are not, since their sizes differ, larger units are cut at random to a common size, several
+times, and the p-value is twice the median of those of the cuts, which holds whatever they share.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg.lapack import dpstrf
 from scipy.spatial.distance import pdist
-from scipy.special import logsumexp
 
 from mallow._checks import seed_from, whole
 from mallow.embed import AnyEmbedder, embed_all
@@ -81,9 +80,10 @@ def run_permutations(
 
 STRENGTHS = (0.001, 0.01, 0.1, 1.0)  # of the regularisation of means, in units of the mean variance
 FLOOR = 0.01  # the same for squares; chosen
-_FAMILIES = ("varianc", "means", "bins", "kernel")  # words in the names of statistics
+_FAMILIES = ("varianc", "means"), ("bins",), ("kernel",)  # words in the names of statistics
+_WEIGHTS = np.array([0.7, 1.0, 1.0])  # chosen: of families; what is local shows in bins and kernels alike
 _SHARPNESS = 2.0  # chosen: of soft maxima of standardised statistics
-_WIDTHS = 6  # chosen: of kernels, from a quarter of small distances between samples to twice large ones
+_NARROW = 3  # chosen: kernels that are narrower than most distances; a wide one is beside them
 _DISTANCES = 256  # chosen: samples whose distances decide about widths
 _FREQUENCIES = 128  # chosen: of random features, which stand for kernels of many samples
 _KERNEL_EFFORT = 1 << 33  # chosen: multiplications that exact kernels may take
@@ -258,16 +258,20 @@ def _root(products: Array) -> Array:
 
 
 def fuse(names: Sequence[str], values: Array) -> Array:
-    """One statistic, (rows, 1), of several (rows, statistics), each family counting alike."""
+    """One statistic, (rows, 1), of several (rows, statistics), by families."""
     # Cube roots of quadratic forms are nearly normal (Wilson and Hilferty), so that each counts in its tail alike.
     standard = _standardise(np.cbrt(np.maximum(values, 0.0)))
-    own = np.array([next((word for word in _FAMILIES if word in name), "") for name in names])
-    families = [_soft_maximum(standard[:, own == family]) for family in sorted(set(own.tolist()))]
-    return _soft_maximum(_standardise(np.stack(families, axis=1)))[:, None]
+    members = [[any(word in name for word in words) for name in names] for words in _FAMILIES]
+    present = np.any(members, axis=1)
+    families = [_soft_maximum(standard[:, own]) for own in np.array(members)[present]]
+    weighted = _standardise(np.stack(families, axis=1)) + np.log(_WEIGHTS[present]) / _SHARPNESS
+    return _soft_maximum(weighted)[:, None]
 
 
 def _soft_maximum(values: Array) -> Array:
-    maximum: Array = logsumexp(_SHARPNESS * values, axis=1)
+    largest = values.max(axis=1)
+    total = np.exp(_SHARPNESS * (values - largest[:, None])).sum(axis=1)
+    maximum: Array = _SHARPNESS * largest + np.log(total)
     return maximum
 
 
@@ -324,7 +328,7 @@ def _kernel_widths(read: Callable[[Indices], Values], size: int) -> Array:
     if not distances.size:
         return np.empty(0)
     small, large = np.quantile(distances, [0.05, 0.95])
-    return np.geomspace(small / 4.0, 2.0 * large, _WIDTHS)
+    return np.append(np.geomspace(small / 3.0, max(0.6 * small, large / 24.0), _NARROW), large / 2.0)  # chosen
 
 
 def kernel_products(values: Values, exchange: Exchange) -> dict[str, Array]:
@@ -333,11 +337,18 @@ def kernel_products(values: Values, exchange: Exchange) -> dict[str, Array]:
     lengths = np.einsum("ij,ij->i", values, values)
     atoms = exchange.atoms.tocsc().astype(values.dtype)
 
-    def task(low: int) -> Array:
-        some = slice(low, low + ROWS)
-        squares = np.maximum(lengths[some, None] + lengths - 2.0 * (values[some] @ values.T), 0.0)
-        sums = [atoms @ np.exp(squares / values.dtype.type(-2.0 * width**2)).T for width in widths]  # (atoms + 1, some)
-        products: Array = np.stack([atoms[:, some] @ own.T for own in sums])
+    def task(low: int) -> Array:  # kernels are symmetric: each pair of rows is looked at once
+        block, other = values[low : low + ROWS], values[low:]
+        squares = lengths[low:, None] + lengths[low : low + ROWS]
+        squares -= 2.0 * (other @ block.T)
+        np.maximum(squares, 0.0, out=squares)
+        of_block, of_later = atoms[:, low : low + ROWS], atoms[:, low + ROWS :]
+        products = np.empty(shape, values.dtype)
+        for place, width in enumerate(widths):
+            kernel = squares * values.dtype.type(-0.5 / width**2)
+            np.exp(kernel, out=kernel)
+            later = of_block @ (of_later @ kernel[len(block) :]).T
+            products[place] = of_block @ (of_block @ kernel[: len(block)]).T + later + later.T
         return products
 
     shape = len(widths), atoms.shape[0], atoms.shape[0]
