@@ -1,6 +1,6 @@
 """Does the worse of two systems win, or one of two that are equal? `mallow.compare` may name a wrong winner in at most 5% of trials.
 
-    python experiments/honesty/winners.py [--trials 400] [NAME ...]     about ... minutes on one core; NAMEs: only these settings
+    python experiments/honesty/winners.py [--trials 400] [NAME ...]     about an hour on one core; NAMEs: only these settings
 
 A certificate is a proven gap, and the system with the larger proven gap need not be farther away: its gap may only be easier to see. In
 the first settings one system has the larger gap, but the other one's is easier to see, a shift of one column. In the next ones both
