@@ -47,10 +47,8 @@ def draw(sizes: tuple[int, ...], width: int, shifts: list[float], trial: int) ->
     return samples("reference", 300, 0.0), made
 
 
-def trend_of_all(reference: Samples, checkpoints: dict[str, Samples], seed: int) -> bool:
-    held_out = hold_out(
-        MAUVE_STAR, {name: (reference, own) for name, own in checkpoints.items()}, seed, permutations=19
-    )
+def trend_of_all(reference: Samples, checkpoints: dict[str, Samples]) -> bool:
+    held_out = hold_out(MAUVE_STAR, {name: (reference, own) for name, own in checkpoints.items()}, permutations=19)
     values = [held_out.certificates[name].estimates["mauve"].value for name in checkpoints]
     return len(set(values)) > 1 and kendalltau(range(len(values)), values).pvalue < LEVEL
 
@@ -68,7 +66,7 @@ def main() -> None:
             result = track(reference, checkpoints, repeats=1, rng=trial)
             row["trend"] += result.trend.p_value < LEVEL
             row["change"] += bool(result.changes)
-            row["before"] += trial < BEFORE and trend_of_all(reference, checkpoints, trial)
+            row["before"] += trial < BEFORE and trend_of_all(reference, checkpoints)
         results[name] = row
         shares = [share_with_error(row[key], count) for key in ("trend", "change")]
         shares.append(share_with_error(row["before"], row["trials before"]))
@@ -77,7 +75,7 @@ def main() -> None:
     save("series.json", results)
     page = f"""# A series of checkpoints whose sizes differ
 
-Written by `python experiments/honesty/series.py` in {clock.seconds / 60:.0f} minutes, {trials} trials each (100 of the last row and of the last column). 5 % are promised, but for the last row, whose trend is real.
+Written by `python experiments/honesty/series.py` in {clock.seconds / 60:.0f} minutes, {trials} trials each (100 of the last row and of the last column). 5% are promised, but for the last row, whose trend is real.
 
 """
     (HERE / "series.md").write_text(page + "\n".join(lines) + "\n")

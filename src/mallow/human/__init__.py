@@ -23,7 +23,7 @@ from mallow.human._study_design import StudyDesign, design_study
 from mallow.human._study_form import IMAGE_FORM, TEXT_FORM, Example, Form, Question
 from mallow.human._study_pairs import AllPairs, DOptimal, PairScheme, Star
 from mallow.human._study_pool import PromptFilter, TextWindow
-from mallow.human._vote_plan import VoteCosts, VoteGoal, VotePlan, plan_votes
+from mallow.human._vote_plan import VoteCosts, VoteGoal, VotePlan, VoteSharing, plan_votes
 from mallow.human._votes import Vote, Votes
 
 __all__ = [
@@ -57,6 +57,7 @@ __all__ = [
     "VoteCosts",
     "VoteGoal",
     "VotePlan",
+    "VoteSharing",
     "Votes",
     "bradley_terry",
     "check_annotators",

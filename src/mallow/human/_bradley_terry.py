@@ -14,6 +14,7 @@ from mallow.human._paired import (
     SCALE,
     Errors,
     Floats,
+    Ints,
     PairedFit,
     Rows,
     check_pairs,
@@ -145,11 +146,19 @@ def fit_or_penalise(rows: Rows, *, penalise: bool) -> PairedFit:
 
 
 def build_ranking(
-    rows: Rows, fit: PairedFit, errors: Errors, systems: Sequence[str], *, effects: Sequence[str] = (), **facts: Any
+    rows: Rows,
+    fit: PairedFit,
+    errors: Errors,
+    systems: Sequence[str],
+    *,
+    clusterings: Sequence[Ints] = (),
+    effects: Sequence[str] = (),
+    **facts: Any,
 ) -> Ranking:
     """The result, from coefficients and their errors in log-odds; the systems come first in both.
 
-    `effects` are the names of the other coefficients, `facts` what the ranking says beside its scores.
+    `clusterings` are the items and people of the rows, for the check of the fit; `effects` are the names of the other
+    coefficients, `facts` what the ranking says beside its scores.
     """
     n = len(systems)
     order = np.argsort(-fit.coefficients[:n], kind="stable")
@@ -164,7 +173,7 @@ def build_ranking(
         interval[name] = (score - reach, score + reach)
     differences = _differences(names, scores, SCALE * unit[order], errors)
     ranks, groups = order_systems(names, differences)
-    checks, misfit = check_pairs(rows, fit, systems)
+    checks, misfit = check_pairs(rows, fit, systems, clusterings)
     return Ranking(
         scores=dict(zip(names, scores.tolist(), strict=True)),
         interval=interval,

@@ -105,7 +105,8 @@ def rank_with_judges(
     weight = _best_weight(tasks, alone)
     fit = _solve(tasks, weight)
     by_people = [vote for votes_on_task in tasks.votes_of_people for vote in votes_on_task]
-    caveats += cluster_votes(by_people)[1]
+    clusterings, doubts = cluster_votes(by_people)
+    caveats += doubts
     facts: dict[str, Any] = {
         "votes": n,
         "annotators": len({vote.annotator for vote in by_people} - {""}),
@@ -114,7 +115,7 @@ def rank_with_judges(
         "caveats": tuple(caveats),
     }
     rows, _ = _rows(tasks, 0.0)
-    people = build_ranking(rows, alone, _errors(tasks, 0.0, alone), tasks.names, **facts)
+    people = build_ranking(rows, alone, _errors(tasks, 0.0, alone), tasks.names, clusterings=clusterings, **facts)
     both = build_ranking(rows, fit, _errors(tasks, weight, fit), tasks.names, method="prediction-powered", **facts)
     both = replace(both, checks=people.checks, misfit=people.misfit)
     effective = n * float(np.trace(people.covariance) / np.trace(both.covariance))

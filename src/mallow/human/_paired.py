@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.special import chdtrc, expit, ndtr, stdtr, stdtrit
+from scipy.special import chdtrc, expit, fdtrc, ndtr, stdtr, stdtrit
 
 from mallow.evidence import NORMAL, holm
 from mallow.human._rankings import PairCheck
@@ -310,37 +310,94 @@ def components(wins: Floats, *, strong: bool) -> list[list[int]]:
     return [[int(i) for i in np.flatnonzero(labels == label)] for label in range(count)]
 
 
-def check_pairs(rows: Rows, fit: PairedFit, names: Sequence[str]) -> tuple[tuple[PairCheck, ...], float | None]:
+def check_pairs(
+    rows: Rows, fit: PairedFit, names: Sequence[str], clusterings: Sequence[Ints] = ()
+) -> tuple[tuple[PairCheck, ...], float | None]:
     """Each pair's votes beside what the model predicts, the largest deviation first, and the p-value of the whole.
 
-    The error of a deviation takes into account that the scores were fitted to the same votes. A tie that counts as half
-    a win for both varies less than a vote: the variance of the model is multiplied by the ratio of the squared
-    residuals to it, where that is below 1. Nothing can be checked where there are no more pairs than scores.
+    The error of a deviation takes into account that the scores were fitted to the same votes, and what votes have in
+    common within clusters, such as items and people; it is never smaller than that of independent votes. A tie that
+    counts as half a win for both varies less than a vote: the variance of the model is multiplied by the ratio of the
+    squared residuals to it, where that is below 1. Nothing can be checked where there are no more pairs than scores.
     """
     n = rows.systems
     systems = rows.design[:, :n].tocsc()
     left, right = (np.asarray(np.abs(part).argmax(axis=1)).ravel() for part in (systems.maximum(0), systems.minimum(0)))
     sign = np.where(left < right, 1.0, -1.0)
     low, high = np.minimum(left, right), np.maximum(left, right)
-    codes, place = np.unique(low * n + high, return_inverse=True)
+    codes, pair_of_row = np.unique(low * n + high, return_inverse=True)
     freedom = len(codes) - (n - 1) - (rows.design.shape[1] - n)
     if freedom <= 0 or fit.penalised:
         return (), None
     residual, variance = residuals(rows, fit)
-    gather = sparse.csr_matrix((np.ones(len(place)), (place, np.arange(len(place)))), shape=(len(codes), len(place)))
+    count = len(pair_of_row)
+    gather = sparse.csr_matrix((np.ones(count), (pair_of_row, np.arange(count))), shape=(len(codes), count))
     tied = (rows.points == 0.5).any() and not rows.davidson
     dispersion = min(1.0, float((residual**2).sum() / variance.sum())) if tied else 1.0
     gaps, spread, votes = gather @ (sign * residual), dispersion * (gather @ variance), gather @ rows.weight
     got = gather @ (rows.weight * np.where(sign > 0, rows.points, 1.0 - rows.points))
     moved = (gather @ sparse.diags(sign * variance) @ rows.design).toarray()
-    spent = np.einsum("ij,jk,ik->i", moved, fit.invert()[: moved.shape[1], : moved.shape[1]], moved)
-    left_over = spread - dispersion * spent
-    free = left_over > 1e-9 * spread
-    z = np.where(free, gaps / np.sqrt(np.where(free, left_over, 1.0)), 0.0)
-    adjusted = holm([float(p) for p in 2 * ndtr(-np.abs(z))])
+    inverse = fit.invert()[:, : moved.shape[1]]
+    single = np.diag(spread) - dispersion * moved @ inverse[: moved.shape[1]] @ moved.T
+    free = np.diag(single) > 1e-9 * spread
+    errors = np.sqrt(np.where(free, np.diag(single), 1.0))
+    z = np.where(free, gaps / errors, 0.0)
+    p_values, whole = 2 * ndtr(-np.abs(z)), float(chdtrc(freedom, float((gaps**2 / spread).sum())))
+    if clusterings:
+        places = np.arange(count), pair_of_row
+        shares = variance / (gather @ variance)[pair_of_row]  # deviations of rows are around that of their pair
+        around = sparse.csr_matrix((sign * residual - shares * gaps[pair_of_row], places), shape=(count, len(codes)))
+        clustered = _clustered_gaps(around, row_scores(rows, fit), inverse @ moved.T, clusterings)
+        information = sparse.csr_matrix((variance, places), shape=(count, len(codes)))
+        each = [_effective(sum_by(groups, information)) for groups in clusterings]
+        fewest = np.maximum(np.min(each, axis=0) - 1.0, 1.0)
+        wider = np.sqrt(np.maximum(np.where(free, np.diag(clustered), 0.0), errors**2))
+        z = np.where(free, gaps / wider, 0.0)
+        p_values = np.maximum(p_values, 2 * stdtr(fewest, -np.abs(z)))
+        clusters = min(len(np.unique(groups)) for groups in clusterings)
+        whole = max(
+            whole, _misfit_in_clusters(gaps / np.sqrt(spread), clustered / np.sqrt(np.outer(spread, spread)), clusters)
+        )
+    adjusted = holm([float(p) for p in p_values])
     checks = [
         PairCheck(names[code // n], names[code % n], float(v), float(g / v), float((g - gap) / v), float(one), p)
         for code, v, g, gap, one, p in zip(codes, votes, got, gaps, z, adjusted, strict=True)
     ]
     checks.sort(key=lambda one: -abs(one.z))
-    return tuple(checks), float(chdtrc(freedom, float((gaps**2 / spread).sum())))
+    return tuple(checks), whole
+
+
+def _clustered_gaps(deviations: Any, scores: Any, along: Floats, clusterings: Sequence[Ints]) -> Floats:
+    """The covariance of the deviations of pairs, from sums over clusters of one or two kinds, as in `cluster_errors`.
+
+    `deviations` (m, pairs) and `scores` (m, p) are those of rows; `along` (p, pairs) is how the deviations move with
+    what the scores were fitted to.
+    """
+    kinds = [np.unique(groups, return_inverse=True)[1].ravel() for groups in clusterings]
+    common = np.unique(np.column_stack(kinds), axis=0, return_inverse=True)[1].ravel()
+    total = np.zeros((deviations.shape[1],) * 2)
+    for groups, factor in [*((groups, 1.0) for groups in kinds), (common, 1.0 - len(kinds))]:
+        number = int(groups.max()) + 1
+        gather = sparse.csr_matrix((np.ones(len(groups)), (groups, np.arange(len(groups)))))
+        own, fitted = gather @ deviations, gather @ scores
+        cross = (own.T @ fitted).toarray() @ along
+        gram = (own.T @ own).toarray() - cross - cross.T + along.T @ (fitted.T @ fitted).toarray() @ along
+        total += factor * gram * number / max(number - 1, 1)
+    return total
+
+
+def _misfit_in_clusters(deviations: Floats, covariance: Floats, clusters: int) -> float:
+    """The p-value of the sum of squares of deviations with this covariance, estimated from so many clusters.
+
+    A sum of squares with unequal variances λ is nearly that of (Σλ)²/Σλ² equal ones (Satterthwaite); the noise of
+    the estimate adds (Σλ)²/(clusters − 1) to Σλ², which is taken off, and makes χ² an F.
+    """
+    values = np.linalg.eigvalsh((covariance + covariance.T) / 2)
+    total, noise = float(values.sum()), max(clusters - 1, 1)
+    if total <= 0.0:
+        return 0.0  # clusters show less noise than single votes, which then decide
+    squares = max(
+        float((values**2).sum()) - total**2 / noise, total**2 / np.count_nonzero(values > 1e-9 * values.max())
+    )
+    effective = total**2 / squares
+    return float(fdtrc(effective, effective * noise, float((deviations**2).sum()) / total))

@@ -23,7 +23,7 @@ Ties = Literal["half", "random", "davidson"]
 Effect = Literal["left", "length"]
 TIES: tuple[Ties, ...] = ("half", "random", "davidson")
 EFFECTS: tuple[Effect, ...] = ("left", "length")
-_FEWEST = 5  # items or annotators, below which their differences cannot be seen
+FEWEST_CLUSTERS = 5  # items or annotators, below which their differences cannot be seen
 _FEW = 20  # chosen: with fewer of them intervals are long
 
 
@@ -149,6 +149,7 @@ def _rank_question(
         fit,
         cluster_errors(rows, fit, clusterings),
         systems,
+        clusterings=clusterings,
         effects=[*names, "tie"] if davidson else names,
         votes=len(chosen),
         annotators=len({vote.annotator for vote in chosen.votes} - {""}),
@@ -214,17 +215,17 @@ def _count_caveats(kind: str, noun: str, names: Sequence[str]) -> list[Caveat]:
     count = len(set(names))
     if not all(names) or count >= _FEW:
         return []
-    if count >= _FEWEST:
+    if count >= FEWEST_CLUSTERS:
         text = f"only {count} {noun}s: with fewer than {_FEW}, intervals are long. Use more {noun}s."
     else:
         text = (
             f"only {count} {noun}{'' if count == 1 else 's'}: differences between {noun}s cannot be seen. The "
             f"intervals, the ranks and the winner hold for {'this one' if count == 1 else 'these'}, not for others. "
-            f"Use at least {_FEWEST} {noun}s."
+            f"Use at least {FEWEST_CLUSTERS} {noun}s."
         )
     return [Caveat(f"few {kind}", text, values={kind: count})]
 
 
 def _few(names: Sequence[str]) -> bool:
     """Whether all are known, and too few to see how they differ."""
-    return all(names) and len(set(names)) < _FEWEST
+    return all(names) and len(set(names)) < FEWEST_CLUSTERS

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import stdtrit
 
-from mallow._checks import open_unit, positive, seed_from
+from mallow._checks import open_unit, positive, seed_from, whole
 from mallow.errors import Caveat, InputError, warn_about
 from mallow.human._paired import SCALE, make_design
+from mallow.human._rank import FEWEST_CLUSTERS
 from mallow.human._study_pairs import AllPairs, PairScheme, Star
 from mallow.results import Result, TableData, draw
 
@@ -25,6 +27,56 @@ _PUBLISHED = 90  # votes per pair (paper: sec:a:human-eval:datasheet)
 _MOST = 1_000_000  # votes per pair of systems, beyond which a plan is of no use
 _MANY_HOURS = 1000.0
 Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class VoteSharing:
+    """What votes have in common: they are about so many prompts, and come from so many annotators.
+
+    Attributes
+    ----------
+    prompts, annotators : int or None
+        Over which the votes are spread evenly; None: no two votes share one.
+    prompt_spread, annotator_spread : float
+        By how many points the score of a system differs from prompt to prompt, and from annotator to annotator: standard
+        deviations.
+
+    Examples
+    --------
+    >>> VoteSharing(prompts=50).extra_variance(1000)  # 50² (1/50 − 1/1000)
+    47.5
+    """
+
+    prompts: int | None = None
+    annotators: int | None = None
+    prompt_spread: float = 50.0
+    annotator_spread: float = 30.0
+
+    def __post_init__(self) -> None:
+        for name in ("prompts", "annotators"):
+            if getattr(self, name) is not None:
+                whole(name, getattr(self, name), least=FEWEST_CLUSTERS)
+        positive("prompt_spread", self.prompt_spread)
+        positive("annotator_spread", self.annotator_spread)
+
+    def extra_variance(self, votes: int) -> float:
+        """What prompts and annotators add to the variance of a score, in squared points."""
+        kinds = ((self.prompts, self.prompt_spread), (self.annotators, self.annotator_spread))
+        return sum(spread**2 * max(1.0 / count - 1.0 / votes, 0.0) for count, spread in kinds if count is not None)
+
+    def freedom(self, votes: int) -> float:
+        """Degrees of freedom of the errors that `rank` will find."""
+        known = [min(count, votes) - 1.0 for count in (self.prompts, self.annotators) if count is not None]
+        return max(min(known, default=math.inf), 1.0)
+
+    def __str__(self) -> str:
+        parts = [(self.prompts, "prompt", self.prompt_spread), (self.annotators, "annotator", self.annotator_spread)]
+        texts = [
+            f"{count:,} {noun}s (scores differ by {spread:g} points from one to the next)"
+            for count, noun, spread in parts
+            if count is not None
+        ]
+        return " and ".join(texts)
 
 
 @dataclass(frozen=True)
@@ -114,6 +166,8 @@ class VotePlan(Result):
         What was assumed of the systems, on the paper's scale.
     scheme : str
         Which pairs are compared.
+    sharing : VoteSharing
+        What was assumed of prompts and annotators.
     hours : float
         Working time of all annotators.
     money : float
@@ -132,6 +186,7 @@ class VotePlan(Result):
     goal: VoteGoal
     scores: dict[str, float]
     scheme: str
+    sharing: VoteSharing
     hours: float
     money: float
     costs: VoteCosts
@@ -150,10 +205,14 @@ class VotePlan(Result):
             f"That is {self.hours:,.1f} hours of work at {self.costs.seconds:g} s per pair, and {self.money:,.0f} "
             f"{self.costs.currency} at {self.costs.wage:g} per hour.",
             f"The published {_PUBLISHED} votes per pair reach the goal with probability "
-            f"{dict(self.curve)[_PUBLISHED]:.2f}. Votes count as independent: several of one annotator, or on one "
-            "prompt, tell less.",
+            f"{dict(self.curve)[_PUBLISHED]:.2f}. {self._assumption()}",
         ]
         return "\n".join([*lines, *(f"caveat: {line}" for line in self.caveat_lines())])
+
+    def _assumption(self) -> str:
+        if self.sharing == VoteSharing():
+            return "Votes count as independent: several of one annotator, or on one prompt, tell less."
+        return f"Votes are spread over {self.sharing}."
 
     def _aim(self) -> str:
         if self.goal.systems is None:
@@ -209,6 +268,7 @@ def plan_votes(
     goal: VoteGoal = VoteGoal(),  # noqa: B008  # frozen
     pairs: Literal["all", "star"] = "all",
     ties: float = 0.0,
+    sharing: VoteSharing = VoteSharing(),  # noqa: B008  # frozen
     costs: VoteCosts = VoteCosts(),  # noqa: B008  # frozen
     rng: int | np.random.Generator | None = 0,
 ) -> VotePlan:
@@ -217,6 +277,10 @@ def plan_votes(
     Each simulated study draws the wins of each pair, fits Bradley–Terry scores (with half a win added on each side of a
     pair, so that a winner of everything has a score too), and looks whether the goal is reached. The plan has the
     smallest number of votes per pair that reaches it often enough.
+
+    Votes that share prompts or annotators tell less than independent ones, and beyond some number more votes on the
+    same prompts tell nothing new. `sharing` says how many prompts and annotators there are; significance is then that
+    of `rank`, whose errors know of both.
 
     Parameters
     ----------
@@ -229,6 +293,8 @@ def plan_votes(
     ties : float
         The share of votes that are ties, given to either side at random. Scores that were fitted to such votes contain
         them already: leave it at 0.
+    sharing : VoteSharing
+        By default no two votes share a prompt or an annotator.
     costs : VoteCosts
     rng : int, Generator or None
 
@@ -241,6 +307,9 @@ def plan_votes(
     >>> plan = plan_votes({"a": 40.0, "b": 0.0})
     >>> 150 < plan.per_pair < 250
     True
+    >>> shared = plan_votes({"a": 40.0, "b": 0.0}, sharing=VoteSharing(prompts=100, annotators=20))
+    >>> shared.per_pair > plan.per_pair
+    True
     """
     names, values = _check_scores(scores)
     if not 0.0 <= ties < 1.0:
@@ -250,18 +319,24 @@ def plan_votes(
     scheme: PairScheme = AllPairs(1) if pairs == "all" else Star(1)
     compared = np.array([[names.index(a), names.index(b)] for a, b in scheme(names)])
     tested = _tested(goal, names, values)
-    chance = 1.0 / (1.0 + np.exp(-(values[compared[:, 0]] - values[compared[:, 1]]) / SCALE))
-    chance = ties / 2.0 + (1.0 - ties) * chance
     seed = seed_from(rng)
     known: dict[int, float] = {}
 
     def power(count: int) -> float:
         if count not in known:
-            draws = np.random.default_rng([seed, count]).binomial(count, chance, size=(_RUNS, len(chance)))
-            known[count] = share_reached(draws, count, compared, values, tested, goal.level)
+            random = np.random.default_rng([seed, count])
+            extra = sharing.extra_variance(count * len(compared))
+            centres = values + math.sqrt(extra) * random.normal(size=(_RUNS, len(values))) if extra else values[None]
+            chance = 1.0 / (1.0 + np.exp(-(centres[:, compared[:, 0]] - centres[:, compared[:, 1]]) / SCALE))
+            chance = ties / 2.0 + (1.0 - ties) * chance
+            draws = random.binomial(count, chance, size=(_RUNS, len(compared)))
+            freedom = sharing.freedom(count * len(compared))
+            noise = random.chisquare(freedom, size=_RUNS) / freedom if math.isfinite(freedom) else np.ones(_RUNS)
+            shared = _SharedNoise(extra / SCALE**2, freedom, noise)
+            known[count] = share_reached(draws, count, compared, values, tested, goal.level, shared)
         return known[count]
 
-    count = _smallest(power, goal.power)
+    count = _smallest(power, goal.power, sharing)
     for other in (_PUBLISHED, *(max(2, round(count * factor)) for factor in (0.25, 0.5, 0.75, 1.5, 2.0))):
         power(other)  # for comparison, and for the picture
     votes = count * len(compared)
@@ -272,7 +347,7 @@ def plan_votes(
     chosen = goal if tested is None else VoteGoal("apart", (names[tested[0]], names[tested[1]]), goal.power, goal.level)
     expected = dict(zip(names, values.tolist(), strict=True))
     curve = tuple(sorted(known.items()))
-    return VotePlan(count, votes, known[count], chosen, expected, pairs, hours, money, costs, curve, caveats)
+    return VotePlan(count, votes, known[count], chosen, expected, pairs, sharing, hours, money, costs, curve, caveats)
 
 
 def _check_scores(scores: Mapping[str, float]) -> tuple[list[str], Array]:
@@ -314,12 +389,17 @@ def _tested(goal: VoteGoal, names: Sequence[str], values: Array) -> tuple[int, i
     return first, second
 
 
-def _smallest(power: Any, wanted: float) -> int:
+def _smallest(power: Callable[[int], float], wanted: float, sharing: VoteSharing) -> int:
     """The smallest number of votes per pair with enough power, by doubling and halving."""
     high = 2
     while power(high) < wanted:
         high *= 2
         if high > _MOST:
+            if sharing != VoteSharing():
+                raise InputError(
+                    f"no number of votes reaches the goal with {sharing}: more votes on the same prompts, or by the same "
+                    "people, tell nothing new. Use more prompts and annotators, or ask for a larger difference."
+                )
             raise InputError(
                 f"more than {_MOST:,} votes per pair would be needed: the systems are too close. Ask for a larger "
                 "difference."
@@ -331,6 +411,25 @@ def _smallest(power: Any, wanted: float) -> int:
     return high
 
 
+@dataclass(frozen=True, eq=False)
+class _SharedNoise:
+    """What prompts and annotators do to a study.
+
+    Attributes
+    ----------
+    variance : float
+        That they add to each score, in squared log-odds.
+    freedom : float
+        Degrees of freedom of the errors that are estimated from them.
+    factors : array (runs,)
+        How much larger than the truth the estimate of the variance is in each study.
+    """
+
+    variance: float
+    freedom: float
+    factors: Array
+
+
 def share_reached(
     draws: NDArray[np.int64],
     count: int,
@@ -338,6 +437,7 @@ def share_reached(
     values: Array,
     tested: tuple[int, int] | None,
     level: float,
+    shared: _SharedNoise,
 ) -> float:
     """In which share of the simulated studies the goal is reached."""
     estimates, information = _fit(np.asarray(draws + 0.5, dtype=np.float64), count + 1.0, compared, len(values))
@@ -347,10 +447,16 @@ def share_reached(
     first, second = tested
     direction = np.zeros(len(values))
     direction[first], direction[second] = 1.0, -1.0
-    variance = np.linalg.solve(information, np.broadcast_to(direction[1:, None], (len(draws), len(values) - 1, 1)))
-    error = np.sqrt(np.einsum("i,ni->n", direction[1:], variance[..., 0]))
-    z = (estimates[:, first] - estimates[:, second]) / error * np.sign(values[first] - values[second])
-    return float(np.mean(z > -NormalDist().inv_cdf(level / 2.0)))
+    solved = np.linalg.solve(information, np.broadcast_to(direction[1:, None], (len(draws), len(values) - 1, 1)))
+    single = np.einsum("i,ni->n", direction[1:], solved[..., 0])
+    clustered = (single + 2.0 * shared.variance) * shared.factors
+    reach = np.maximum(
+        np.sqrt(clustered) * float(stdtrit(shared.freedom, 1.0 - level / 2.0)),
+        np.sqrt(single) * -NormalDist().inv_cdf(level / 2.0),
+    )
+    return float(
+        np.mean((estimates[:, first] - estimates[:, second]) * np.sign(values[first] - values[second]) > reach)
+    )
 
 
 def _fit(wins: Array, count: float, compared: NDArray[np.int64], size: int) -> tuple[Array, Array]:
