@@ -79,6 +79,8 @@ def _embed_set(
         plain = samples.items if samples.kind == "features" else list(samples.items)
         rows = _checked(embedder(plain), len(samples), samples.source)
     provenance = {"embedder": embedder_name(embedder), "source": samples.source, "n": len(samples)}
+    if not getattr(embedder, "published", True):
+        provenance["published"] = False
     return samples.with_features(rows, provenance=provenance, caveats=_caveats(embedder, samples))
 
 

@@ -185,12 +185,12 @@ def make_signature(
     tolerance: float = 0.0,
     units: str = "",
 ) -> Signature:
-    """The signature of a score against a reference, with m samples and one `Masses` per repeat.
+    """The signature of a score against a reference, with m samples and one `Masses` per repeat; none for evidence only.
 
     `tolerance` is that of its evidence, `units` what counted as independent there.
     """
-    partition = masses[0].partition
-    known = tolerance if partition is not None else None
+    partition = masses[0].partition if masses else None
+    known = tolerance if partition is not None or not masses else None
     return Signature(
         version=version("mallow"),
         measure=repr(measure),
