@@ -77,7 +77,7 @@ def test_anything_that_can_be_imported(tmp_path, monkeypatch):
             "minilm",
             "image",
             {},
-            r"must embed image samples; minilm embeds text samples\. Use for example efficientnet, inception\.$",
+            r"must embed image samples; minilm embeds text samples\. Use for example efficientnet, texture, inception\.$",
         ),
         (
             "inception",

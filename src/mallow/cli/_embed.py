@@ -107,7 +107,7 @@ def _embed_to_folder(
     features = embed_shards(
         source,
         out,
-        embedder=embedder(shard_kind(source)) if embedder.options else embedder.allowed_name(),
+        embedder=embedder(shard_kind(source)) if embedder.options or embedder.fast else embedder.allowed_name(),
         engine=engine,
         field=own_field or read.field,
         skip_bad=read.skip_bad,

@@ -147,14 +147,21 @@ class EmbedderChoice:
     name: str | None
     options: tuple[str, ...]
     match: str | None = None
+    fast: bool = False
+
+    def __post_init__(self) -> None:
+        if self.fast and self.name is not None:
+            raise click.UsageError("--fast chooses an embedder without a model; leave out --embedder.")
 
     def __call__(self, kind: str) -> AnyEmbedder | None:
         """The embedder for samples of this kind; None for features."""
-        from mallow.embed import find_embedder
+        from mallow.embed import FAST, find_embedder
 
         if kind == "features" and self.name is None:
+            if self.fast:
+                raise click.UsageError("--fast is for texts, images and recordings; features need no embedder.")
             return None
-        return find_embedder(self.allowed_name(), kind=kind, options=self._fields())
+        return find_embedder(FAST[kind] if self.fast else self.allowed_name(), kind=kind, options=self._fields())
 
     def allowed_name(self) -> str | None:
         """The name, after the code that it names is allowed to run."""
@@ -309,8 +316,8 @@ embedder_options = bundle(
         "-e",
         "embedder_name",
         metavar="NAME",
-        help="minilm, glove, style, ngram, subsequence, efficientnet, inception, mel, sentence:NAME, a transformers "
-        "model (NAME or NAME@REVISION), the folder or file of a model (.gguf, .onnx, .pt, GloVe text), or "
+        help="minilm, glove, style, ngram, subsequence, efficientnet, inception, texture, mel, sentence:NAME, a "
+        "transformers model (NAME or NAME@REVISION), the folder or file of a model (.gguf, .onnx, .pt, GloVe text), or "
         "package.module:object.  [default: minilm for texts, efficientnet for images, mel for recordings]",
     ),
     option(
@@ -326,6 +333,11 @@ embedder_options = bundle(
         "--match",
         type=click.Choice(["torch-fidelity", "pytorch-fid", "clean-fid"]),
         help="With --embedder inception: resize images as this tool does, so that the Fréchet distance is its FID.",
+    ),
+    option(
+        "--fast",
+        is_flag=True,
+        help="Use no model: the style of texts (or the texture of images). This gives evidence, not published MAUVE.",
     ),
 )
 paired_option = option(

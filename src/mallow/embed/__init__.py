@@ -6,7 +6,7 @@ instead: `points` returns their features.
 
     texts     LanguageModel · SentenceModel · OnnxText, minilm · WordVectors, glove · style
               NGramKernel, SubsequenceKernel
-    images    EfficientNet, efficientnet · VisionModel · TorchScript, inception · OnnxImages
+    images    EfficientNet, efficientnet · VisionModel · TorchScript, inception · OnnxImages · texture
     audio     MelStatistics
 """
 
@@ -25,7 +25,7 @@ from mallow.embed._embed import (
 from mallow.embed._image_networks import OnnxImages, TorchScript, VisionModel, inception
 from mallow.embed._language_model import LanguageModel
 from mallow.embed._mel import MelStatistics
-from mallow.embed._names import find_embedder, import_object, is_import
+from mallow.embed._names import FAST, find_embedder, import_object, is_import
 from mallow.embed._onnx_text import OnnxText, minilm
 from mallow.embed._preprocess import FidPreprocess, Preprocess
 from mallow.embed._protocol import AnyEmbedder, Embedder, JointEmbedder, Points
@@ -33,9 +33,11 @@ from mallow.embed._sentence_model import SentenceModel
 from mallow.embed._shards import embed_shards, shard_kind
 from mallow.embed._string_kernels import NGramKernel, SubsequenceKernel
 from mallow.embed._style import style
+from mallow.embed._texture import texture
 from mallow.embed._word_vectors import WordVectors, glove
 
 __all__ = [
+    "FAST",
     "AnyEmbedder",
     "Cache",
     "EfficientNet",
@@ -64,4 +66,5 @@ __all__ = [
     "inception",
     "minilm",
     "style",
+    "texture",
 ]

@@ -84,6 +84,8 @@ def _embed_set(
         plain = samples.items if samples.kind == "features" else list(samples.items)
         rows, name = _checked(embedder(plain), len(samples), samples.source), embedder_name(embedder)
     provenance = {"embedder": name, "source": samples.source, "n": len(samples)}
+    if not getattr(embedder, "published", True):
+        provenance["published"] = False
     return samples.with_features(rows, provenance=provenance, caveats=_caveats(embedder, samples))
 
 

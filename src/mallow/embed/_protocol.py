@@ -26,7 +26,8 @@ class Embedder(Protocol):
     The name goes into the signature of every score and into the key of the cache, so it must include everything that
     the features depend on: weights with their revision, pooling, length, precision. A plain function has no such name;
     it works, but is not cached. An embedder may also offer ``caveats(samples)``, which returns what it finds doubtful
-    about these samples as a tuple of `Caveat`. One that is faster than a cache has an attribute ``cached = False``.
+    about these samples as a tuple of `Caveat`. One that is faster than a cache has an attribute ``cached = False``;
+    one whose features are for evidence only, without a published score, has ``published = False``.
     """
 
     @property

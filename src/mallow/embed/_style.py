@@ -48,6 +48,7 @@ class Style:
 
     kind: ClassVar[Literal["text"]] = "text"
     cached: ClassVar[bool] = False  # reading a cache would take longer
+    published: ClassVar[bool] = False  # papers do not score such features: they are for evidence only
 
     width: int = 1024
 

@@ -22,6 +22,7 @@ _SHOWN = 0.001  # published scores are printed with three digits
 _MOST_PAIRS = 10  # chosen: the differences of more pairs do not fit a screen
 
 
+_NOT_COMPUTED = "not computed"
 _CERTIFIED = ["certified\nMAUVE", "at most,\n95 % sure"]
 # The columns that tables of scores choose from.
 _COLUMNS: dict[str, Callable[[Score], str]] = {
@@ -29,8 +30,10 @@ _COLUMNS: dict[str, Callable[[Score], str]] = {
     "at most,\n95 % sure": lambda score: at_most(score.certified["mauve"].high),
     "integral\nat least": lambda score: at_least(score.certified["frontier_integral"].low),
     "p of\nno gap": lambda score: p_number(score.p_value),
-    "published\nMAUVE": lambda score: f"{score.mauve:.3f}",
-    "published\n(self-score)": lambda score: f"{score.mauve:.3f} ({score.self_score['mauve']:.3f})",
+    "published\nMAUVE": lambda score: f"{score.mauve:.3f}" if score.is_published else _NOT_COMPUTED,
+    "published\n(self-score)": lambda score: (
+        f"{score.mauve:.3f} ({score.self_score['mauve']:.3f})" if score.is_published else _NOT_COMPUTED
+    ),
     "95 % of\nother draws": lambda score: (
         "{:.3f} to {:.3f}".format(*score.interval["mauve"]) if score.interval else "–"
     ),
@@ -340,7 +343,9 @@ class Comparison(ScoredSystems):
 
     def _self_scores(self) -> dict[str, float]:
         """What the reference scores against itself; by size where the systems differ in theirs."""
-        by_size = {score.n[1]: score.self_score["mauve"] for score in self.scores.values()}
+        by_size = {score.n[1]: score.self_score["mauve"] for score in self.scores.values() if score.is_published}
+        if not by_size:
+            return {}
         if len(set(by_size.values())) == 1:
             return {"self-score": next(iter(by_size.values()))}
         return {f"self-score, m = {size:,}": value for size, value in sorted(by_size.items(), reverse=True)}

@@ -20,6 +20,7 @@ from mallow.evaluate._run import (
     Parts,
     Run,
     Settings,
+    is_published,
     is_safe_on_threads,
     parts_of_a_score,
     reduction_of,
@@ -90,7 +91,9 @@ class LoadedSystems:
         """The runs of each system, one per generation."""
         names = [name for name, parts in generations.items() for _ in parts]
         pairs = [pair for parts in generations.values() for pair in parts]
-        if shares_bins(settings.measure) and len(pairs) > 1:
+        if not settings.repeats:  # the units of evidence are those of all systems
+            done = [Run(*pair, [], None, self.units) for pair in pairs]
+        elif shares_bins(settings.measure) and len(pairs) > 1:
             done = _shared_runs(settings, pairs)
         else:
             tasks = [partial(self._run, settings, *pair, begin) for pair in pairs]
@@ -178,7 +181,10 @@ def evaluate_systems(systems: Systems, settings: Settings, *, split: bool = Fals
     the processors; of several, one part after the other runs for all systems at once.
     """
     pairs = systems.pairs
-    measure = measure_for(settings.measure, next(iter(pairs.values()))[0])
+    reference = next(iter(pairs.values()))[0]
+    measure = measure_for(settings.measure, reference)
+    if not is_published(reference):
+        settings, split = replace(settings, repeats=0), False
     _check_answer(measure, systems)
     generations, doubts = (
         _split_systems(systems) if split else ({name: [pair] for name, pair in systems.whole.items()}, {})

@@ -62,7 +62,9 @@ class MatchedScore(ScoredSystems):
     caveats: tuple[Caveat, ...] = ()
 
     def __repr__(self) -> str:
-        change = f"{self.same_size.mauve:.4f} → {self.matched.mauve:.4f}"
+        change = "not computed"
+        if self.same_size.is_published:
+            change = f"{self.same_size.mauve:.4f} → {self.matched.mauve:.4f}"
         return f"MatchedScore({self.covariate}: {change}, kept {self.kept:.0%})"
 
     @property

@@ -230,6 +230,8 @@ def make_passport(
         raise InputError(
             "`score` must have held-out evidence; that of a Monitor has none. Score the samples themselves."
         )
+    if not score.is_published:
+        raise InputError("`score` must have a published score; that of style or texture (--fast) has none.")
     prepared = estimator.prepare(*pair_points(x, y))
     runs = run_repeats(measure, prepared, len(score.values["mauve"]), score.signature.rng)
     if settle(summary_values(measure, runs)) != score.values:

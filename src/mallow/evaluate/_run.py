@@ -42,6 +42,11 @@ class Settings:
         return cls(measure, repeats, seed_from(rng))
 
 
+def is_published(reference: Samples) -> bool:
+    """Whether papers score such features: those of `mallow.embed.style` and `texture` are evidence only."""
+    return (reference.provenance or {}).get("published") is not False
+
+
 Generations = Mapping[str, Sequence[tuple[Samples, Samples]]]  # system → the reference and each of its generations
 
 
@@ -54,7 +59,7 @@ class Run:
     reference, model : Samples
         With features; for several generations, those of one.
     masses : list of Masses
-        One per repeat.
+        One per repeat; none where there is no published score.
     reduction : Reduction or None
         The axes that the estimator works on, without points, if it has any.
     units : Units
@@ -170,6 +175,8 @@ def self_score(
     keys : uint64 array, optional
         The `row_keys` of the reference, where they are known.
     """
+    if not repeats:
+        return dict.fromkeys(SUMMARIES, float("nan"))
     x = as_features("reference", reference.require_features())
     keys = row_keys(x) if keys is None else keys
     units = find_units(reference, keys=[keys])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -46,7 +47,9 @@ class Score(Result):
     Attributes
     ----------
     mauve : float
-        Area summary of the published estimator, mean over repeats: 1 = indistinguishable to it.
+        Area summary of the published estimator, mean over repeats: 1 = indistinguishable to it. It and the other
+        published numbers are NaN, and the frontier has NaN costs, where only evidence was asked for: the features are
+        those of `mallow.embed.style` or `mallow.embed.texture`, which papers do not score.
     frontier_integral : float
         Integral summary, mean over repeats: 0 = indistinguishable.
     midpoint : float
@@ -70,8 +73,8 @@ class Score(Result):
         Mean curve of the published estimator over repeats.
     certified_frontier : Frontier or None
         Costs that are certified, up to the noise of sampling: the true curve lies farther out.
-    masses : Masses
-        Of the first repeat, with its partition.
+    masses : Masses or None
+        Of the first repeat, with its partition. None without a published score.
     signature : Signature
         Everything that the numbers depend on.
     caveats : tuple of Caveat
@@ -103,7 +106,7 @@ class Score(Result):
     self_score: dict[str, float]
     frontier: Frontier
     certified_frontier: Frontier | None
-    masses: Masses
+    masses: Masses | None
     signature: Signature
     caveats: tuple[Caveat, ...]
     n: tuple[int, int]
@@ -114,6 +117,8 @@ class Score(Result):
     reasons: tuple[Reason, ...] = ()
 
     def __post_init__(self) -> None:
+        if math.isnan(self.p_value):
+            raise InputError("`p_value` must be a number; got NaN.")
         for name in ("std", "interval", "debiased", "certified", "self_score"):
             known = getattr(self, name)
             if known and set(known) != set(SUMMARIES):
@@ -121,7 +126,8 @@ class Score(Result):
 
     def __repr__(self) -> str:
         certified = f"certified at most {at_most(self.certified['mauve'].high)}, " if self.certified else ""
-        return f"Score(mauve={self.mauve:.4f}, {certified}{p_text(self.p_value)}, n={self.n})"
+        published = f"mauve={self.mauve:.4f}" if self.is_published else "mauve not computed"
+        return f"Score({published}, {certified}{p_text(self.p_value)}, n={self.n})"
 
     def __str__(self) -> str:
         lines = [self.verdict, "", self.mauve_table(), "", *self.basis_lines()]
@@ -142,6 +148,11 @@ class Score(Result):
         return format(self.mauve, spec) if spec else str(self)
 
     @property
+    def is_published(self) -> bool:
+        """Whether there is a published score, rather than evidence only."""
+        return not math.isnan(self.mauve)
+
+    @property
     def verdict(self) -> str:
         """What is certain about the gap, in one or two sentences."""
         most = self.certified["mauve"].high if self.certified else 1.0
@@ -154,6 +165,8 @@ class Score(Result):
             one = self.certified[name]
             limit = f"at most {at_most(one.high)}" if name == "mauve" else f"at least {at_least(one.low)}"
             rows.append(["certified", f"{one.value:.4f}", limit, "95 % confidence: the true value"])
+        if not self.is_published:
+            return [*rows, ["published", "not computed", "–", _install_text(self.signature)]]
         span = self.interval.get(name)
         text = "–" if span is None else f"{span[0]:.4f} to {span[1]:.4f}"
         about = "no interval without bins" if span is None else "95 % of other draws of this size"
@@ -232,10 +245,20 @@ class Score(Result):
         below the dashed one, up to the noise of sampling.
         """
         ax = draw.axes(ax)
-        draw.exponentiated(ax, self, label=label or f"published: {self.mauve:.3f}", band="all clusterings")
-        draw.certified_line(ax, self)
+        if self.is_published:
+            draw.exponentiated(ax, self, label=label or f"published: {self.mauve:.3f}", band="all clusterings")
+            draw.certified_line(ax, self)
+        else:
+            certified = f"certified: {self.certified['mauve'].value:.3f}"
+            draw.exponentiated(ax, self, label=label or certified, certified=True)
         draw.legend(ax)
         return ax
+
+
+def _install_text(signature: Signature) -> str:
+    """What a published score needs, for samples of this kind."""
+    extra = "images" if signature.embedder.startswith("texture") else "minilm"
+    return f"needs an embedder: pip install 'mallow[{extra}]'"
 
 
 def brief_values(score: Score, name: str) -> dict[str, Any]:
@@ -245,6 +268,8 @@ def brief_values(score: Score, name: str) -> dict[str, Any]:
         one = score.certified[name]
         values["certified"] = round(one.value, 4)
         values |= {"at_most": float(at_most(one.high))} if name == "mauve" else {"at_least": float(at_least(one.low))}
+    if not score.is_published:
+        return values | {"published": None}
     values["published"] = round(float(getattr(score, name)), 4)
     if name in score.interval:
         values["other_draws"] = [round(end, 4) for end in score.interval[name]]
@@ -290,30 +315,29 @@ def build_score(
 
     Without evidence the p-value is 1: the caller has to say what it knows.
     """
-    curves, summaries = zip(*map(measure.trace, run.masses), strict=True)
-    values = by_summary(summaries)
-    mean, band = mean_frontier(curves)
-    first = run.masses[0]
+    traced = [measure.trace(masses) for masses in run.masses]
+    curves, values = [curve for curve, _ in traced], by_summary([summaries for _, summaries in traced])
+    mean, band = mean_frontier(curves) if curves else (_no_frontier(certificate), None)
     every = [
         *caveats,
         *(caveat for masses in run.masses for caveat in masses.caveats),
         *(caveat for curve in curves for caveat in curve.caveats),
-        *_doubts(measure, run, float(np.mean(values["mauve"])), itself, evidence, certificate),
+        *_doubts(measure, run, values["mauve"], itself, evidence, certificate),
     ]
     tolerance = 0.0 if evidence is None else evidence.tolerance
     units = "" if evidence is None else describe_units(evidence.units, run.reference, run.model)
     interval, debiased = settle(published_errors(measure, run, values), least=_LEAST)
     return Score(
-        **{name: settle(float(np.mean(each))) for name, each in values.items()},
-        std=settle({name: float(np.std(each, ddof=1)) if len(each) > 1 else 0.0 for name, each in values.items()}),
+        **{name: settle(float(np.mean(each))) if each else math.nan for name, each in values.items()},
+        std={name: settle(_spread(each)) if each else math.nan for name, each in values.items()},
         interval=interval,
         debiased=debiased,
         certified={} if certificate is None else certificate.estimates,
         p_value=1.0 if evidence is None else evidence.test.p_value,
-        self_score=settle(itself),
+        self_score=settle(itself) if run.masses else itself,
         frontier=mean.settle(),
         certified_frontier=None if certificate is None else certificate.frontier,
-        masses=first,
+        masses=run.masses[0] if run.masses else None,
         signature=make_signature(
             measure,
             run.reference,
@@ -334,19 +358,33 @@ def build_score(
     )
 
 
+def _spread(values: tuple[float, ...]) -> float:
+    """The standard deviation over repeats; 0 for one."""
+    return float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+
+
+def _no_frontier(certificate: Certificate | None) -> Frontier:
+    """A curve without costs, in place of a published one."""
+    lam = np.empty(0) if certificate is None else certificate.frontier.lam
+    nothing = np.full(lam.shape, math.nan)
+    return Frontier(lam, nothing, nothing)
+
+
 def _doubts(
     measure: Measure,
     run: Run,
-    mauve: float,
+    areas: tuple[float, ...],
     itself: dict[str, float],
     evidence: Evidence | None,
     certificate: Certificate | None,
 ) -> list[Caveat]:
     """What the estimate and the evidence give reason to doubt."""
+    if not run.masses:
+        return [] if evidence is None else [*evidence_caveats(evidence)]
     partition = run.masses[0].partition
     if evidence is None or certificate is None:
         return bin_caveats(partition)
-    high = certificate.estimates["mauve"].high
+    mauve, high = float(np.mean(areas)), certificate.estimates["mauve"].high
     return [
         *check_estimate(
             measure,

@@ -31,6 +31,7 @@ from mallow.estimate import (
 )
 from mallow.evaluate._run import Generations, Parts, Run, Settings, split_rows, summary_values
 from mallow.evidence import (
+    SUMMARIES,
     HeldOut,
     Measure,
     Pairs,
@@ -313,6 +314,10 @@ class StreamedSystems:
                 sets = {"": self.sets[""], name: self.sets[name]}
                 if self.complete and model is not self.seen.samples[name]:  # one generation, or in another order
                     sets, _ = survey_sets(self.passes.engine, {"": reference, name: model}, within=self.passes)
+                if not settings.repeats:
+                    itself = dict.fromkeys(SUMMARIES, float("nan"))
+                    runs[name].append(Run(reference, model, [], None, self.units, seen, itself))
+                    continue
                 run = run_sharded(self.passes, settings, sets[""], sets[name], seen)
                 runs[name].append(replace(run, reference=reference, model=model))
         return runs

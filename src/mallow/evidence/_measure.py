@@ -194,13 +194,13 @@ def make_signature(
     units: str = "",
     spaces: Sequence[str] = (),
 ) -> Signature:
-    """The signature of a score against a reference, with m samples and one `Masses` per repeat.
+    """The signature of a score against a reference, with m samples and one `Masses` per repeat; none for evidence only.
 
     `tolerance` is that of its evidence, `units` what counted as independent there, `spaces` what it looked at beside
     the features.
     """
-    partition = masses[0].partition
-    known = tolerance if partition is not None else None
+    partition = masses[0].partition if masses else None
+    known = tolerance if partition is not None or not masses else None
     return Signature(
         version=version("mallow"),
         measure=repr(measure),

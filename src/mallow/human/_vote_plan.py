@@ -38,8 +38,8 @@ class VoteSharing:
     prompts, annotators : int or None
         Over which the votes are spread evenly; None: no two votes share one.
     prompt_spread, annotator_spread : float
-        By how many points the score of a system differs from prompt to prompt, and from annotator to annotator: standard
-        deviations.
+        By how many points the score of a system differs from prompt to prompt, and from annotator to annotator, as
+        standard deviations.
 
     Examples
     --------

@@ -23,6 +23,7 @@ Scored = Comparison | Score | Mapping[str, Score]
 def as_comparison(results: Scored) -> Comparison:
     """The comparison itself; scores become a comparison in which no difference was tested."""
     if isinstance(results, Comparison):
+        _refuse_evidence_only(results.scores)
         return results
     scores = {"model": results} if isinstance(results, Score) else results
     if not (isinstance(scores, Mapping) and scores and all(isinstance(score, Score) for score in scores.values())):
@@ -30,6 +31,7 @@ def as_comparison(results: Scored) -> Comparison:
             "`comparison` must be a Comparison, a Score, or a mapping of names to Scores; got "
             f"{type(results).__name__}."
         )
+    _refuse_evidence_only(scores)
     # Where nothing was certified, nothing is known: 1.
     areas = {name: score.certified["mauve"].value if score.certified else 1.0 for name, score in scores.items()}
     order = sorted(scores, key=lambda name: (-areas[name], -scores[name].mauve))
@@ -43,6 +45,14 @@ def as_comparison(results: Scored) -> Comparison:
         signature=scores[order[0]].signature,
         caveats=tuple(caveat for name in order for caveat in _caveats_of(name, scores[name].caveats)),
     )
+
+
+def _refuse_evidence_only(scores: Mapping[str, Score]) -> None:
+    if not all(score.is_published for score in scores.values()):
+        raise InputError(
+            "A report shows published scores, and these samples have none: they were compared by style or texture "
+            "(--fast). Compare them with an embedder, such as minilm: pip install 'mallow[minilm]'"
+        )
 
 
 def collect_caveats(comparison: Comparison, diagnoses: Mapping[str, Diagnosis] | None = None) -> tuple[Caveat, ...]:

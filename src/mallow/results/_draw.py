@@ -121,6 +121,8 @@ def scores(ax: Axes, systems: Mapping[str, Drawable]) -> None:
             ax.plot(
                 score.interval["mauve"], [below, below], color="0.7", label="95 % of other draws of this size", **wide
             )
+        if np.isnan(score.mauve):
+            continue
         ax.plot(score.self_score["mauve"], below, "k|", markersize=9, markeredgewidth=1.5, label="self-score")
         ax.plot(score.mauve, below, "ko", markersize=4, label="published score")
     _name_rows(ax, names)

@@ -6,6 +6,7 @@ import base64
 import functools
 import html
 import json
+import math
 import re
 import types
 import typing
@@ -46,7 +47,9 @@ def to_plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [to_plain(entry) for entry in value]
     if isinstance(value, np.generic):
-        return value.item()
+        return to_plain(value.item())
+    if isinstance(value, float) and math.isnan(value):
+        return None  # JSON has no NaN
     return fspath(value) if isinstance(value, PathLike) else value
 
 
@@ -78,6 +81,8 @@ def from_plain(hint: Any, data: Any, field: str = "") -> Any:
         return data
     if is_dataclass(hint):
         return _dataclass(typing.cast("type[Any]", hint), _of_type(dict, data, field), field)
+    if hint is float and data is None:
+        return math.nan
     if hint is float:  # a whole number where any number may stand is still one after the round trip
         return _of_type((int, float), data, field)
     return _of_type(hint, data, field) if hint in (bool, int, str) else hint(_of_type(str, data, field))  # Path
