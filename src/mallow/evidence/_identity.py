@@ -30,6 +30,7 @@ from mallow.evidence._space import Space, find_spaces, membership
 from mallow.evidence._systems import pair_spaces
 from mallow.evidence._units import Indices, Units, find_units
 from mallow.evidence._within import Within
+from mallow.samples import Samples
 from mallow.theory import Array
 
 _ENTRIES = 1 << 22  # chosen: signs that are drawn at once
@@ -199,6 +200,56 @@ def judge_within(within: Within, permutations: int, seed: int) -> tuple[float, i
         if len(values) > drawn + 1:
             p_value, drawn = min(share_as_large(fuse(within.names, values)), most), len(values) - 1
     return p_value, drawn, dict(zip(within.names, alone.tolist(), strict=True))
+
+
+@dataclass(frozen=True)
+class PromptTest:
+    """The test of two sets of answers to the same prompts.
+
+    Attributes
+    ----------
+    p_value : float
+    by_prompt : dict
+        The p-value of each prompt with several samples of both sides.
+    excess : float or None
+        By which factor the distance of the clearest statistic from its mean has to grow for a power of 80%; None where
+        it is less than one standard deviation, or where samples were not exchanged within prompts.
+    """
+
+    p_value: float
+    by_prompt: dict[str, float]
+    excess: float | None
+
+
+def judge_prompts(reference: Samples, model: Samples, *, permutations: int, seed: int) -> PromptTest:
+    """The test of two sets of samples with features and prompts, and that of each prompt."""
+    prompts = tuple(reference.prompts or ())
+    reference, model = reference.without_ids(), model.without_ids()
+    *points, widths = pair_spaces(reference, model)
+    units = find_units(reference, model)
+    names = list(widths)
+    spaces = dict(zip(names, find_spaces(points, units, 0, list(widths.values())), strict=True))
+    first, others = spaces[names[0]], {name: spaces[name] for name in names[1:]}
+    test = run_identity_test(first, units, 1, permutations=permutations, seed=seed, others=others)
+    whole_test = add_within(test, spaces, units, 1, permutations=permutations, seed=seed)
+    if whole_test.within is None:
+        return PromptTest(whole_test.p_value, {}, None)
+    rows, unit, is_reference = _rows_of_pair(first, units, 1)
+    within = Within(spaces, rows, unit, is_reference)
+    place = np.empty(len(first.columns), np.int64)
+    place[first.places[0]] = np.arange(len(first.places[0]))
+    of_unit = {
+        int(number): prompts[place[row]] for row, number in zip(rows[is_reference], unit[is_reference], strict=True)
+    }
+    each = within.by_unit(permutations, np.random.default_rng([seed, 8]))
+    by_prompt = {
+        of_unit[number]: share_as_large(_standardise(np.cbrt(values)) @ np.ones((values.shape[1], 1)))
+        for number, values in each.items()
+    }
+    values = _standardise(np.cbrt(within.statistics(permutations, np.random.default_rng([seed, 7]))))
+    largest = values.max(axis=1)
+    wanted = float(np.quantile(largest, 1.0 - 0.025)) + 0.84  # standard deviations; 0.84: a power of 80%
+    return PromptTest(whole_test.p_value, by_prompt, wanted / float(largest[0]) if largest[0] > 1.0 else None)
 
 
 def judge_rows(values: Values, unit: Indices, is_reference: Flags, permutations: int, seed: int) -> IdentityTest:

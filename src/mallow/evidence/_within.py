@@ -110,7 +110,7 @@ class Within:
                     sums[:, number] += np.einsum("usp,usp->p", products @ turned, turned)
                 alike += own.reshape(len(own), -1) @ self._alike[group.rows.ravel()]
         squares = [(part**2).sum(axis=1) for part in np.split(alike, self._ends[:-1], axis=1)]
-        return np.concatenate([sums, np.stack(squares, axis=1)], axis=1)
+        return _without_rounding(np.concatenate([sums, np.stack(squares, axis=1)], axis=1))
 
     def by_unit(self, exchanges: int, rng: np.random.Generator) -> dict[int, Array]:
         """The statistics of each unit alone, as observed and of exchanges, (1 + exchanges, statistics)."""
@@ -121,9 +121,14 @@ class Within:
                     observed = group.observed[place][None]
                     signs = np.concatenate([observed[None], _exchange(observed, exchanges, rng)])[:, 0]
                     values = np.stack([((signs @ own) * signs).sum(axis=1) for own in group.products[:, place]], axis=1)
-                    found[int(rows[0])] = values
+                    found[int(rows[0])] = _without_rounding(values)
         order = sorted(found)
         return {int(unit): found[row] for unit, row in zip(self.units, order, strict=True)}
+
+
+def _without_rounding(statistics: Array) -> Array:
+    """Statistics, which are of order 1; what rounding leaves of equal samples is 0."""
+    return np.where(statistics > 1e-12, statistics, 0.0)
 
 
 def _exchange(observed: Array, count: int, rng: np.random.Generator) -> Array:
