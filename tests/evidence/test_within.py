@@ -5,6 +5,7 @@ import pytest
 
 import mallow
 from mallow import Measure, Samples
+from mallow.cli._results import PermutationTest
 from mallow.evidence import Witness, run_permutations
 
 
@@ -69,3 +70,12 @@ def test_a_score_sees_it_and_can_be_told_not_to():
     assert seen.evidence.test.within < 0.001
     assert not_seen.evidence.test.within is None
     assert "independent_samples=False" in str(not_seen.signature)
+
+
+def test_the_command_says_so():
+    sides = answers(0, prompts=6, sizes=(3, 4))
+    texts = [
+        str(PermutationTest.from_test(run_permutations(*sides, permutations=49, independent_samples=within), (18, 24)))
+        for within in (True, False)
+    ]
+    assert ["The p-value is twice the smaller of the two." in text for text in texts] == [True, False]
