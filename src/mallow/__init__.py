@@ -35,7 +35,7 @@ _PACKAGES = {
         "errors": "Caveat EstimateWarning InputError",
         "estimate": "Classifier Gaussian KernelDensity Neighbors Quantize Reduce",
         "evaluate": "Comparison Difference Monitor Score audit_embedder check_regression compare compare_embedders"
-        " compare_gaps make_passport plan_samples score sweep track verify_passport",
+        " compare_gaps make_passport plan_samples same_model score sweep track verify_passport",
         "explain": "diagnose memorisation",
         "evidence": "MAUVE_2021 MAUVE_STAR Measure permutation_test",
         "results": "Estimate",

@@ -19,6 +19,7 @@ CALLS = {  # command: the functions behind it, and options that exist on the com
         {"out", "sample", "checkpoint", "train", "match_column", "by", "passport", "passport_key"},
     ),
     "gaps": ([mallow.compare_gaps], set()),
+    "same": ([mallow.same_model], set()),
     "robust": ([mallow.compare_embedders], set()),
     "compare": ([mallow.compare], {"out", "sample", "checkpoint"}),
     "track": ([mallow.track], {"out", "as_given"}),

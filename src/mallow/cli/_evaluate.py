@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         GapDifference,
         PassportCheck,
         RobustComparison,
+        SameModel,
         SamplePlan,
         Score,
         Track,
@@ -200,18 +201,27 @@ def track_command(reference: str, systems: tuple[str, ...], run: Run, as_given: 
 @click.argument("reference")
 @click.argument("model")
 @option("--permutations", least=1, default=999, help="How often samples are exchanged at random.")
+@option(
+    "--independent-samples/--dependent-samples",
+    default=True,
+    help="Whether several samples of one prompt are independent given the prompt: then they are exchanged, too.",
+)
 @run_options("embedder", "read", "paired", "prompts", "rng")
-def permutation_test_command(reference: str, model: str, permutations: int, run: Run) -> PermutationTest:
+def permutation_test_command(
+    reference: str, model: str, permutations: int, independent_samples: bool, run: Run
+) -> PermutationTest:
     """Test whether MODEL differs from REFERENCE at all, by exchanging samples between them.
 
     Samples with the same id or prompt stay together, so that shared prompts and several samples per prompt are allowed.
+    Where both sides have several samples of five prompts or more, a second test exchanges samples within prompts.
     It is the test behind the p-value of `mallow score`, and the same for every measure.
     """
     from mallow.cli._results import PermutationTest
     from mallow.evidence import run_permutations
 
     x, y = read_arguments(run.read, REFERENCE=reference, MODEL=model)
-    test = run_permutations(x, y, permutations=permutations, **run.settings(x.kind))
+    settings = run.settings(x.kind)
+    test = run_permutations(x, y, permutations=permutations, independent_samples=independent_samples, **settings)
     return PermutationTest.from_test(test, (len(x), len(y)))
 
 
@@ -358,6 +368,31 @@ def gaps_command(reference_1: str, model_1: str, reference_2: str, model_2: str,
     x1, y1, x2, y2 = read_arguments(run.read, **paths)
     pairs = {first: (x1, y1), second: (x2, y2)}
     return compare_gaps(pairs, **run.settings(x1.kind))
+
+
+@result_command(
+    "same",
+    "Do two sets of completions come from one model?",
+    example="mallow same before.jsonl after.jsonl",
+    plot="the p-values of prompts",
+)
+@click.argument("a")
+@click.argument("b")
+@option("--permutations", least=1, default=999, help="How often samples are exchanged at random, at least.")
+@run_options("embedder", "read", "rng")
+def same_command(a: str, b: str, permutations: int, run: Run) -> SameModel:
+    """Test whether the completions of A and B come from one model, by exchanging samples of the same prompt.
+
+    Both have prompts, best with several completions each. Without --embedder, texts are compared by their style, which
+    needs no model.
+    """
+    from mallow.evaluate import same_model
+
+    x, y = read_arguments(run.read, A=a, B=b)
+    settings = run.settings(x.kind)
+    if settings.get("embedder") is None and x.texts is not None and x.features is None:
+        settings["embedder"] = "style"
+    return same_model(x, y, permutations=permutations, **({"embedder": None} | settings))
 
 
 @click.group(

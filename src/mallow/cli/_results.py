@@ -57,6 +57,11 @@ class PermutationTest(Result):
             f"{self.n[1]:,} model samples came from one distribution, by {self.permutations:,} permutations in which "
             "samples with the same id or prompt stay together."
         ]
+        if any(name.startswith("within units") for name in self.statistics):
+            lines.append(
+                "A second test exchanged samples of the same id or prompt, as independent samples. The p-value is "
+                "twice the smaller of the two."
+            )
         if not self.exact:
             lines.append(
                 "The groups of samples of both sides differ in size, so that only a part of each large group was used. "

@@ -13,6 +13,7 @@ from mallow.evaluate._passport import Passport, PassportCheck, make_passport, ve
 from mallow.evaluate._plan import SamplePlan, plan_samples
 from mallow.evaluate._robust import AgreedDifference, RobustComparison, compare_embedders
 from mallow.evaluate._run import Settings, run_repeats, self_score, summary_values
+from mallow.evaluate._same import SameModel, same_model
 from mallow.evaluate._score import Score, score_embedded
 from mallow.evaluate._sweep import Sweep, grid, sweep
 from mallow.evaluate._track import Change, Track, Trend, track
@@ -29,6 +30,7 @@ __all__ = [
     "Passport",
     "PassportCheck",
     "RobustComparison",
+    "SameModel",
     "SamplePlan",
     "Score",
     "Sweep",
@@ -40,6 +42,7 @@ __all__ = [
     "compare_gaps",
     "make_passport",
     "plan_samples",
+    "same_model",
     "score",
     "sweep",
     "track",

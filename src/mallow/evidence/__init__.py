@@ -14,7 +14,14 @@ from mallow.evidence._evidence import (
     subtract_certificates,
 )
 from mallow.evidence._held_out import HeldOut, Pairs, hold_out, hold_out_sources
-from mallow.evidence._identity import IdentityTest, compare_means, permutation_test, run_identity_test, run_permutations
+from mallow.evidence._identity import (
+    IdentityTest,
+    compare_means,
+    judge_prompts,
+    permutation_test,
+    run_identity_test,
+    run_permutations,
+)
 from mallow.evidence._learner import Learner, View
 from mallow.evidence._measure import (
     MAUVE_2021,

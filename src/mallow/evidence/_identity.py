@@ -28,6 +28,8 @@ from mallow.evidence._exchange import Exchange, Flags, common_size, exchangeable
 from mallow.evidence._space import Space, find_spaces, membership
 from mallow.evidence._systems import pair_spaces
 from mallow.evidence._units import Indices, Units, find_units
+from mallow.evidence._within import Within
+from mallow.samples import Samples
 from mallow.theory import Array
 
 _ENTRIES = 1 << 22  # chosen: signs that are drawn at once
@@ -40,6 +42,7 @@ def permutation_test(
     embedder: AnyEmbedder | str | None = None,
     paired: bool = False,
     prompts: str = "joint",
+    independent_samples: bool = True,
     permutations: int = 999,
     rng: int | np.random.Generator | None = 0,
 ) -> float:
@@ -51,6 +54,10 @@ def permutation_test(
     per prompt are no problem. Where few permutations reach the observed gap, up to 100,000 are drawn; none gives
     a smaller p-value than 0.00001.
 
+    Where five units or more have several samples of both sides, a second test exchanges samples within units: it sees
+    changes that are different for each prompt. The p-value is then twice the smaller of the two. That needs samples
+    that are independent given their prompt; if they are not, pass ``independent_samples=False``.
+
     Examples
     --------
     >>> rng = np.random.default_rng(0)
@@ -58,7 +65,14 @@ def permutation_test(
     1e-05
     """
     return run_permutations(
-        reference, model, embedder=embedder, paired=paired, prompts=prompts, permutations=permutations, rng=rng
+        reference,
+        model,
+        embedder=embedder,
+        paired=paired,
+        prompts=prompts,
+        independent_samples=independent_samples,
+        permutations=permutations,
+        rng=rng,
     ).p_value
 
 
@@ -69,6 +83,7 @@ def run_permutations(
     embedder: AnyEmbedder | str | None = None,
     paired: bool = False,
     prompts: str = "joint",
+    independent_samples: bool = True,
     permutations: int = 999,
     rng: int | np.random.Generator | None = 0,
 ) -> IdentityTest:
@@ -80,7 +95,9 @@ def run_permutations(
     units = find_units(sides["reference"], sides["model"])
     space, *others = find_spaces(points, units, 0, list(widths.values()))
     named = dict(zip(list(widths)[1:], others, strict=True))
-    return run_identity_test(space, units, 1, permutations=permutations, seed=seed, others=named)
+    test = run_identity_test(space, units, 1, permutations=permutations, seed=seed, others=named)
+    spaces = {"": space, **named}
+    return add_within(test, spaces, units, 1, permutations=permutations, seed=seed) if independent_samples else test
 
 
 STRENGTHS = (0.001, 0.01, 0.1, 1.0)  # of the regularisation of means, in units of the mean variance
@@ -122,6 +139,9 @@ class IdentityTest:
         Whether no permutation reached the observed value, so that the p-value is an upper bound.
     statistics : dict
         The p-value of each statistic alone, without any correction: what shows the gap.
+    within : float or None
+        The p-value of the second test, which exchanges samples within units; `p_value` is then twice the smaller of
+        the two. None where it was not made.
     """
 
     p_value: float
@@ -129,6 +149,7 @@ class IdentityTest:
     exact: bool
     tail: bool
     statistics: dict[str, float]
+    within: float | None = None
 
 
 def run_identity_test(
@@ -151,6 +172,84 @@ def run_identity_test(
         return _judge_spaces(spaces, rows[kept], *sides, permutations, seed)
 
     return judge_draws(unit, is_reference, test)
+
+
+def add_within(
+    test: IdentityTest, spaces: Mapping[str, Space], units: Units, system: int, *, permutations: int, seed: int
+) -> IdentityTest:
+    """The test together with one that exchanges samples within units, where enough units have several of both sides."""
+    within = Within(spaces, *_rows_of_pair(next(iter(spaces.values())), units, system))
+    if not within.enough:
+        return test
+    p_value, drawn, alone = judge_within(within, permutations, seed)
+    deciding, count = (test.p_value, test.permutations) if test.p_value < p_value else (p_value, drawn)
+    tail = test.tail if test.p_value < p_value else p_value * (drawn + 1) < 1.5
+    return IdentityTest(min(1.0, 2.0 * deciding), count, test.exact, tail, {**test.statistics, **alone}, p_value)
+
+
+def judge_within(within: Within, permutations: int, seed: int) -> tuple[float, int, dict[str, float]]:
+    """The p-value of exchanges within units, of how many, and that of each statistic alone."""
+    values = within.statistics(permutations, np.random.default_rng([seed, 7]))
+    alone = np.mean(values >= values[0] * (1.0 - _TIE), axis=0)
+    p_value, drawn = share_as_large(fuse(within.names, values)), len(values) - 1
+    for count in _MORE:
+        most = _ENOUGH / (drawn + 1)
+        if p_value > most * (1.0 + _TIE):
+            break
+        values = within.statistics(count, np.random.default_rng([seed, 7, count]))
+        if len(values) > drawn + 1:
+            p_value, drawn = min(share_as_large(fuse(within.names, values)), most), len(values) - 1
+    return p_value, drawn, dict(zip(within.names, alone.tolist(), strict=True))
+
+
+@dataclass(frozen=True)
+class PromptTest:
+    """The test of two sets of answers to the same prompts.
+
+    Attributes
+    ----------
+    p_value : float
+    by_prompt : dict
+        The p-value of each prompt with several samples of both sides.
+    excess : float or None
+        By which factor the distance of the clearest statistic from its mean has to grow for a power of 80%; None where
+        it is less than one standard deviation, or where samples were not exchanged within prompts.
+    """
+
+    p_value: float
+    by_prompt: dict[str, float]
+    excess: float | None
+
+
+def judge_prompts(reference: Samples, model: Samples, *, permutations: int, seed: int) -> PromptTest:
+    """The test of two sets of samples with features and prompts, and that of each prompt."""
+    prompts = tuple(reference.prompts or ())
+    reference, model = reference.without_ids(), model.without_ids()
+    *points, widths = pair_spaces(reference, model)
+    units = find_units(reference, model)
+    names = list(widths)
+    spaces = dict(zip(names, find_spaces(points, units, 0, list(widths.values())), strict=True))
+    first, others = spaces[names[0]], {name: spaces[name] for name in names[1:]}
+    test = run_identity_test(first, units, 1, permutations=permutations, seed=seed, others=others)
+    whole_test = add_within(test, spaces, units, 1, permutations=permutations, seed=seed)
+    if whole_test.within is None:
+        return PromptTest(whole_test.p_value, {}, None)
+    rows, unit, is_reference = _rows_of_pair(first, units, 1)
+    within = Within(spaces, rows, unit, is_reference)
+    place = np.empty(len(first.columns), np.int64)
+    place[first.places[0]] = np.arange(len(first.places[0]))
+    of_unit = {
+        int(number): prompts[place[row]] for row, number in zip(rows[is_reference], unit[is_reference], strict=True)
+    }
+    each = within.by_unit(permutations, np.random.default_rng([seed, 8]))
+    by_prompt = {
+        of_unit[number]: share_as_large(_standardise(np.cbrt(values)) @ np.ones((values.shape[1], 1)))
+        for number, values in each.items()
+    }
+    values = _standardise(np.cbrt(within.statistics(permutations, np.random.default_rng([seed, 7]))))
+    largest = values.max(axis=1)
+    wanted = float(np.quantile(largest, 1.0 - 0.025)) + 0.84  # standard deviations; 0.84: a power of 80%
+    return PromptTest(whole_test.p_value, by_prompt, wanted / float(largest[0]) if largest[0] > 1.0 else None)
 
 
 def judge_rows(values: Values, unit: Indices, is_reference: Flags, permutations: int, seed: int) -> IdentityTest:

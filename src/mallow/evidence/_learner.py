@@ -28,7 +28,7 @@ from mallow.evidence._blocks import ROWS, ArrayRows, Numbers, Values
 from mallow.evidence._blocks import Rows as RowSource
 from mallow.evidence._coarse import CoarseGrid, Metric, find_coarse_grid
 from mallow.evidence._folds import Folds, deal_folds, scatter
-from mallow.evidence._identity import IdentityTest, run_identity_test
+from mallow.evidence._identity import IdentityTest, add_within, run_identity_test
 from mallow.evidence._many_test import run_test_of_many
 from mallow.evidence._rules import (
     CellSums,
@@ -97,6 +97,10 @@ class Options(Protocol):
     @property
     def assignments(self) -> int | None:
         """Groupings of cells into folds that are averaged."""
+
+    @property
+    def independent_samples(self) -> bool:
+        """Whether samples are independent given their unit."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -373,7 +377,11 @@ class MemoryLearner(Learner):
     def test(self, system: int, *, permutations: int, seed: int) -> IdentityTest:
         """The test of identity of the reference and one system."""
         units = self.units.pair(system)
-        return run_identity_test(self.space, units, system, permutations=permutations, seed=seed, others=self.others)
+        test = run_identity_test(self.space, units, system, permutations=permutations, seed=seed, others=self.others)
+        if not self.witness.independent_samples:
+            return test
+        spaces = {"": self.space, **self.others}
+        return add_within(test, spaces, units, system, permutations=permutations, seed=seed)
 
     @cached_property
     def _cell_of_row(self) -> Numbers:

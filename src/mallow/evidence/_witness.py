@@ -51,6 +51,9 @@ class Witness:
         At least 3. Where a side has fewer units, nothing is learned.
     assignments : int or None
         Assignments of units to folds that are averaged. None: 16, or 8 with more than 8,000 samples.
+    independent_samples : bool
+        Whether several samples of a prompt are independent given the prompt, so that the test may exchange them within
+        prompts, too.
 
     Examples
     --------
@@ -67,6 +70,7 @@ class Witness:
     views: tuple[View, ...] = ()
     folds: int = 5
     assignments: int | None = None
+    independent_samples: bool = True
 
     scale: ClassVar[float] = 5.0
 

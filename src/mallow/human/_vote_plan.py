@@ -397,8 +397,8 @@ def _smallest(power: Callable[[int], float], wanted: float, sharing: VoteSharing
         if high > _MOST:
             if sharing != VoteSharing():
                 raise InputError(
-                    f"no number of votes reaches the goal with {sharing}: more votes on the same prompts, or by the same "
-                    "people, tell nothing new. Use more prompts and annotators, or ask for a larger difference."
+                    f"no number of votes reaches the goal with {sharing}: more votes on the same prompts, or by the "
+                    "same people, tell nothing new. Use more prompts and annotators, or ask for a larger difference."
                 )
             raise InputError(
                 f"more than {_MOST:,} votes per pair would be needed: the systems are too close. Ask for a larger "

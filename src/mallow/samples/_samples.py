@@ -256,6 +256,10 @@ class Samples:
         """The same samples with the ids "row 0", "row 1", …: row i belongs to row i of other sets that have them."""
         return Samples.trusted(**self._values() | {"ids": tuple(f"{self.ROW}{row}" for row in range(len(self)))})
 
+    def without_ids(self) -> Samples:
+        """The same samples without ids: those of one prompt belong together."""
+        return self if self.ids is None else Samples.trusted(**self._values() | {"ids": None})
+
     def bare(self) -> Samples:
         """The features alone, without the texts, images or recordings that they were made from."""
         self.require_features()

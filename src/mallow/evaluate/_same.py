@@ -1,0 +1,244 @@
+"""Do two sets of completions come from one model?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from mallow._checks import seed_from, whole
+from mallow.embed import AnyEmbedder, embed_all
+from mallow.errors import Caveat, InputError, warn_about
+from mallow.evidence import LEVEL, holm, judge_prompts
+from mallow.results import Result, TableData, draw, p_text
+from mallow.samples import Samples
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_SHOWN = 5  # chosen: prompts in the text
+_LONGEST = 60  # characters of a prompt in the text
+_POWER = 0.8
+
+
+@dataclass(frozen=True)
+class PromptDifference:
+    """How much the completions of one prompt differ.
+
+    Attributes
+    ----------
+    prompt : str
+    p_value : float
+        Of "no difference for this prompt", by exchanging its samples. With few samples it cannot be small.
+    adjusted : float
+        The same after Holm's correction for all prompts.
+    n : tuple of int
+        Samples of both sets.
+    """
+
+    prompt: str
+    p_value: float
+    adjusted: float
+    n: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Needed:
+    """What would show a difference as large as the observed one at the 5% level with a power of 80%.
+
+    Attributes
+    ----------
+    prompts : int
+        Prompts, each with as many samples as now.
+    samples : int
+        Samples per prompt and set, with as many prompts as now.
+    """
+
+    prompts: int
+    samples: int
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SameModel(Result):
+    """Whether two sets of completions come from one model.
+
+    Attributes
+    ----------
+    p_value : float
+        Of "one model": the probability of a difference this large or larger if it were so.
+    prompts : tuple of PromptDifference
+        Prompts with several samples in both sets, the most different first.
+    needed : Needed or None
+        From the observed difference; None where it is smaller than its noise. A difference that was noticed because it
+        is large tends to be overestimated, so that these numbers tend to be too low.
+    shared : int
+        Prompts that both sets have.
+    n : tuple of int
+        Samples of both sets that were compared.
+    caveats : tuple of Caveat
+    """
+
+    KIND: ClassVar[str] = "same model"
+
+    p_value: float
+    prompts: tuple[PromptDifference, ...]
+    needed: Needed | None
+    shared: int
+    n: tuple[int, int]
+    caveats: tuple[Caveat, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"SameModel({p_text(self.p_value)}, prompts={self.shared}, n={self.n})"
+
+    @property
+    def differs(self) -> bool:
+        """Whether a difference is proven at the 5% level."""
+        return self.p_value < LEVEL
+
+    @property
+    def verdict(self) -> str:
+        """What the samples prove."""
+        if self.differs:
+            return f"The completions come from different models ({p_text(self.p_value)})."
+        return f"No difference between the models is proven ({p_text(self.p_value)})."
+
+    def __str__(self) -> str:
+        lines = [self.verdict, f"{self.shared:,} shared prompts, {self.n[0]:,} and {self.n[1]:,} completions."]
+        if self.differs and self.prompts:
+            lines.append("Prompts that differ most (p-value of each prompt; after correction for all prompts):")
+            lines += [f"  {_short(one.prompt)}  {one.p_value:.2g}; {one.adjusted:.2g}" for one in self.prompts[:_SHOWN]]
+        if self.needed is not None:
+            lines.append(
+                f"A difference as large as the observed one is found with probability {_POWER:.0%} by about "
+                f"{self.needed.prompts:,} prompts with as many samples each, or by about {self.needed.samples:,} "
+                "samples of each prompt per set."
+            )
+        elif not self.differs:
+            lines.append("The observed difference is within its noise: the required sample size cannot be estimated.")
+        return "\n".join([*lines, *(f"caveat: {line}" for line in self.caveat_lines())])
+
+    def _table(self) -> TableData:
+        rows = [[_short(one.prompt), f"{one.p_value:.2g}", f"{one.adjusted:.2g}"] for one in self.prompts[:_SHOWN]]
+        return TableData(["prompt", "p-value", "corrected"], [["all together", f"{self.p_value:.2g}", ""], *rows])
+
+    def _records(self) -> list[dict[str, Any]]:
+        whole_set = {"prompt": "all together", "p_value": self.p_value, "adjusted": self.p_value}
+        each = [{"prompt": one.prompt, "p_value": one.p_value, "adjusted": one.adjusted} for one in self.prompts]
+        return [whole_set, *each]
+
+    def _also(self) -> dict[str, Any]:
+        return {"verdict": self.verdict, "differs": self.differs}
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the sorted p-values of prompts; without a difference they lie near the diagonal. Returns the axes."""
+        ax = draw.axes(ax)
+        count = len(self.prompts)
+        ax.plot(np.arange(1, count + 1) / max(count, 1), [one.p_value for one in self.prompts], "o")
+        ax.plot([0, 1], [0, 1], linestyle=":", color="grey")
+        ax.set_xlabel("share of prompts")
+        ax.set_ylabel("p-value of the prompt")
+        return ax
+
+
+def same_model(
+    a: Any,
+    b: Any,
+    *,
+    embedder: AnyEmbedder | str | None = "style",
+    permutations: int = 999,
+    rng: int | np.random.Generator | None = 0,
+) -> SameModel:
+    """Whether two sets of completions of the same prompts come from one model.
+
+    Samples of a prompt count as independent given the prompt. Two tests are made where several samples of five prompts
+    or more are known: one exchanges samples within prompts, one swaps the sides of whole prompts. The p-value is twice
+    the smaller of the two; see `permutation_test`.
+
+    Parameters
+    ----------
+    a, b : table, path, or `Samples`, with prompts
+        Completions. Prompts that only one of them has are left out.
+    embedder :
+        As in `mallow.score`. The default, "style", needs no model.
+    permutations : int
+        At least; more are drawn where few reach the observed difference.
+    rng : int or Generator
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> prompts = [f"Question {number}" for number in range(10) for _ in range(6)]
+    >>> a, b = (Samples(features=rng.normal(size=(60, 3)) + s, prompts=prompts) for s in (0.0, 1.0))
+    >>> same_model(a, b, embedder=None).differs
+    True
+    """
+    whole("permutations", permutations, least=1)
+    seed = seed_from(rng)
+    sides, caveats = _keep_shared(embed_all({"a": a, "b": b}, embedder, prompts="joint"))
+    found = judge_prompts(sides["a"], sides["b"], permutations=permutations, seed=seed)
+    adjusted = holm(list(found.by_prompt.values()))
+    sizes = [_count(sides[name]) for name in "ab"]
+    prompts = [
+        PromptDifference(prompt, p_value, corrected, (sizes[0][prompt], sizes[1][prompt]))
+        for (prompt, p_value), corrected in zip(found.by_prompt.items(), adjusted, strict=True)
+    ]
+    prompts.sort(key=lambda one: one.p_value)
+    shared = len(sizes[0])
+    if not prompts:
+        text = (
+            "fewer than five prompts have two samples or more in both sets, so that samples cannot be exchanged within "
+            "prompts. Changes that are different for each prompt go undetected. Take several samples of each prompt."
+        )
+        caveats.append(Caveat("one sample per prompt", text))
+    warn_about(caveats)
+    result = SameModel(
+        p_value=found.p_value,
+        prompts=tuple(prompts),
+        needed=_needed(found.excess, shared, max(max(own.values()) for own in sizes)),
+        shared=shared,
+        n=(len(sides["a"]), len(sides["b"])),
+        caveats=tuple(caveats),
+    )
+    return result
+
+
+def _keep_shared(sides: Mapping[str, Samples]) -> tuple[dict[str, Samples], list[Caveat]]:
+    """The samples of prompts that both sets have."""
+    prompts = {}
+    for name, samples in sides.items():
+        if samples.prompts is None:
+            raise InputError(f"`{name}` must have prompts: which completions answer the same prompt is not known.")
+        prompts[name] = samples.prompts
+    shared = set(prompts["a"]) & set(prompts["b"])
+    if not shared:
+        raise InputError("`a` and `b` must answer the same prompts; they share none.")
+    kept = {
+        name: samples.take([place for place, prompt in enumerate(prompts[name]) if prompt in shared])
+        for name, samples in sides.items()
+    }
+    rows = np.concatenate([samples.require_features() for samples in kept.values()])
+    if (rows == rows[0]).all():
+        raise InputError("`a` and `b` must have samples that differ; all completions look equal to the embedder.")
+    lost = len(set(prompts["a"]) ^ set(prompts["b"]))
+    text = f"{lost} prompts are in one of the sets only and were left out."
+    return kept, [Caveat("unmatched prompts", text, values={"prompts": lost})] if lost else []
+
+
+def _count(samples: Samples) -> dict[str, int]:
+    names, counts = np.unique(np.array(samples.prompts, dtype=object), return_counts=True)
+    return dict(zip(names.tolist(), counts.tolist(), strict=True))
+
+
+def _needed(excess: float | None, prompts: int, samples: int) -> Needed | None:
+    """From how many times more than the needed standard errors were observed: they grow as √prompts, and as samples."""
+    if excess is None:
+        return None
+    return Needed(max(1, math.ceil(prompts * excess**2)), max(2, math.ceil(samples * excess)))
+
+
+def _short(prompt: str) -> str:
+    line = " ".join(prompt.split())
+    return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"

@@ -1,0 +1,222 @@
+"""Statistics that exchange samples within units: each prompt may change in a direction of its own.
+
+Where both sides have several samples of a prompt, and these are independent given the prompt, the sides of its samples
+can be exchanged one by one. For each prompt, Δ is the mean of the reference minus that of the model. Most statistics
+add up ‖Δ‖² over prompts, so that opposite changes do not cancel: regularised means, and Gaussian kernels of three
+widths. Others look at what changes alike: the mean of Δ, and how far answers to one prompt are from each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mallow.engine import single_threaded_blas
+from mallow.estimate import row_keys
+from mallow.evidence._blocks import Values, at_once
+from mallow.evidence._space import Space
+from mallow.evidence._units import Indices
+from mallow.theory import Array
+
+Flags = NDArray[np.bool_]
+
+_FEWEST_UNITS = 5  # chosen: units with several samples of both sides, below which samples are not exchanged within them
+_FEWEST_KINDS = 20  # chosen: as in `_units.py`: with fewer kinds of samples, equal frequencies may be chance
+_MOST_SAMPLES = 100  # chosen: of a unit and side; more take time
+_MOST_AXES = 64  # chosen: leading axes of the change that all units share
+_STRENGTHS = (0.01, 1.0)  # of the regularisation of means, in units of the mean variance within units
+_WIDTHS = (0.25, 0.5, 1.0)  # chosen: of kernels, times the median distance of two samples of a unit
+_NUMBERS = 1 << 22  # chosen: signs that are drawn at once
+_EFFORT = 1 << 33  # chosen: multiplications that permutations may take
+
+
+@dataclass(frozen=True, eq=False)
+class _Group:
+    """Units with n samples of the reference and m of the model; products are (statistics, units, n + m, n + m)."""
+
+    rows: Indices
+    observed: Array
+    products: Array
+
+
+class Within:
+    """Samples whose sides can be exchanged within units, and the statistics of such exchanges.
+
+    Attributes
+    ----------
+    names : list of str
+        Of the statistics.
+    units : int64 array
+        The units that take part.
+    """
+
+    def __init__(self, spaces: Mapping[str, Space], rows: Indices, unit: Indices, is_reference: Flags) -> None:
+        first = next(iter(spaces.values()))
+        kept = _several(first.columns[rows], unit, is_reference)
+        rows, unit, is_reference = rows[kept], unit[kept], is_reference[kept]
+        self.units = np.unique(unit)
+        self.names: list[str] = []
+        self._groups: list[_Group] = []
+        if not self.units.size:
+            return
+        places = np.searchsorted(self.units, unit)
+        sides = [np.bincount(places[side], minlength=len(self.units)) for side in (is_reference, ~is_reference)]
+        starts = np.searchsorted(places, np.arange(len(self.units)))
+        with single_threaded_blas():
+            coordinates = {name: _Coordinates(space, rows, places) for name, space in spaces.items()}
+        self.names = [f"{title}: {name}" for title, own in _titled(coordinates) for name in own.names]
+        self._ends, alike = [], []
+        for title, own in _titled(coordinates):
+            for name, values in own.alike.items():
+                self.names.append(f"{title}, alike: {name}")
+                alike.append(values)
+        self._alike = np.concatenate(alike, axis=1)
+        self._ends = np.cumsum([values.shape[1] for values in alike]).tolist()
+        for n, m in sorted(set(zip(*(own.tolist() for own in sides), strict=True))):
+            members = np.flatnonzero((sides[0] == n) & (sides[1] == m))
+            table = starts[members][:, None] + np.arange(n + m)
+            weight = np.sqrt(n * m / (n + m))
+            signs = np.where(is_reference[table], weight / n, -weight / m)
+            products = np.concatenate([own.products(table) for own in coordinates.values()])
+            self._groups.append(_Group(table, signs, products))
+
+    @property
+    def enough(self) -> bool:
+        """Whether enough units have several samples of both sides."""
+        return len(self.units) >= _FEWEST_UNITS
+
+    def statistics(self, most: int, rng: np.random.Generator) -> Array:
+        """The statistics as observed and of exchanges, (1 + exchanges, statistics), at most this many exchanges."""
+        effort = sum(group.products.size for group in self._groups) + self._alike.size
+        count = max(1, min(most, at_once(_EFFORT, effort)))
+        step = at_once(_NUMBERS, sum(group.rows.size for group in self._groups) * (1 + len(self.names) // 4))
+        parts = [self._evaluate([group.observed[None] for group in self._groups])]
+        for low in range(0, count, step):
+            size = min(step, count - low)
+            parts.append(self._evaluate([_exchange(group.observed, size, rng) for group in self._groups]))
+        return np.concatenate(parts)
+
+    def _evaluate(self, signs: list[Array]) -> Array:
+        """The statistics for signs (exchanges, units, n + m) of each group."""
+        sums = np.zeros((len(signs[0]), len(self.names) - len(self._ends)))
+        alike = np.zeros((len(signs[0]), self._alike.shape[1]))
+        with single_threaded_blas():
+            for group, own in zip(self._groups, signs, strict=True):
+                turned = own.transpose(1, 2, 0)  # (units, n + m, exchanges)
+                for number, products in enumerate(group.products):
+                    sums[:, number] += np.einsum("usp,usp->p", products @ turned, turned)
+                alike += own.reshape(len(own), -1) @ self._alike[group.rows.ravel()]
+        squares = [(part**2).sum(axis=1) for part in np.split(alike, self._ends[:-1], axis=1)]
+        return _without_rounding(np.concatenate([sums, np.stack(squares, axis=1)], axis=1))
+
+    def by_unit(self, exchanges: int, rng: np.random.Generator) -> dict[int, Array]:
+        """The statistics of each unit alone, as observed and of exchanges, (1 + exchanges, statistics)."""
+        found = {}
+        with single_threaded_blas():
+            for group in self._groups:
+                for place, rows in enumerate(group.rows):
+                    observed = group.observed[place][None]
+                    signs = np.concatenate([observed[None], _exchange(observed, exchanges, rng)])[:, 0]
+                    values = np.stack([((signs @ own) * signs).sum(axis=1) for own in group.products[:, place]], axis=1)
+                    found[int(rows[0])] = _without_rounding(values)
+        order = sorted(found)
+        return {int(unit): found[row] for unit, row in zip(self.units, order, strict=True)}
+
+
+def _without_rounding(statistics: Array) -> Array:
+    """Statistics, which are of order 1; what rounding leaves of equal samples is 0."""
+    return np.where(statistics > 1e-12, statistics, 0.0)
+
+
+def _exchange(observed: Array, count: int, rng: np.random.Generator) -> Array:
+    """Signs (units, n + m) shuffled within units, this many times."""
+    return rng.permuted(np.broadcast_to(observed, (count, *observed.shape)), axis=-1)
+
+
+def _titled(coordinates: Mapping[str, _Coordinates]) -> list[tuple[str, _Coordinates]]:
+    return [(f"within units, {name}" if name else "within units", own) for name, own in coordinates.items()]
+
+
+def _several(columns: Values, unit: Indices, is_reference: Flags) -> Flags:
+    """Which rows take part: those of units with two samples of both sides or more, at most 100 of each.
+
+    Where all samples of a side are copies, equally often, one of each takes part.
+    """
+    kept = np.ones(len(unit), np.bool_)
+    keys = row_keys(columns)
+    for side in (is_reference, ~is_reference):
+        rows = np.flatnonzero(side)
+        names = np.stack([unit[rows].astype(np.uint64), keys[rows]])
+        _, first, times = np.unique(names, axis=1, return_index=True, return_counts=True)
+        if len(times) >= _FEWEST_KINDS and 1 < times.min() == times.max():
+            kept[rows] = False
+            kept[rows[first]] = True
+    for side in (is_reference, ~is_reference):
+        rows = np.flatnonzero(side & kept)
+        rows = rows[np.lexsort((np.random.default_rng(6).random(len(rows)), unit[rows]))]
+        rank = np.arange(len(rows)) - np.searchsorted(unit[rows], unit[rows])
+        kept[rows[rank >= _MOST_SAMPLES]] = False
+    count = int(unit.max()) + 1
+    sizes = [np.bincount(unit[side & kept], minlength=count) for side in (is_reference, ~is_reference)]
+    enough: Flags = np.minimum(*sizes) >= 2
+    return kept & enough[unit]
+
+
+class _Coordinates:
+    """The rows of one space that take part, without the means of their units."""
+
+    def __init__(self, space: Space, rows: Indices, unit: Indices) -> None:
+        counts = np.bincount(unit).astype(np.float64)
+        self._columns = _without_means(space.columns[rows], unit, counts)
+        self._points = _without_means(space.points[rows], unit, counts)
+        variances = np.einsum("ij,ij->j", self._points, self._points) / len(unit)
+        variances[variances <= 1e-12 * variances.max(initial=0.0)] = 0.0
+        self._metrics = [_inverse(variances, strength) for strength in _STRENGTHS]
+        lengths = np.einsum("ij,ij->i", self._columns, self._columns)
+        self._lengths = lengths
+        self._widths = _find_widths(self._columns, unit)
+        self.names = [f"means, strength {strength:g}" for strength in _STRENGTHS]
+        self.names += [f"kernel, width {place} of {len(_WIDTHS)}" for place in range(1, len(_WIDTHS) + 1)]
+        total = lengths.sum() / len(unit)
+        spread = np.cbrt(lengths / max(total, 1e-300))[:, None]
+        self.alike = {
+            f"means, strength {_STRENGTHS[-1]:g}": (self._points * np.sqrt(self._metrics[-1]))[:, :_MOST_AXES],
+            "variance": _without_means(spread, unit, counts),
+        }
+
+    def products(self, table: Indices) -> Array:
+        """The products of rows (units, s) in the metric of each statistic, (statistics, units, s, s)."""
+        points, columns, lengths = self._points[table], self._columns[table], self._lengths[table]
+        means = [(points * metric) @ points.swapaxes(1, 2) for metric in self._metrics]
+        squares = lengths[:, :, None] + lengths[:, None, :] - 2.0 * (columns @ columns.swapaxes(1, 2))
+        squares = np.maximum(squares, 0.0)
+        kernels = [np.exp(squares / (-2.0 * width**2)) for width in self._widths]
+        return np.stack([*means, *kernels])
+
+
+def _without_means(values: Values, unit: Indices, counts: Array) -> Array:
+    """Rows minus the mean of their unit; what rounding leaves of equal rows is 0."""
+    values = values.astype(np.float64)
+    starts = np.cumsum(counts.astype(np.int64)) - counts.astype(np.int64)
+    means = np.add.reduceat(values, starts, axis=0) / counts[:, None]
+    rest: Array = values - means[unit]
+    rest[np.abs(rest) < 1e-10 * max(float(np.abs(values).max()), 1e-300)] = 0.0
+    return rest
+
+
+def _find_widths(columns: Array, unit: Indices) -> Array:
+    """Widths of kernels: multiples of the median distance of neighbouring samples of a unit; 1 if all are equal."""
+    gaps = [columns[step:] - columns[:-step] for step in (1, 2, 3)]
+    same = [unit[step:] == unit[:-step] for step in (1, 2, 3)]
+    distances = np.sqrt(np.concatenate([(gap[own] ** 2).sum(axis=1) for gap, own in zip(gaps, same, strict=True)]))
+    distances = distances[distances > 0]
+    median = float(np.median(distances)) if distances.size else 1.0
+    return median * np.array(_WIDTHS)
+
+
+def _inverse(variances: Array, strength: float) -> Array:
+    floor = strength * float(variances.mean())
+    return np.where(variances > 0, 1.0 / np.maximum(variances + floor, 1e-300), 0.0)

@@ -1,0 +1,99 @@
+"""Whether two sets of completions come from one model."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import mallow
+from mallow import InputError, Samples
+from mallow.evaluate import SameModel
+
+
+def completions(seed, *, prompts=8, size=4, shift=0.0, odd=()):
+    """Features of answers; those of the `odd` prompts are moved by `shift`."""
+    rng = np.random.default_rng(seed)
+    unit = np.repeat(np.arange(prompts), size)
+    rows = np.random.default_rng(9).normal(size=(prompts, 4))[unit] + rng.normal(size=(len(unit), 4))
+    rows[np.isin(unit, odd)] += shift
+    return Samples(features=rows, prompts=[f"prompt {number}" for number in unit])
+
+
+def same(a, b, **options):
+    return mallow.same_model(a, b, embedder=None, permutations=99, **options)
+
+
+def test_the_prompts_that_differ_come_first():
+    result = same(completions(0, size=8), completions(1, size=8, shift=6.0, odd=(2, 5)))
+    assert result.differs
+    assert result.p_value < 0.01
+    assert {one.prompt for one in result.prompts[:2]} == {"prompt 2", "prompt 5"}
+    assert result.prompts[0].n == (8, 8)
+    assert result.verdict.startswith("The completions come from different models (p")
+    assert "Prompts that differ most" in str(result)
+    assert result.needed.prompts <= 8
+
+
+def test_one_model():
+    result = same(completions(0), completions(1))
+    assert not result.differs
+    assert result.verdict.startswith("No difference between the models is proven (p = ")
+    assert result.shared == 8
+    assert len(result.prompts) == 8
+
+
+def test_there_and_back():
+    result = same(completions(0), completions(1, shift=3.0, odd=(1,)))
+    again = SameModel.from_json(result.to_json())
+    assert str(again) == str(result)
+    assert again.prompts == result.prompts
+
+
+def test_ids_of_rows_do_not_hide_prompts():
+    a, b = completions(0, size=8), completions(1, size=8, shift=6.0, odd=(2, 5))
+    named = [
+        Samples(features=side.features, prompts=side.prompts, ids=[f"{name} {row}" for row in range(len(side))])
+        for name, side in zip("ab", (a, b), strict=True)
+    ]
+    assert same(*named).p_value == same(a, b).p_value
+
+
+def test_prompts_of_one_side_are_left_out():
+    with pytest.warns(mallow.EstimateWarning, match=r"1 prompts are in one of the sets only and were left out\."):
+        result = same(completions(0), completions(1, prompts=7))
+    assert result.shared == 7
+
+
+def test_one_sample_per_prompt_is_said():
+    with pytest.warns(mallow.EstimateWarning, match=r"fewer than five prompts have two samples or more in both sets"):
+        result = same(completions(0, prompts=30, size=1), completions(1, prompts=30, size=1))
+    assert result.prompts == ()
+    assert result.needed is None
+
+
+def test_bad_input():
+    a = completions(0)
+    with pytest.raises(InputError, match=r"`b` must have prompts: which completions answer the same prompt"):
+        same(a, Samples(features=a.features))
+    with pytest.raises(InputError, match=r"`a` and `b` must answer the same prompts; they share none\."):
+        same(a, Samples(features=a.features, prompts=["other " + prompt for prompt in a.prompts]))
+    texts = Samples(texts=["Yes."] * 20, prompts=[f"{place // 2}" for place in range(20)])
+    with pytest.raises(InputError, match=r"must have samples that differ; all completions look equal to the embedder"):
+        mallow.same_model(texts, texts)
+
+
+def test_on_the_command_line(tmp_path):
+    rng = np.random.default_rng(0)
+    paths = []
+    for name, words in (("a", ["red", "green", "blue", "grey"]), ("b", ["cat", "dog", "cow", "hen"])):
+        rows = [
+            {"prompt": f"Question {place // 4}", "text": " ".join(rng.choice(words, size=6))} for place in range(32)
+        ]
+        paths.append(tmp_path / f"{name}.jsonl")
+        paths[-1].write_text("\n".join(map(json.dumps, rows)))
+    command = [sys.executable, "-m", "mallow", "same", *map(str, paths), "--permutations", "99", "--format", "json"]
+    out = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    assert out["kind"] == "mallow same model"
+    assert out["differs"]
