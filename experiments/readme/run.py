@@ -23,9 +23,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for name, file in (("human", "human.jsonl"), ("contrastive", "model.jsonl")):
             with gzip.open(DATA / f"{name}.jsonl.gz", "rt", encoding="utf-8") as lines:
-                texts = [json.loads(line)["gen"][0] for line in lines]
-            rows = [json.dumps({"id": place, "text": text}) for place, text in enumerate(texts)]
-            Path(folder, file).write_text("\n".join(rows) + "\n")
+                rows = [json.loads(line) for line in lines]
+            entries = [json.dumps({"prompt": row["prefix"], "text": row["gen"][0]}) for row in rows]
+            Path(folder, file).write_text("\n".join(entries) + "\n")
         command = [sys.executable, "-m", "mallow", "score", "human.jsonl", "model.jsonl", "--out", "score.json"]
         printed = subprocess.run(command, check=True, capture_output=True, text=True, cwd=folder).stdout
         score = json.loads(Path(folder, "score.json").read_text())
