@@ -250,7 +250,7 @@ def test_prompts_that_one_side_lacks():
     assert caveat.message == (
         "30 of the 90 prompts (ids) are not in the reference, and 40 of the 100 in the reference are missing here, so that the "
         "two may differ in topic. Keep the same prompts on both sides; a limit (limit, --limit) does so only if both list "
-        "them in the same order."
+        "them in one order."
     )
 
 

@@ -1,6 +1,7 @@
 """The program itself: its exit codes, its help, the terminal, and what Ctrl-C leaves behind."""
 
 import importlib.util
+import json
 import os
 import re
 import resource
@@ -104,6 +105,9 @@ def test_examples_run(mallow, home):
             (home / f"{own}-{language}.jsonl").write_text((home / f"{names.get(own, own)}.jsonl").read_text())
     for step, own in enumerate(("far", "far", "near")):
         (home / f"ckpt-{step}.jsonl").write_text((home / f"{own}.jsonl").read_text())
+    for name in ("before", "after"):  # two completions of each of twenty prompts
+        rows = [{"prompt": f"{i % 20}", "text": f"{name} {i}"} for i in range(40)]
+        (home / f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows)))
     write_votes(home / "votes.jsonl", simulate({"a": 40.0, "b": 0.0, "c": -40.0}, 300, seed=0, question="human-like"))
     (home / "metrics.csv").write_text("system,mauve,mauve std\na,0.9,0.01\nb,0.8,0.01\nc,0.85,0.01\n")
     for name in cli.cli.commands:

@@ -10,7 +10,7 @@ from mallow.demo import demo
 
 OF_READER = {"field", "skip_bad", "limit", "max"}
 OF_MEASURE = {"measure", "estimator", "divergence", "bins", "scale", "no_normalise"}
-OF_EMBEDDER = {"embedder", "embedder_option", "match"}
+OF_EMBEDDER = {"embedder", "embedder_option", "fast", "match"}
 OF_RESULTS = {"format", "plot", "summary"}
 OF_MODEL = {"model", "train", "device", "dtype"}
 CALLS = {  # command: the functions behind it, and options that exist on the command line only

@@ -116,7 +116,7 @@ def test_each_worker_has_its_part_of_a_gpu_and_loads_the_model_once(tmp_path, en
             return 1.0
 
         def __call__(self, texts):
-            one = kept_model(repr(self), self.load)
+            one = kept_model(lambda: repr(self), self.load)
             return [[one, float(len(text))] for text in texts]
 
     embed_shards(tmp_path / "in", tmp_path / "out", embedder=Model(), rows=2, engine=engine)

@@ -26,6 +26,7 @@ SHARED = {
     "engine": None,
     "baseline": None,
     "paired": False,
+    "prompts": "joint",
 }
 OWN = {
     mallow.score: {"by": None, "match": None},

@@ -181,7 +181,7 @@ def test_many_rows_have_kernels_by_random_features(width, monkeypatch):
     found = run(x, y)
     assert list(found.statistics) == list(exact.statistics)
     kernels = [name for name in found.statistics if name.startswith("kernel")]
-    assert len(kernels) == 6
+    assert len(kernels) == 4
     assert min(found.statistics[name] for name in kernels) == min(exact.statistics[name] for name in kernels) == 0.01
 
 

@@ -95,7 +95,7 @@ def audit_command(reference: str, systems: tuple[str, ...], run: Run) -> Confoun
 @option("--out", "-o", default="report.html", metavar="FILE", help="Where to write: .html.")
 @option("--title", metavar="TEXT", help="The heading of the page.")
 @option("--ranking", metavar="FILE", help="What people said of the same systems: .json of `mallow rank --out`.")
-@run_options("embedder", "read", "paired", "measure", "repeats", "rng")
+@run_options("embedder", "read", "paired", "prompts", "measure", "repeats", "rng")
 def report_command(
     reference: str, systems: tuple[str, ...], out: str, title: str | None, ranking: str | None, run: Run
 ) -> Comparison:

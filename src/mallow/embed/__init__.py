@@ -37,7 +37,6 @@ from mallow.embed._texture import texture
 from mallow.embed._word_vectors import WordVectors, glove
 
 __all__ = [
-    "FAST",
     "AnyEmbedder",
     "Cache",
     "EfficientNet",

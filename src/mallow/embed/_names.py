@@ -83,7 +83,8 @@ def find_embedder(spec: str | None, *, kind: str, options: Mapping[str, Any] | N
     if kind not in DEFAULT:
         raise InputError("Features need no embedder. Leave it out, or pass texts, images or recordings.")
     if spec is None:
-        spec = DEFAULT[kind] if has_default(kind) else FAST[kind]
+        needs_nothing = kind != "image" or importlib.util.find_spec("PIL") is not None
+        spec = FAST[kind] if needs_nothing and not has_default(kind) else DEFAULT[kind]
     embedder = _resolve(spec, kind, dict(options or {}))
     _refuse_other_kind(getattr(embedder, "kind", kind), kind, spec)
     return embedder

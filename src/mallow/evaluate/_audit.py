@@ -206,7 +206,7 @@ def audit_embedder(
     rate = _embedding_rate(chosen, other)
     versions = {_UNTOUCHED: other, **{edit: edit_texts(other, edit, seed=seed) for edit in EDITS}}
     same = {name: Samples(texts=tuple(own)).with_row_ids() for name, own in versions.items()}
-    pairs = embed_pairs(one, same, chosen, measure)
+    pairs = embed_pairs(one, same, chosen, measure, prompts=None)
     # The caveats of the comparison are left out: few samples that are far apart are the purpose here.
     comparison = compare_pairs(pairs, Settings(measure, repeats, seed), baseline=_UNTOUCHED)
     caveats = pairs[_UNTOUCHED][0].caveats

@@ -96,7 +96,7 @@ def compare_quietly(
     *,
     embedder: AnyEmbedder | str | None,
     paired: bool = False,
-    prompts: str = "joint",
+    prompts: str | None = "joint",
     baseline: str | None = None,
     engine: AnyEngine = None,
 ) -> Comparison:
@@ -125,13 +125,13 @@ def embed_pairs(
     *,
     lazy: bool = False,
     paired: bool = False,
-    prompts: str = "joint",
+    prompts: str | None = "joint",
 ) -> Pairs:
     """Each system with the reference, embedded.
 
     The features of a joint embedder, a string kernel, depend on all samples that it sees. Each system is embedded with
     the reference alone, so that its score is the one that `score` gives; bins shared by all systems need one space.
-    With `lazy`, features in shards are not read.
+    With `lazy`, features in shards are not read. With ``prompts=None``, evidence will look at the features alone.
     """
     _check_names(systems)
     # The reference comes first, under a name that no system has.
@@ -141,7 +141,7 @@ def embed_pairs(
         each = {name: embed_all({"": sets[""], name: sets[name]}, chosen, prompts=prompts) for name in systems}
         return {name: (both[""], both[name]) for name, both in each.items()}
     embedded = sets if chosen is None else embed_all(sets, chosen)
-    embedded = add_spaces(embedded, chosen, prompts=prompts)
+    embedded = embedded if prompts is None else add_spaces(embedded, chosen, prompts=prompts)
     return {name: (embedded[""], embedded[name]) for name in systems}
 
 

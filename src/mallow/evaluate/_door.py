@@ -101,9 +101,9 @@ def score(
     embedder : Embedder, callable, name or None
         Turns samples into features; `mallow.embed` has them, and a function from a list of samples to an array is one.
         A name is looked up as on the command line. None: the default for texts or images; features need none.
-    prompts : {"joint", "ignore"}
-        Where both sides have the same prompts, evidence is about texts with their prompts; "ignore": about the texts
-        alone.
+    prompts : str
+        "joint": where both sides have the same prompts, evidence is about texts with their prompts; "ignore": about the
+        texts alone.
     paired : bool
         Whether row i of the model belongs to row i of the reference, such as an answer to the same prompt. For samples
         without ids and prompts, as many on both sides.

@@ -219,7 +219,7 @@ def compare_embedders(
         raise InputError(f"`embedders` must have different names; got {', '.join(names)}.")
     samples = {name: sets[name] for name in systems}
     comparisons = {
-        name: compare_quietly(sets[""], samples, settings, embedder=one)
+        name: compare_quietly(sets[""], samples, settings, embedder=one, prompts=None)
         for name, one in zip(names, chosen, strict=True)
     }
     caveats = unique_caveats([caveat for one in comparisons.values() for caveat in one.caveats])

@@ -159,13 +159,16 @@ def same_model(
 
     Parameters
     ----------
-    a, b : table, path, or `Samples`, with prompts
-        Completions. Prompts that only one of them has are left out.
+    a : table, path, or `Samples`, with prompts
+        Completions of one model.
+    b : table, path, or `Samples`, with prompts
+        Completions of the other. Prompts that only one of them has are left out.
     embedder :
         As in `mallow.score`. The default, "style", needs no model.
     permutations : int
         At least; more are drawn where few reach the observed difference.
-    rng : int or Generator
+    rng : int, numpy Generator or None
+        As in `mallow.score`.
 
     Examples
     --------

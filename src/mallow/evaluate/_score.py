@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from mallow._optional import install_line
 from mallow.caveats import bin_caveats, blindness_caveats, check_estimate, evidence_caveats, unique_caveats
 from mallow.engine import AnyEngine, settle
 from mallow.errors import Caveat, InputError
@@ -258,7 +259,7 @@ class Score(Result):
 def _install_text(signature: Signature) -> str:
     """What a published score needs, for samples of this kind."""
     extra = "images" if signature.embedder.startswith("texture") else "minilm"
-    return f"needs an embedder: pip install 'mallow[{extra}]'"
+    return f"needs an embedder: {install_line(extra)}"
 
 
 def brief_values(score: Score, name: str) -> dict[str, Any]:

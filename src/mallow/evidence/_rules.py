@@ -19,6 +19,7 @@ from mallow.theory import Array
 
 _PRIOR_SHARE = 0.5  # units added to every bin, as in the published score
 _PRIOR_UNITS = 20.0  # chosen: units that the common variance counts as
+_LEAST = 1e-300  # a variance whose inverse is finite
 _CONSTANT = 1e-9  # chosen: of the mean variance; so much is added to the variance of every column
 
 
@@ -235,7 +236,7 @@ class Teacher:
 def _shrink_variances(of_p: Array, of_q: Array, n: Array, m: Array) -> tuple[Array, Array]:
     """Variances of either side, learned from n and m units, drawn towards their common value."""
     common = (n * of_p + m * of_q) / (n + m)
-    common += _CONSTANT * common.mean(axis=-1, keepdims=True) + np.finfo(float).tiny
+    common += _CONSTANT * common.mean(axis=-1, keepdims=True) + _LEAST
     shrunk_p, shrunk_q = ((k * v + _PRIOR_UNITS * common) / (k + _PRIOR_UNITS) for k, v in ((n, of_p), (m, of_q)))
     return shrunk_p, shrunk_q
 

@@ -15,6 +15,7 @@ from mallow.engine import bar, cores, one_core, ordered_map, single_threaded_bla
 from mallow.estimate import as_features, same_width
 from mallow.samples import Samples
 
+_CONSTANT = 1e-6  # chosen: a column whose values differ by less, relative to their size, says nothing
 _AT_ONCE = 2**26  # chosen: numbers of a reference and a system up to which several tasks run at once
 
 
@@ -45,7 +46,7 @@ def pair_spaces(reference: Samples, model: Samples) -> tuple[NDArray[Any], NDArr
         for spaces in known:
             spaces.pop("prompt", None)
             spaces.pop("prompts", None)
-    names = [name for name in known[0] if name in known[1] and known[0][name].shape[1] == known[1][name].shape[1]]
+    names = [name for name in known[0] if name in known[1] and _varies(known[0][name], known[1][name])]
     widths = {"": sides[0].shape[1]}
     if not names:
         return *sides, widths
@@ -59,6 +60,17 @@ def pair_spaces(reference: Samples, model: Samples) -> tuple[NDArray[Any], NDArr
         for rows, spaces in zip(sides, known, strict=True)
     )
     return x, y, widths
+
+
+def _varies(first: NDArray[Any], second: NDArray[Any]) -> bool:
+    """Whether two tables have the same columns, and any of these tells samples apart."""
+    if first.shape[1] != second.shape[1]:
+        return False
+    low, high = (
+        function([first.min(axis=0), second.min(axis=0), first.max(axis=0), second.max(axis=0)], axis=0)
+        for function in (np.min, np.max)
+    )
+    return bool((high - low > _CONSTANT * np.maximum(np.abs(low), np.abs(high))).any())
 
 
 def run_alone(task: Callable[[], Outcome]) -> Outcome:

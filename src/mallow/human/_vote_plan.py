@@ -35,11 +35,14 @@ class VoteSharing:
 
     Attributes
     ----------
-    prompts, annotators : int or None
-        Over which the votes are spread evenly; None: no two votes share one.
-    prompt_spread, annotator_spread : float
-        By how many points the score of a system differs from prompt to prompt, and from annotator to annotator, as
-        standard deviations.
+    prompts : int or None
+        Prompts over which the votes are spread evenly; None: no two votes share one.
+    annotators : int or None
+        Annotators over which the votes are spread evenly; None: no two votes share one.
+    prompt_spread : float
+        By how many points the score of a system differs from prompt to prompt, as a standard deviation.
+    annotator_spread : float
+        The same from annotator to annotator.
 
     Examples
     --------

