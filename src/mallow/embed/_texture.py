@@ -35,6 +35,11 @@ class Texture(StreamsFeatures):
     differences between neighbours and of the local residual (a pixel minus the mean of its four neighbours); the sizes
     of these, and how they agree between channels and neighbours. They see noise, blur, compression, colours and the
     traces of upsampling, not what an image shows. Images are not resized.
+
+    Examples
+    --------
+    >>> Texture()([np.zeros((32, 32, 3), np.uint8)]).shape
+    (1, 78)
     """
 
     kind: ClassVar[Literal["image"]] = "image"

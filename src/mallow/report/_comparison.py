@@ -80,6 +80,7 @@ def compare_and_diagnose(
     measure: Measure = MAUVE_STAR,
     embedder: AnyEmbedder | str | None = None,
     paired: bool = False,
+    prompts: str = "joint",
     repeats: int = 5,
     rng: int | np.random.Generator | None = 0,
 ) -> tuple[Comparison, dict[str, Diagnosis]]:
@@ -101,13 +102,15 @@ def compare_and_diagnose(
         `mallow.compare`.
     paired :
         Whether row i of each set belongs to row i of the others, as in `mallow.compare`.
+    prompts :
+        Whether evidence looks at texts with their prompts, "joint", or without, "ignore", as in `mallow.compare`.
     repeats :
         How many clusterings are averaged, as in `mallow.compare`.
     rng :
         The seed of the clusterings, as in `mallow.compare`.
     """
     seed = seed_from(rng)
-    pairs = embed_pairs(reference, systems, embedder, measure, paired=paired)
+    pairs = embed_pairs(reference, systems, embedder, measure, paired=paired, prompts=prompts)
     comparison = compare_pairs(pairs, Settings(measure, repeats, seed))
     if not isinstance(measure.estimator, Quantize) or measure.estimator.smoothing is extrapolated:
         return comparison, {}
