@@ -16,7 +16,7 @@ NAV = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2]
 QUESTIONS = {  # as people type them: the places that answer
     "why is my score 1.0?": ("faq.html#why-is-my-score-10",),
     "why is the published score high and the bound low?": ("faq.html#why-is-the-published-score-high-and-the-bound-low",),
-    "what does at most 0.28 mean?": ("faq.html#what-does-at-most-028-mean",),
+    "what does at most 0.06 mean?": ("faq.html#what-does-at-most-006-mean",),
     "how many samples do I need?": ("faq.html#how-many-samples-do-i-need", "choosing.html#how-many-samples"),
     "is 0.9 good?": ("faq.html#is-09-good", "explanation/meaning.html#is-09-good"),
     "which embedder should I use?": ("faq.html#which-embedder-should-i-use", "choosing.html#which-embedder"),
