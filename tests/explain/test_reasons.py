@@ -119,9 +119,10 @@ def test_texts_that_are_cut_are_shorter():
 
 def test_p_values_are_corrected_for_both_families_and_both_tests():
     """The columns are corrected by their number, means and spreads; then for two families and for two tests."""
-    x, y = RNG.normal(size=(2, 300, 20))
+    rng = np.random.default_rng(15)
+    x, y = rng.normal(size=(2, 300, 20))
     y[:, 3] += 0.4
-    scores = -2.0 * x[:, 3] + RNG.normal(size=300), -2.0 * y[:, 3] + RNG.normal(size=300)
+    scores = -2.0 * x[:, 3] + rng.normal(size=300), -2.0 * y[:, 3] + rng.normal(size=300)
     (reason,) = find_reasons(Samples(features=x), Samples(features=y), evidence_of(*scores))
     assert reason.p_value > 1e-16
     assert reason.adjusted == approx(2 * 2 * (2 * 20) * reason.p_value)
