@@ -33,7 +33,6 @@ def test_the_prompts_that_differ_come_first():
     assert result.prompts[0].n == (8, 8)
     assert result.verdict.startswith("The completions come from different models (p")
     assert "Prompts that differ most" in str(result)
-    assert result.needed.prompts <= 8
 
 
 def test_one_model():
@@ -70,7 +69,6 @@ def test_one_sample_per_prompt_is_said():
     with pytest.warns(mallow.EstimateWarning, match=r"fewer than five prompts have two samples or more in both sets"):
         result = same(completions(0, prompts=30, size=1), completions(1, prompts=30, size=1))
     assert result.prompts == ()
-    assert result.needed is None
 
 
 def test_bad_input():

@@ -34,7 +34,7 @@ from mallow.evidence._evidence import NORMAL as _NORMAL
 from mallow.evidence._evidence import _in_doubt
 from mallow.evidence._exchange import common_size, exchangeable_rows, find_exchange
 from mallow.evidence._folds import Folds, deal_folds, scatter
-from mallow.evidence._identity import _inverse, _root, merge_atoms, share_as_large
+from mallow.evidence._identity import _root, merge_atoms, share_as_large
 from mallow.evidence._learner import MemoryLearner, PassLearner
 from mallow.evidence._sequential import (
     MeanTest,
@@ -43,7 +43,7 @@ from mallow.evidence._sequential import (
     fit_mean_test,
     fit_sequential_test,
 )
-from mallow.evidence._space import LeaveUnitOut
+from mallow.evidence._space import LeaveUnitOut, regularised_inverse
 from mallow.evidence._stack import _half_on_each_side, stack_weights
 from mallow.results import Estimate
 from mallow.theory import Frontier
@@ -205,8 +205,8 @@ def test_no_p_value_is_below_one_over_the_number_of_exchanges_nor_below_what_per
 
 
 def test_directions_without_variance_count_nothing():
-    assert _inverse(np.array([0.0, 1.0, 3.0]), 0.5) == approx([0.0, 1 / (1 + 2 / 3), 1 / (3 + 2 / 3)])
-    assert _inverse(np.zeros(2), 1.0).tolist() == [0.0, 0.0]
+    assert regularised_inverse(np.array([0.0, 1.0, 3.0]), 0.5) == approx([0.0, 1 / (1 + 2 / 3), 1 / (3 + 2 / 3)])
+    assert regularised_inverse(np.zeros(2), 1.0).tolist() == [0.0, 0.0]
 
 
 @pytest.mark.parametrize("side", [True, False], ids=["reference", "model"])

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mallow._checks import whole
-from mallow.embed._protocol import Rows, StreamsFeatures
+from mallow.embed._protocol import Rows, StreamsFeatures, in_parts
 from mallow.engine import cores, ordered_map
 from mallow.errors import InputError
 from mallow.samples import decode_audio
@@ -90,15 +90,7 @@ def stream_recordings(samples: Sequence[Any], embed: Callable[[Recording], NDArr
         recording = decode_audio(item) if isinstance(item, str | os.PathLike) else _checked_values(item, place)
         return embed(recording)
 
-    rows: list[NDArray[np.float32]] = []
-    start = 0
-    for row in ordered_map(load, enumerate(items), cores(), ahead=2):
-        rows.append(row)
-        if len(rows) == _PART:
-            yield np.arange(start, start + len(rows)), np.stack(rows)
-            start, rows = start + len(rows), []
-    if rows:
-        yield np.arange(start, start + len(rows)), np.stack(rows)
+    return in_parts(ordered_map(load, enumerate(items), cores(), ahead=2), _PART)
 
 
 def checked_recordings(samples: Sequence[Any]) -> list[Any]:

@@ -92,6 +92,19 @@ def read_bytes(path: str | os.PathLike[str]) -> bytes:
         raise InputError(f"{os.fspath(path)}: cannot be read: {error.strerror or error}.") from error
 
 
+def in_parts(rows: Iterable[Points], size: int) -> Iterator[Rows]:
+    """Single rows as the parts that `stream` yields: places and features of this many samples each."""
+    part: list[Points] = []
+    start = 0
+    for row in rows:
+        part.append(row)
+        if len(part) == size:
+            yield np.arange(start, start + size), np.stack(part)
+            start, part = start + size, []
+    if part:
+        yield np.arange(start, start + len(part)), np.stack(part)
+
+
 def collected(parts: Iterable[Rows], n: int) -> Points:
     """The features of all n samples, from the parts that `stream` yields."""
     points: Points | None = None

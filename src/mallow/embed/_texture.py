@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mallow.embed._image_batches import checked_images
 from mallow.embed._preprocess import Preprocess
-from mallow.embed._protocol import Rows, StreamsFeatures
+from mallow.embed._protocol import Rows, StreamsFeatures, in_parts
 from mallow.engine import cores, ordered_map
 
 Values = NDArray[np.float64]
@@ -52,15 +52,8 @@ class Texture(StreamsFeatures):
 
     def stream(self, samples: Sequence[Any], /) -> Iterator[Rows]:
         """Places and features (78) of images (paths, arrays or Pillow images), in order."""
-        rows: list[NDArray[np.float32]] = []
-        start = 0
-        for row in ordered_map(_load_and_measure, enumerate(checked_images(samples)), cores(), ahead=2):
-            rows.append(row)
-            if len(rows) == _PART:
-                yield np.arange(start, start + len(rows)), np.stack(rows)
-                start, rows = start + len(rows), []
-        if rows:
-            yield np.arange(start, start + len(rows)), np.stack(rows)
+        images = enumerate(checked_images(samples))
+        return in_parts(ordered_map(_load_and_measure, images, cores(), ahead=2), _PART)
 
 
 texture = Texture()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
@@ -41,7 +42,7 @@ _COLUMNS: dict[str, Callable[[Score], str]] = {
 }
 
 
-class ScoredSystems(Result):
+class ScoredSystems(Result, ABC):
     """The common part of results about several scores: systems, checkpoints, decoders, groups, or pairs.
 
     A subclass has a `verdict`, `caveats`, and `scores` by name; where it keeps them elsewhere, it defines `_scored`.
@@ -53,9 +54,9 @@ class ScoredSystems(Result):
         return "\n".join([*lines, *(f"caveat: {line}" for line in self.caveat_lines())]).rstrip()
 
     @property
+    @abstractmethod
     def verdict(self) -> str:
         """What can be said about the scores, in a few sentences."""
-        raise NotImplementedError
 
     def _scored(self) -> dict[str, Score]:
         scores: dict[str, Score] = self.scores  # type: ignore[attr-defined]

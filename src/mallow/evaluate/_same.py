@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 _SHOWN = 5  # chosen: prompts in the text
 _LONGEST = 60  # characters of a prompt in the text
-_POWER = 0.8
 
 
 @dataclass(frozen=True)
@@ -45,22 +44,6 @@ class PromptDifference:
     n: tuple[int, int]
 
 
-@dataclass(frozen=True)
-class Needed:
-    """What would show a difference as large as the observed one at the 5% level with a power of 80%.
-
-    Attributes
-    ----------
-    prompts : int
-        Prompts, each with as many samples as now.
-    samples : int
-        Samples per prompt and set, with as many prompts as now.
-    """
-
-    prompts: int
-    samples: int
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class SameModel(Result):
     """Whether two sets of completions come from one model.
@@ -71,9 +54,6 @@ class SameModel(Result):
         Of "one model": the probability of a difference this large or larger if it were so.
     prompts : tuple of PromptDifference
         Prompts with several samples in both sets, the most different first.
-    needed : Needed or None
-        From the observed difference; None where it is smaller than its noise. A difference that was noticed because it
-        is large tends to be overestimated, so that these numbers tend to be too low.
     shared : int
         Prompts that both sets have.
     n : tuple of int
@@ -85,7 +65,6 @@ class SameModel(Result):
 
     p_value: float
     prompts: tuple[PromptDifference, ...]
-    needed: Needed | None
     shared: int
     n: tuple[int, int]
     caveats: tuple[Caveat, ...] = ()
@@ -110,14 +89,6 @@ class SameModel(Result):
         if self.differs and self.prompts:
             lines.append("Prompts that differ most (p-value of each prompt; after correction for all prompts):")
             lines += [f"  {_short(one.prompt)}  {one.p_value:.2g}; {one.adjusted:.2g}" for one in self.prompts[:_SHOWN]]
-        if self.needed is not None:
-            lines.append(
-                f"A difference as large as the observed one is found with probability {_POWER:.0%} by about "
-                f"{self.needed.prompts:,} prompts with as many samples each, or by about {self.needed.samples:,} "
-                "samples of each prompt per set."
-            )
-        elif not self.differs:
-            lines.append("The observed difference is within its noise: the required sample size cannot be estimated.")
         return "\n".join([*lines, *(f"caveat: {line}" for line in self.caveat_lines())])
 
     def _table(self) -> TableData:
@@ -200,7 +171,6 @@ def same_model(
     result = SameModel(
         p_value=found.p_value,
         prompts=tuple(prompts),
-        needed=_needed(found.excess, shared, max(max(own.values()) for own in sizes)),
         shared=shared,
         n=(len(sides["a"]), len(sides["b"])),
         caveats=tuple(caveats),
@@ -231,15 +201,7 @@ def _keep_shared(sides: Mapping[str, Samples]) -> tuple[dict[str, Samples], list
 
 
 def _count(samples: Samples) -> dict[str, int]:
-    names, counts = np.unique(np.array(samples.prompts, dtype=object), return_counts=True)
-    return dict(zip(names.tolist(), counts.tolist(), strict=True))
-
-
-def _needed(excess: float | None, prompts: int, samples: int) -> Needed | None:
-    """From how many times more than the needed standard errors were observed: they grow as √prompts, and as samples."""
-    if excess is None:
-        return None
-    return Needed(max(1, math.ceil(prompts * excess**2)), max(2, math.ceil(samples * excess)))
+    return dict(Counter(samples.prompts or ()))
 
 
 def _short(prompt: str) -> str:

@@ -25,7 +25,7 @@ from mallow.embed import AnyEmbedder, embed_all
 from mallow.engine import cores, ordered_map, single_threaded_blas
 from mallow.evidence._blocks import ROWS, Values, at_once, each_block, sum_blocks
 from mallow.evidence._exchange import Exchange, Flags, common_size, exchangeable_rows, find_exchange
-from mallow.evidence._space import Space, find_spaces, membership
+from mallow.evidence._space import Space, find_spaces, membership, regularised_inverse
 from mallow.evidence._systems import pair_spaces
 from mallow.evidence._units import Indices, Units, find_units
 from mallow.evidence._within import Within
@@ -96,8 +96,9 @@ def run_permutations(
     space, *others = find_spaces(points, units, 0, list(widths.values()))
     named = dict(zip(list(widths)[1:], others, strict=True))
     test = run_identity_test(space, units, 1, permutations=permutations, seed=seed, others=named)
-    spaces = {"": space, **named}
-    return add_within(test, spaces, units, 1, permutations=permutations, seed=seed) if independent_samples else test
+    if not independent_samples:
+        return test
+    return add_within(test, find_within({"": space, **named}, units, 1), permutations=permutations, seed=seed)
 
 
 STRENGTHS = (0.001, 0.01, 0.1, 1.0)  # of the regularisation of means, in units of the mean variance
@@ -174,11 +175,13 @@ def run_identity_test(
     return judge_draws(unit, is_reference, test)
 
 
-def add_within(
-    test: IdentityTest, spaces: Mapping[str, Space], units: Units, system: int, *, permutations: int, seed: int
-) -> IdentityTest:
+def find_within(spaces: Mapping[str, Space], units: Units, system: int) -> Within:
+    """The samples of the reference and one system that can be exchanged within units."""
+    return Within(spaces, *_rows_of_pair(next(iter(spaces.values())), units, system))
+
+
+def add_within(test: IdentityTest, within: Within, *, permutations: int, seed: int) -> IdentityTest:
     """The test together with one that exchanges samples within units, where enough units have several of both sides."""
-    within = Within(spaces, *_rows_of_pair(next(iter(spaces.values())), units, system))
     if not within.enough:
         return test
     p_value, drawn, alone = judge_within(within, permutations, seed)
@@ -191,15 +194,28 @@ def judge_within(within: Within, permutations: int, seed: int) -> tuple[float, i
     """The p-value of exchanges within units, of how many, and that of each statistic alone."""
     values = within.statistics(permutations, np.random.default_rng([seed, 7]))
     alone = np.mean(values >= values[0] * (1.0 - _TIE), axis=0)
-    p_value, drawn = share_as_large(fuse(within.names, values)), len(values) - 1
-    for count in _MORE:
+
+    def draw(count: int) -> Array:
+        return within.statistics(count, np.random.default_rng([seed, 7, count]))
+
+    p_value, drawn = _draw_until_clear(within.names, values, draw, _MORE)
+    return p_value, drawn, dict(zip(within.names, alone.tolist(), strict=True))
+
+
+def _draw_until_clear(
+    names: Sequence[str], values: Array, draw: Callable[[int], Array], more: Sequence[int]
+) -> tuple[float, int]:
+    """The p-value of statistics, and of how many permutations; more are drawn where few reach the observed one."""
+    p_value, drawn = share_as_large(fuse(names, values)), len(values) - 1
+    for count in more:
         most = _ENOUGH / (drawn + 1)
         if p_value > most * (1.0 + _TIE):
             break
-        values = within.statistics(count, np.random.default_rng([seed, 7, count]))
+        values = draw(count)
         if len(values) > drawn + 1:
-            p_value, drawn = min(share_as_large(fuse(within.names, values)), most), len(values) - 1
-    return p_value, drawn, dict(zip(within.names, alone.tolist(), strict=True))
+            # Without a gap no more than a share `most` come here, so that a p-value as large needs no further proof.
+            p_value, drawn = min(share_as_large(fuse(names, values)), most), len(values) - 1
+    return p_value, drawn
 
 
 @dataclass(frozen=True)
@@ -211,14 +227,10 @@ class PromptTest:
     p_value : float
     by_prompt : dict
         The p-value of each prompt with several samples of both sides.
-    excess : float or None
-        By which factor the distance of the clearest statistic from its mean has to grow for a power of 80%; None where
-        it is less than one standard deviation, or where samples were not exchanged within prompts.
     """
 
     p_value: float
     by_prompt: dict[str, float]
-    excess: float | None
 
 
 def judge_prompts(reference: Samples, model: Samples, *, permutations: int, seed: int) -> PromptTest:
@@ -231,11 +243,11 @@ def judge_prompts(reference: Samples, model: Samples, *, permutations: int, seed
     spaces = dict(zip(names, find_spaces(points, units, 0, list(widths.values())), strict=True))
     first, others = spaces[names[0]], {name: spaces[name] for name in names[1:]}
     test = run_identity_test(first, units, 1, permutations=permutations, seed=seed, others=others)
-    whole_test = add_within(test, spaces, units, 1, permutations=permutations, seed=seed)
+    within = find_within(spaces, units, 1)
+    whole_test = add_within(test, within, permutations=permutations, seed=seed)
     if whole_test.within is None:
-        return PromptTest(whole_test.p_value, {}, None)
+        return PromptTest(whole_test.p_value, {})
     rows, unit, is_reference = _rows_of_pair(first, units, 1)
-    within = Within(spaces, rows, unit, is_reference)
     place = np.empty(len(first.columns), np.int64)
     place[first.places[0]] = np.arange(len(first.places[0]))
     of_unit = {
@@ -246,10 +258,7 @@ def judge_prompts(reference: Samples, model: Samples, *, permutations: int, seed
         of_unit[number]: share_as_large(_standardise(np.cbrt(values)) @ np.ones((values.shape[1], 1)))
         for number, values in each.items()
     }
-    values = _standardise(np.cbrt(within.statistics(permutations, np.random.default_rng([seed, 7]))))
-    largest = values.max(axis=1)
-    wanted = float(np.quantile(largest, 1.0 - 0.025)) + 0.84  # standard deviations; 0.84: a power of 80%
-    return PromptTest(whole_test.p_value, by_prompt, wanted / float(largest[0]) if largest[0] > 1.0 else None)
+    return PromptTest(whole_test.p_value, by_prompt)
 
 
 def judge_rows(values: Values, unit: Indices, is_reference: Flags, permutations: int, seed: int) -> IdentityTest:
@@ -332,19 +341,16 @@ def judge_statistics(
     Where few permutations reach the observed values, `more` are drawn.
     """
     values = _statistics(products, exchange, permutations, np.random.default_rng([seed, 2]))
-    p_value = share_as_large(fuse(list(products), values))
     alone = {name: float(np.mean(own >= own[0] * (1.0 - _TIE))) for name, own in zip(products, values.T, strict=True)}
     few, join = exchange.merge(_FEW_ATOMS, np.random.default_rng(3), least=_FEW_ATOMS // 3)
-    for count in more:
-        most = _ENOUGH / (permutations + 1)
-        if p_value > most * (1.0 + _TIE):
-            break
-        if len(few.observed) < len(exchange.observed):
-            exchange, products = few, {name: join @ (join @ own).T for name, own in products.items()}
-        drawn = _statistics(products, exchange, count, np.random.default_rng([seed, 2, count]))
-        if len(drawn) > permutations + 1:
-            # Without a gap no more than a share `most` come here, so that a p-value as large needs no further proof.
-            p_value, permutations = min(share_as_large(fuse(list(products), drawn)), most), len(drawn) - 1
+
+    def draw(count: int) -> Array:
+        rng = np.random.default_rng([seed, 2, count])
+        if len(few.observed) == len(exchange.observed):
+            return _statistics(products, exchange, count, rng)
+        return _statistics({name: join @ (join @ own).T for name, own in products.items()}, few, count, rng)
+
+    p_value, permutations = _draw_until_clear(list(products), values, draw, more)
     return IdentityTest(p_value, permutations, True, p_value * (permutations + 1) < 1.5, alone)
 
 
@@ -435,12 +441,12 @@ def _products(
     """The products of merged atoms, (atoms + 1, atoms + 1), in the metric of each statistic."""
     products: dict[str, Array] = {}
     each, variances = _atoms(space.columns, rows, exchange, join, squares=True)
-    products["variances by column"] = (each * _inverse(variances, FLOOR)) @ each.T
+    products["variances by column"] = (each * regularised_inverse(variances, FLOOR)) @ each.T
     total = each.sum(axis=1)
     products["total variance"] = np.outer(total, total)
     each, variances = _atoms(space.points, rows, exchange, join)
     for strength in STRENGTHS:
-        products[f"means, strength {strength:g}"] = (each * _inverse(variances, strength)) @ each.T
+        products[f"means, strength {strength:g}"] = (each * regularised_inverse(variances, strength)) @ each.T
     for partitions in space.bins:
         bins = int(partitions.max()) + 1
         products[f"{bins} bins"] = bin_products(partitions[:, rows], bins, merged)
@@ -559,11 +565,6 @@ def bin_products(partitions: Indices, bins: int, exchange: Exchange) -> Array:
     shares = (exchange.atoms @ member).toarray()
     products: Array = (shares / np.maximum(member.sum(axis=0), 1.0)) @ shares.T
     return products
-
-
-def _inverse(variances: Array, strength: float) -> Array:
-    floor = strength * float(variances.mean())
-    return np.where(variances > 0, 1.0 / np.maximum(variances + floor, 1e-300), 0.0)
 
 
 def compare_means(

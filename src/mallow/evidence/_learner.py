@@ -28,7 +28,7 @@ from mallow.evidence._blocks import ROWS, ArrayRows, Numbers, Values
 from mallow.evidence._blocks import Rows as RowSource
 from mallow.evidence._coarse import CoarseGrid, Metric, find_coarse_grid
 from mallow.evidence._folds import Folds, deal_folds, scatter
-from mallow.evidence._identity import IdentityTest, add_within, run_identity_test
+from mallow.evidence._identity import IdentityTest, add_within, find_within, run_identity_test
 from mallow.evidence._many_test import run_test_of_many
 from mallow.evidence._rules import (
     CellSums,
@@ -381,7 +381,7 @@ class MemoryLearner(Learner):
         if not self.witness.independent_samples:
             return test
         spaces = {"": self.space, **self.others}
-        return add_within(test, spaces, units, system, permutations=permutations, seed=seed)
+        return add_within(test, find_within(spaces, units, system), permutations=permutations, seed=seed)
 
     @cached_property
     def _cell_of_row(self) -> Numbers:

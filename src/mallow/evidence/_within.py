@@ -12,16 +12,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mallow.engine import single_threaded_blas
 from mallow.estimate import row_keys
 from mallow.evidence._blocks import Values, at_once
-from mallow.evidence._space import Space
+from mallow.evidence._exchange import Flags
+from mallow.evidence._space import Space, regularised_inverse
 from mallow.evidence._units import Indices
 from mallow.theory import Array
-
-Flags = NDArray[np.bool_]
 
 _FEWEST_UNITS = 5  # chosen: units with several samples of both sides, below which samples are not exchanged within them
 _FEWEST_KINDS = 20  # chosen: as in `_units.py`: with fewer kinds of samples, equal frequencies may be chance
@@ -68,7 +66,7 @@ class Within:
         with single_threaded_blas():
             coordinates = {name: _Coordinates(space, rows, places) for name, space in spaces.items()}
         self.names = [f"{title}: {name}" for title, own in _titled(coordinates) for name in own.names]
-        self._ends, alike = [], []
+        alike = []
         for title, own in _titled(coordinates):
             for name, values in own.alike.items():
                 self.names.append(f"{title}, alike: {name}")
@@ -174,7 +172,7 @@ class _Coordinates:
         self._points = _without_means(space.points[rows], unit, counts)
         variances = np.einsum("ij,ij->j", self._points, self._points) / len(unit)
         variances[variances <= 1e-12 * variances.max(initial=0.0)] = 0.0
-        self._metrics = [_inverse(variances, strength) for strength in _STRENGTHS]
+        self._metrics = [regularised_inverse(variances, strength) for strength in _STRENGTHS]
         lengths = np.einsum("ij,ij->i", self._columns, self._columns)
         self._lengths = lengths
         self._widths = _find_widths(self._columns, unit)
@@ -215,8 +213,3 @@ def _find_widths(columns: Array, unit: Indices) -> Array:
     distances = distances[distances > 0]
     median = float(np.median(distances)) if distances.size else 1.0
     return median * np.array(_WIDTHS)
-
-
-def _inverse(variances: Array, strength: float) -> Array:
-    floor = strength * float(variances.mean())
-    return np.where(variances > 0, 1.0 / np.maximum(variances + floor, 1e-300), 0.0)
