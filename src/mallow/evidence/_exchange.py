@@ -6,7 +6,9 @@ reference minus that of the model is then a constant plus a sum of signs times a
 of signs.
 
 Atoms can be merged at random into fewer that change sides together. That too is a group of permutations under which
-nothing changes if there is no gap, so that a test stays exact, and it costs less.
+nothing changes if there is no gap, so that a test stays exact, and it costs less. Rows are in the order of their values.
+What is drawn at random must therefore differ from one division of the same rows into sides to the next: a fixed choice
+of ranks would be the same function of the values in all samples (`generator_of_sides`).
 
 Units that have no counterpart of their size cannot be exchanged. A few of them are left out, and all if the other side
 has no units of its own; where they are many (400
@@ -17,6 +19,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import blake2b
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,6 +69,13 @@ class Exchange:
         """The signs as they are, (1, atoms + 1)."""
         return np.append(self.observed, 1).astype(np.float64)[None]
 
+    def generator(self, purpose: int) -> np.random.Generator:
+        """Random numbers for one purpose; see `generator_of_sides`."""
+        moving = self.atoms[:-1]
+        sides = np.empty(moving.shape[1], np.bool_)
+        sides[moving.indices] = moving.data * np.repeat(self.observed, np.diff(moving.indptr)) > 0
+        return generator_of_sides(sides, purpose)
+
     def merge(self, most: int, rng: np.random.Generator, *, least: int = _LEAST) -> tuple[Exchange, sparse.csr_array]:
         """Exchanges of about `most` atoms, each the sum of some, and these sums, (merged + 1, atoms + 1).
 
@@ -101,6 +111,15 @@ class Exchange:
         shape = count + 1, len(label) + 1
         join = sparse.csr_array((entries, (place, np.arange(shape[1]))), shape=shape)
         return Exchange(join @ self.atoms, observed, flips, tuple(permuted)), join
+
+
+def generator_of_sides(is_reference: Flags, purpose: int) -> np.random.Generator:
+    """Random numbers that the sides of the rows decide, whichever of the two is called the reference.
+
+    They are the same for the same samples on any machine, and as good as independent of which rows are of which side.
+    """
+    digest = blake2b(np.packbits(is_reference ^ is_reference[0]).tobytes(), digest_size=8).digest()
+    return np.random.default_rng([purpose, int.from_bytes(digest, "little")])
 
 
 def _by_sign(members: Indices, observed: NDArray[np.int8], rng: np.random.Generator) -> Indices:

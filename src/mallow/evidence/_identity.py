@@ -24,7 +24,7 @@ from mallow._checks import seed_from, whole
 from mallow.embed import AnyEmbedder, embed_all
 from mallow.engine import cores, ordered_map, single_threaded_blas
 from mallow.evidence._blocks import ROWS, Values, at_once, each_block, sum_blocks
-from mallow.evidence._exchange import Exchange, Flags, common_size, exchangeable_rows, find_exchange
+from mallow.evidence._exchange import Exchange, Flags, common_size, exchangeable_rows, find_exchange, generator_of_sides
 from mallow.evidence._space import Space, find_spaces, membership, regularised_inverse
 from mallow.evidence._systems import pair_spaces
 from mallow.evidence._units import Indices, Units, find_units
@@ -301,7 +301,7 @@ def _judge_spaces(
 
 def merge_atoms(exchange: Exchange) -> tuple[Exchange, sparse.csr_array]:
     """As many atoms as are exchanged at first, whatever the seed; see `Exchange.merge`."""
-    return exchange.merge(_ATOMS, np.random.default_rng(2))
+    return exchange.merge(_ATOMS, exchange.generator(2))
 
 
 def judge_draws(unit: Indices, is_reference: Flags, test: Callable[[Flags, bool], IdentityTest]) -> IdentityTest:
@@ -320,7 +320,7 @@ def judge_draws(unit: Indices, is_reference: Flags, test: Callable[[Flags, bool]
 
 def draw_rows(unit: Indices, is_reference: Flags) -> tuple[list[Flags], bool]:
     """Which rows take part in the test, and whether units were cut: then several draws, none if units are too few."""
-    most, rng = common_size(unit, is_reference), np.random.default_rng(1)
+    most, rng = common_size(unit, is_reference), generator_of_sides(is_reference, 1)
     if most is None:
         return [exchangeable_rows(unit, is_reference, None, rng)], False
     if min(len(np.unique(unit[side])) for side in (is_reference, ~is_reference)) < _FEWEST:
@@ -342,7 +342,7 @@ def judge_statistics(
     """
     values = _statistics(products, exchange, permutations, np.random.default_rng([seed, 2]))
     alone = {name: float(np.mean(own >= own[0] * (1.0 - _TIE))) for name, own in zip(products, values.T, strict=True)}
-    few, join = exchange.merge(_FEW_ATOMS, np.random.default_rng(3), least=_FEW_ATOMS // 3)
+    few, join = exchange.merge(_FEW_ATOMS, exchange.generator(3), least=_FEW_ATOMS // 3)
 
     def draw(count: int) -> Array:
         rng = np.random.default_rng([seed, 2, count])

@@ -16,7 +16,7 @@ import numpy as np
 from mallow.engine import single_threaded_blas
 from mallow.estimate import row_keys
 from mallow.evidence._blocks import Values, at_once
-from mallow.evidence._exchange import Flags
+from mallow.evidence._exchange import Flags, generator_of_sides
 from mallow.evidence._space import Space, regularised_inverse
 from mallow.evidence._units import Indices
 from mallow.theory import Array
@@ -154,7 +154,7 @@ def _several(columns: Values, unit: Indices, is_reference: Flags) -> Flags:
             kept[rows[first]] = True
     for side in (is_reference, ~is_reference):
         rows = np.flatnonzero(side & kept)
-        rows = rows[np.lexsort((np.random.default_rng(6).random(len(rows)), unit[rows]))]
+        rows = rows[np.lexsort((generator_of_sides(is_reference, 6).random(len(rows)), unit[rows]))]
         rank = np.arange(len(rows)) - np.searchsorted(unit[rows], unit[rows])
         kept[rows[rank >= _MOST_SAMPLES]] = False
     count = int(unit.max()) + 1
