@@ -10,7 +10,7 @@ from pytest import approx
 
 from held_out import samples
 from mallow.evidence import find_space, find_units
-from mallow.evidence._exchange import common_size, exchangeable_rows, find_exchange
+from mallow.evidence._exchange import common_size, exchangeable_rows, find_exchange, generator_of_sides
 from mallow.evidence._identity import _atoms, _products, fuse, share_as_large
 
 layouts = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)).filter(any), min_size=2, max_size=12).filter(
@@ -180,3 +180,34 @@ def test_the_share_counts_ties_and_itself():
     assert share_as_large(np.ones((5, 2))) == 1.0
     rows = np.array(list(itertools.permutations([0.0, 1.0, 2.0])))
     assert share_as_large(rows) == 1.0  # the clearest statistic is as clear in every row
+
+
+def test_merged_exchanges_are_exact_over_all_divisions_of_the_same_rows():
+    """Rows in the order of their values: a merge that always joins the same ranks would not be exact."""
+    values = np.linspace(-1.0, 1.0, 12) ** 3
+    p_values = []
+    for reference in itertools.combinations(range(12), 6):
+        is_reference = np.isin(np.arange(12), reference)
+        exchange = find_exchange(np.arange(12), is_reference)
+        merged, _ = exchange.merge(6, exchange.generator(2), least=1)
+        assert len(merged.observed) == 6
+        sides = np.array([np.isin(np.arange(6), three) * 2.0 - 1.0 for three in itertools.combinations(range(6), 3)])
+        sums = merged.atoms @ values
+        gaps = np.abs(np.concatenate([merged.as_observed() @ sums, sides @ sums[:-1] + sums[-1]]))
+        p_values.append(np.mean(gaps[1:] >= gaps[0] - 1e-12))
+    for level in (0.1, 0.2, 0.3, 0.5):
+        assert np.mean(np.array(p_values) <= level) <= level + 0.02
+
+
+@given(layouts)
+def test_random_numbers_of_an_exchange_depend_on_the_sides_and_not_on_which_is_the_reference(sizes):
+    unit, is_reference = without_lonely(sizes)
+    if is_reference.all() or not is_reference.any():
+        return
+    first, second = (find_exchange(unit, sides).generator(2).random() for sides in (is_reference, ~is_reference))
+    assert first == second
+    swapped = is_reference.copy()
+    places = np.flatnonzero(is_reference != is_reference[0])[:1]
+    swapped[[0, places[0]]] = swapped[[places[0], 0]]
+    if not (np.array_equal(swapped, is_reference) or np.array_equal(swapped, ~is_reference)):
+        assert generator_of_sides(swapped, 2).random() != generator_of_sides(is_reference, 2).random()
