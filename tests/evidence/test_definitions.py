@@ -35,8 +35,9 @@ from mallow.evidence._evidence import NORMAL as _NORMAL
 from mallow.evidence._evidence import _in_doubt
 from mallow.evidence._exchange import common_size, exchangeable_rows, find_exchange
 from mallow.evidence._folds import Folds, deal_folds, scatter
+from mallow.evidence._identity import _root, share_as_large
+from mallow.evidence._learner import _half_on_each_side, stack_weights
 from mallow.evidence._memory_learner import MemoryLearner
-from mallow.evidence._p_values import _root, share_as_large
 from mallow.evidence._pass_learner import PassLearner
 from mallow.evidence._sequential import (
     MeanTest,
@@ -46,7 +47,6 @@ from mallow.evidence._sequential import (
     fit_sequential_test,
 )
 from mallow.evidence._space import LeaveUnitOut, regularised_inverse
-from mallow.evidence._stack import _half_on_each_side, stack_weights
 from mallow.results import Estimate
 from mallow.theory import Frontier
 

@@ -12,7 +12,7 @@ from held_out import samples
 from mallow.evidence import find_space, find_units
 from mallow.evidence._atoms import _sums, atom_products
 from mallow.evidence._exchange import common_size, exchangeable_rows, find_exchange, generator_of_sides
-from mallow.evidence._p_values import fuse, share_as_large
+from mallow.evidence._identity import fuse, share_as_large
 
 layouts = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)).filter(any), min_size=2, max_size=12).filter(
     lambda sizes: all(sum(side) >= 1 for side in zip(*sizes, strict=True))

@@ -14,7 +14,7 @@ from mallow.evidence._evidence import (
     subtract_certificates,
 )
 from mallow.evidence._held_out import HeldOut, Pairs, hold_out, hold_out_sources
-from mallow.evidence._identity import compare_means, run_identity_test
+from mallow.evidence._identity import IdentityTest, compare_means, run_identity_test
 from mallow.evidence._learner import Learner, View
 from mallow.evidence._measure import (
     MAUVE_2021,
@@ -26,7 +26,6 @@ from mallow.evidence._measure import (
     make_signature,
     measure_for,
 )
-from mallow.evidence._p_values import IdentityTest
 from mallow.evidence._permutation_test import permutation_test, run_permutations
 from mallow.evidence._published import debiased_estimate, published_interval
 from mallow.evidence._sequential import Looks, SequentialTest, fit_sequential_test

@@ -21,8 +21,8 @@ from mallow.evidence._certificate import (
     summary_terms,
     unit_influence,
 )
+from mallow.evidence._identity import IdentityTest
 from mallow.evidence._learner import Learner
-from mallow.evidence._p_values import IdentityTest
 from mallow.evidence._units import Units
 from mallow.theory import Array, Divergence, Frontier
 

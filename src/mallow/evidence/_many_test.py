@@ -14,8 +14,7 @@ from mallow.evidence._atoms import FLOOR, STRENGTHS, bin_products, merge_atoms, 
 from mallow.evidence._blocks import Rows, Values, at_once
 from mallow.evidence._coarse import CoarseGrid, Metric
 from mallow.evidence._exchange import Exchange, Flags, find_exchange
-from mallow.evidence._identity import judge_draws, judge_rows, number_units
-from mallow.evidence._p_values import IdentityTest, judge_statistics
+from mallow.evidence._identity import IdentityTest, judge_draws, judge_rows, judge_statistics, number_units
 from mallow.evidence._space import PARTITIONS_OF_MANY
 from mallow.evidence._units import Indices
 from mallow.theory import Array

@@ -13,8 +13,8 @@ from mallow.engine import cores, ordered_map, start
 from mallow.estimate import Features
 from mallow.evidence._blocks import Numbers, Values
 from mallow.evidence._folds import Cells, deal_cells
-from mallow.evidence._learner import Learner, Options, Part
-from mallow.evidence._p_values import IdentityTest
+from mallow.evidence._identity import IdentityTest
+from mallow.evidence._learner import STEP, Learner, Options, Part
 from mallow.evidence._rules import (
     PRODUCT_STRENGTHS,
     CellSums,
@@ -26,7 +26,6 @@ from mallow.evidence._rules import (
     sum_cells,
 )
 from mallow.evidence._space import LeaveUnitOut, Space, find_spaces, principal_axes, regularised_inverse
-from mallow.evidence._stack import STEP
 from mallow.evidence._units import Indices, Units
 from mallow.evidence._within import run_test
 from mallow.theory import Array

@@ -21,9 +21,9 @@ from mallow.evidence._blocks import ROWS, ArrayRows, Numbers, Values
 from mallow.evidence._blocks import Rows as RowSource
 from mallow.evidence._coarse import CoarseGrid, HalfMetrics, add_moments, find_coarse_grid
 from mallow.evidence._folds import Cells, deal_cells, scatter
+from mallow.evidence._identity import IdentityTest
 from mallow.evidence._learner import Learner, Options, Part
 from mallow.evidence._many_test import run_test_of_many
-from mallow.evidence._p_values import IdentityTest
 from mallow.evidence._rules import (
     PRODUCT_STRENGTHS,
     CellSums,

@@ -8,7 +8,7 @@ import numpy as np
 
 from mallow._checks import seed_from, whole
 from mallow.embed import AnyEmbedder, embed_all
-from mallow.evidence._p_values import IdentityTest
+from mallow.evidence._identity import IdentityTest
 from mallow.evidence._space import find_spaces
 from mallow.evidence._systems import pair_spaces
 from mallow.evidence._units import find_units

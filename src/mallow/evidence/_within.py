@@ -19,12 +19,13 @@ from mallow.engine import single_threaded_blas
 from mallow.estimate import row_keys
 from mallow.evidence._blocks import Values, at_once
 from mallow.evidence._exchange import Flags, generator_of_sides
-from mallow.evidence._identity import rows_of_pair, run_identity_test
-from mallow.evidence._p_values import (
+from mallow.evidence._identity import (
     MORE,
     IdentityTest,
     draw_until_clear,
     p_value_of_each,
+    rows_of_pair,
+    run_identity_test,
     share_as_large,
     standardise,
 )
