@@ -121,9 +121,9 @@ class Score(Result):
         if math.isnan(self.p_value):
             raise InputError("`p_value` must be a number; got NaN.")
         for name in ("std", "interval", "debiased", "certified", "self_score"):
-            known = getattr(self, name)
-            if known and set(known) != set(SUMMARIES):
-                raise InputError(f"`{name}` must have the entries {', '.join(SUMMARIES)}; got {', '.join(known)}.")
+            estimates = getattr(self, name)
+            if estimates and set(estimates) != set(SUMMARIES):
+                raise InputError(f"`{name}` must have the entries {', '.join(SUMMARIES)}; got {', '.join(estimates)}.")
 
     def __repr__(self) -> str:
         certified = f"certified at most {at_most(self.certified['mauve'].high)}, " if self.certified else ""
@@ -163,9 +163,9 @@ class Score(Result):
         """What is known of a summary: the row's name, its value, an interval, and what the interval is about."""
         rows = []
         if self.certified:
-            one = self.certified[name]
-            limit = f"at most {at_most(one.high)}" if name == "mauve" else f"at least {at_least(one.low)}"
-            rows.append(["certified", f"{one.value:.4f}", limit, "95 % confidence: the true value"])
+            estimate = self.certified[name]
+            limit = f"at most {at_most(estimate.high)}" if name == "mauve" else f"at least {at_least(estimate.low)}"
+            rows.append(["certified", f"{estimate.value:.4f}", limit, "95 % confidence: the true value"])
         if not self.is_published:
             return [*rows, ["published", "not computed", "–", _install_text(self.signature)]]
         span = self.interval.get(name)
@@ -173,9 +173,11 @@ class Score(Result):
         about = "no interval without bins" if span is None else "95 % of other draws of this size"
         rows.append(["published", f"{getattr(self, name):.4f}", text, about])
         if self.debiased:
-            one = self.debiased[name]
+            estimate = self.debiased[name]
             about = "95 % confidence: value in these bins"
-            rows.append(["bias-corrected", f"{one.value:.4f}", f"{one.low:.4f} to {one.high:.4f}", about])
+            rows.append(
+                ["bias-corrected", f"{estimate.value:.4f}", f"{estimate.low:.4f} to {estimate.high:.4f}", about]
+            )
         rows.append(["self-score", f"{self.self_score[name]:.4f}", "–", "about what a perfect model gets"])
         return rows
 
@@ -187,9 +189,11 @@ class Score(Result):
     def _table(self) -> TableData:
         each = [self._rows(name) for name in SUMMARIES]
         rows = [
-            [f"{_TITLES[name]}, {row[0]}", *row[1:]] for name, own in zip(SUMMARIES, each, strict=True) for row in own
+            [f"{_TITLES[name]}, {row[0]}", *row[1:]]
+            for name, of_summary in zip(SUMMARIES, each, strict=True)
+            for row in of_summary
         ]
-        breaks = [place * len(each[0]) for place in range(1, len(SUMMARIES))]
+        breaks = [number * len(each[0]) for number in range(1, len(SUMMARIES))]
         return TableData(["", "value", "range", "of what"], rows, breaks=breaks, left=(0, 3))
 
     def _records(self) -> list[dict[str, Any]]:
@@ -266,9 +270,13 @@ def brief_values(score: Score, name: str) -> dict[str, Any]:
     """What is known of one summary of a score, rounded to four digits."""
     values: dict[str, Any] = {}
     if score.certified:
-        one = score.certified[name]
-        values["certified"] = round(one.value, 4)
-        values |= {"at_most": float(at_most(one.high))} if name == "mauve" else {"at_least": float(at_least(one.low))}
+        estimate = score.certified[name]
+        values["certified"] = round(estimate.value, 4)
+        values |= (
+            {"at_most": float(at_most(estimate.high))}
+            if name == "mauve"
+            else {"at_least": float(at_least(estimate.low))}
+        )
     if not score.is_published:
         return values | {"published": None}
     values["published"] = round(float(getattr(score, name)), 4)

@@ -107,7 +107,7 @@ class FeatureViews:
 
         The totals of parts add up to those of the whole, exactly.
         """
-        sums = [np.zeros(len(each), np.int64) for each in (*self.scales, self.spread[0])]
+        sums = [np.zeros(len(scale), np.int64) for scale in (*self.scales, self.spread[0])]
         squares = [0] * len(VIEWS)
         for views in self._blocks(rows):
             sums = [old + view.sum(axis=0) for old, view in zip(sums, views, strict=True)]
@@ -389,10 +389,10 @@ class SequentialTest:
         """Add samples and their `counts` in the bins, and look; `names` are those of their units, None: each is one."""
         if names is not None:
             keys = [_name_key(name) for name in names]
-            kept = [place for place, key in enumerate(keys) if key not in self.fitted]
+            kept = [number for number, key in enumerate(keys) if key not in self.fitted]
             if len(kept) < len(keys):
                 looks.left_out += len(keys) - len(kept)
-                rows, keys = rows[kept], [keys[place] for place in kept]
+                rows, keys = rows[kept], [keys[number] for number in kept]
                 counts = self.codebook.count(rows) if kept else counts
             if not kept:
                 return
@@ -414,21 +414,23 @@ class SequentialTest:
     def p_values(self, looks: Looks) -> dict[str, float]:
         """Look, and return for each view the p-value of all looks so far, multiplied by the number of views."""
         self._look(looks)
-        each = [len(self.tests) * test.p_value(tail) for test, tail in zip(self.tests, looks.tails, strict=True)]
-        return {name: float(np.clip(value, LEAST, 1.0)) for name, value in zip((*VIEWS, "bins"), each, strict=True)}
+        corrected = [len(self.tests) * test.p_value(tail) for test, tail in zip(self.tests, looks.tails, strict=True)]
+        return {
+            name: float(np.clip(value, LEAST, 1.0)) for name, value in zip((*VIEWS, "bins"), corrected, strict=True)
+        }
 
     def _look(self, looks: Looks) -> None:
         if looks.units < START:
             return
         means = self._means(looks.sums, looks.squares, looks.rows)
-        for place, (test, (mean, square)) in enumerate(zip(self.tests, means, strict=True)):
-            looks.tails[place] = min(looks.tails[place], test.tail(mean, square, looks.units))
+        for number, (test, (mean, square)) in enumerate(zip(self.tests, means, strict=True)):
+            looks.tails[number] = min(looks.tails[number], test.tail(mean, square, looks.units))
 
     def _means(self, sums: Sequence[Sums], squares: Sequence[int], rows: int) -> list[tuple[Array, float]]:
         """The means of the features of each view and of their squared lengths."""
         *of_views, counts = sums
         means = [
-            (one / (GRID * rows), square / (GRID**2 * rows)) for one, square in zip(of_views, squares, strict=True)
+            (mean / (GRID * rows), square / (GRID**2 * rows)) for mean, square in zip(of_views, squares, strict=True)
         ]
         return [*means, (self.weights * counts / rows, float(self.weights**2 @ counts) / rows)]
 
@@ -461,7 +463,7 @@ def fit_sequential_test(
     sums, squares = views.totals(counted)
     empty = SequentialTest(views, codebook, weights, (), frozenset(map(_name_key, fitted)))
     means = empty._means([*sums, counts], squares, size)
-    tests = [fit_mean_test(each, *mean, worth) for each, mean in zip(features, means, strict=True)]
+    tests = [fit_mean_test(values, *mean, worth) for values, mean in zip(features, means, strict=True)]
     return replace(empty, tests=tuple(tests))
 
 
