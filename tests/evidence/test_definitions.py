@@ -37,15 +37,10 @@ from mallow.evidence._exchange import common_size, exchangeable_rows, find_excha
 from mallow.evidence._folds import Folds, deal_folds, scatter
 from mallow.evidence._identity import _root, share_as_large
 from mallow.evidence._learner import _half_on_each_side, stack_weights
+from mallow.evidence._mean_test import MeanTest, _total_variance, crossing_probability, fit_mean_test
 from mallow.evidence._memory_learner import MemoryLearner
 from mallow.evidence._pass_learner import PassLearner
-from mallow.evidence._sequential import (
-    MeanTest,
-    _total_variance,
-    crossing_probability,
-    fit_mean_test,
-    fit_sequential_test,
-)
+from mallow.evidence._sequential import fit_sequential_test
 from mallow.evidence._space import LeaveUnitOut, regularised_inverse
 from mallow.results import Estimate
 from mallow.theory import Frontier
@@ -545,7 +540,7 @@ def test_two_samples_tell_nothing_about_moments_and_three_do():
 
 
 def test_the_numbers_of_units_do_not_matter_where_only_some_of_them_give_the_moments(monkeypatch):
-    monkeypatch.setattr("mallow.evidence._sequential._MOMENT_ROWS", 15)
+    monkeypatch.setattr("mallow.evidence._sequential.MOMENT_ROWS", 15)
     rng = np.random.default_rng(0)
     fitting, counted = rng.normal(size=(40, 2)), rng.normal(size=(60, 2))
     codebook, units = Quantize(bins=4).fit(fitting, rng=0), np.arange(60) // 2

@@ -10,7 +10,7 @@ from scipy import stats
 from human_votes import simulate
 from mallow.errors import EstimateWarning, InputError
 from mallow.human import VoteCosts, VoteGoal, VotePlan, VoteSharing, plan_votes, rank
-from mallow.human._vote_plan import _fit
+from mallow.human._vote_power import _fit
 
 
 @pytest.mark.parametrize("difference", [30.0, 60.0, 120.0])
