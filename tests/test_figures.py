@@ -42,7 +42,7 @@ def decoder_row(name: str) -> Callable[[dict[str, Any]], list[float]]:
 
 
 def samples_for_power(*settings: str) -> Callable[[dict[str, Any]], list[int]]:
-    """n at which 80 % of trials see the gap, between the sizes that were tried."""
+    """n at which 80% of trials see the gap, between the sizes that were tried."""
 
     def needed(power: dict[str, float]) -> int:
         values = np.maximum.accumulate(list(power.values()))

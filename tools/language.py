@@ -68,7 +68,7 @@ def messages(source: str) -> str:
 
 def places(text: str) -> Iterator[tuple[str, str]]:
     """Pattern and the words around each place."""
-    plain = re.sub(r"\([^()]*\)", "", text)  # a semicolon in brackets divides a list
+    plain = re.sub(r"\([^()]*\)|\[[^][]*\]", "", text)  # a semicolon in brackets divides a list
     plain = re.sub(
         r"^(?:[-*] |\d+\. )?[*“]*[\w ,'-]{1,50}[*”]*: |; got\b", " ", plain, flags=re.MULTILINE
     )  # a label, a value

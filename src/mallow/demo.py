@@ -37,7 +37,7 @@ SYSTEMS = {  # name: order of the n-gram model, decoder
 _COLUMNS = 80  # of a terminal
 _EXPLANATION = (
     "Certified: what held-out passages prove. MAUVE of the distributions behind them is at most so large. "
-    "Published: the score as papers give it, with the range in which 95 % of other draws of so many passages would "
+    "Published: the score as papers give it, with the range in which 95% of repeat samples of so many passages would "
     "score. The self-score is what "
     "people score against people with so few passages: about what a perfect model gets."
 )

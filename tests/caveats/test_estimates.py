@@ -232,13 +232,13 @@ def test_more_independent_samples_have_more_bins_of_lengths(independent, bins):
     p, q = _estimate_checks._count_lengths(x, y, independent=independent)
     assert len(p) == len(q) == bins
     assert (p.sum(), q.sum()) == (400, 300)
-    assert (p > 0).all()  # 90 % of the lengths lie between the bins at the ends, which hold all others
+    assert (p > 0).all()  # 90% of the lengths lie between the bins at the ends, which hold all others
     assert p[bins // 2] > p[0]
 
 
 def test_bins_of_lengths_are_around_the_median_and_equal_lengths_are_in_one():
     p, q = _estimate_checks._count_lengths(np.full(50, 2.0), np.full(50, 2.04), independent=100)
-    assert (p.tolist(), q.tolist()) == ([0, 50, 0], [0, 50, 0])  # 2 % are counted as equal
+    assert (p.tolist(), q.tolist()) == ([0, 50, 0], [0, 50, 0])  # 2% are counted as equal
     p, q = _estimate_checks._count_lengths(np.full(50, 1.0), np.full(50, 100.0), independent=100)
     assert (p.tolist(), q.tolist()) == ([50, 0, 0], [0, 0, 50])
     # Rows of zeros are far below all others, and the middle is that of all lengths.
@@ -292,7 +292,7 @@ def test_a_direction_needs_four_fifths_of_the_variance():
     assert told([8.0, 1.0, 1.0]) == [{"directions": 1, "share": 0.8, "width": 16}]
     assert told([7.0, 1.0, 2.0]) == [{"directions": 2, "share": 0.8, "width": 16}]
     assert told([7.0, 0.5, 2.5]) == []
-    assert told([3.0, 3.0, 3.0, 1.0]) == []  # three hold 90 %
+    assert told([3.0, 3.0, 3.0, 1.0]) == []  # three hold 90%
     assert told([8.0, 1.0, 1.0], width=15) == []
     assert told([8.0], explained=0.5) == []  # the rest of the variance counts too
     assert told([0.0, 0.0]) == []

@@ -106,7 +106,7 @@ def test_prompts_that_only_one_side_lacks_are_told():
 
 @pytest.mark.parametrize(("length", "short"), [(204, True), (212, False)])
 def test_texts_of_256_tokens_are_long_enough(length, short):
-    # 90 % of 256 tokens at 1.11 tokens per word or mark are 208; the full stop is one of them.
+    # 90% of 256 tokens at 1.11 tokens per word or mark are 208; the full stop is one of them.
     sides = [embedded(texts_of(60, length, seed)) for seed in (0, 1)]
     assert bool(raised(*sides, "short texts")) == short
 

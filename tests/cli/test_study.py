@@ -92,7 +92,7 @@ def test_how_many_votes(mallow, home):
     code, out, err = mallow("study plan human=60 small=0 --wage 20 --seconds 60")
     assert code == 0
     assert re.match(
-        r"Take \d+ votes on each pair of systems, \d+ in all: human, which wins 64.6 % against small, is then", out
+        r"Take \d+ votes on each pair of systems, \d+ in all: human, which wins 64.6% against small, is then", out
     )
     assert "at 60 s per pair" in out
     assert "Votes count as independent" in out

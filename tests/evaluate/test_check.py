@@ -56,7 +56,7 @@ def test_the_same_samples_have_not_dropped(baseline, path):
         assert (check.drop, check.interval) == (0.0, (0.0, 0.0))
         assert check.before == check.now == baseline.certified["mauve"].value
         assert check.score.mauve == baseline.mauve
-        assert check.caveats[-1].message == "the samples are those of the baseline: no new ones were checked."
+        assert check.caveats[-1].message == "these are the baseline's own samples; nothing new was checked."
 
 
 def test_a_clearly_worse_model_is_a_regression(worse, baseline):
@@ -66,7 +66,7 @@ def test_a_clearly_worse_model_is_a_regression(worse, baseline):
     assert worse.drop == approx(worse.before - worse.now)
     low, high = worse.interval
     assert worse.message == (
-        f"Regression: certified MAUVE dropped by {worse.drop:.4f} (90 % interval of the drop: {low:+.4f} to {high:+.4f}), "
+        f"Regression: certified MAUVE dropped by {worse.drop:.4f} (90% interval of the drop: {low:+.4f} to {high:+.4f}), "
         "more than the allowed 0.02."
     )
 
@@ -76,7 +76,7 @@ def test_a_better_model_passes(worse):
     assert (better.outcome, better.ok) == ("passed", True)
     assert better.interval[1] < 0
     assert better.message.startswith("Passed: certified MAUVE rose by ")
-    assert better.message.endswith("; a drop of more than the allowed 0.02 is excluded with 95 % confidence.")
+    assert better.message.endswith("; a drop of more than the allowed 0.02 is excluded with 95% confidence.")
 
 
 def test_new_samples_of_the_same_model_neither_passed_nor_failed_where_they_are_too_few(baseline):

@@ -272,7 +272,7 @@ def test_an_alarm_for_a_gap_and_none_without(monitor):
 
 
 def test_a_gap_that_the_bins_do_not_see():
-    # One standard deviation along the direction of least variance, 0.4 % of the largest.
+    # One standard deviation along the direction of least variance, 0.4% of the largest.
     monitor, rows = small(), draw(300, 1)
     rows[:, -1] += SPECTRUM[-1]
     for part in np.split(rows, 10):

@@ -108,12 +108,12 @@ def test_the_plan_in_words_and_as_json(plan):
     )
     pilot = plan.pilot
     assert lines[1] == (
-        f"The pilot of 300 samples showed a difference of {pilot['difference']:+.4f} (95 % interval of the difference: "
+        f"The pilot of 300 samples showed a difference of {pilot['difference']:+.4f} (95% interval of the difference: "
         f"{pilot['low']:+.4f} to {pilot['high']:+.4f})."
     )
     assert lines[2] == f"If the true difference is that large, {plan.n_observed:,} are enough."
     assert str(replace(plan, n_observed=None)).splitlines()[2] == (
-        "That is less than its standard error: how many would show it cannot be said."
+        "That is less than its standard error, so the required sample size cannot be estimated."
     )
     assert repr(plan) == f"SamplePlan(n={plan.n}, detect=0.1, power=0.8, level=0.05)"
     data = json.loads(plan.to_json())

@@ -35,7 +35,7 @@ def test_a_phrase_that_gives_the_model_away_is_the_first_reason():
     assert first.kind == "words"
     assert first.text.startswith("“after”, “maybe” and “since” more often (“after” in ")
     assert first.terms == ("after", "maybe", "since")
-    assert first.text.endswith(" % of the texts, reference 0 %)")
+    assert first.text.endswith(" % of the texts, reference 0%)")
     assert first.p_value <= first.adjusted < 1e-6
     assert first.values["explained"] == approx(1, abs=0.2)
 
@@ -99,8 +99,8 @@ def test_two_defects_are_two_reasons_the_larger_first():
     scores = 1.0 + rng.normal(size=300) / 3, 1.0 - before - 3.0 * after + rng.normal(size=300) / 3
     sides = with_features(make_texts(300, 1)), with_features(machine, 1)
     first, second = find_reasons(*sides, evidence_of(*scores))
-    assert first.text == "58 % of the texts end with white space (reference 0 %)"
-    assert second.text == "58 % of the texts begin with white space (reference 0 %)"
+    assert first.text == "58% of the texts end with white space (reference 0%)"
+    assert second.text == "58% of the texts begin with white space (reference 0%)"
     assert first.values["explained"] == approx(0.75, abs=0.1)
     assert second.values["explained"] == approx(0.25, abs=0.1)
 

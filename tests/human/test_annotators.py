@@ -126,7 +126,7 @@ def test_flags_are_raised_for_those_who_deserve_them():
 
 def test_honest_people_are_rarely_flagged():
     flagged = sum(bool(check_annotators(simulate(TRUTH, 500, seed, people=25)).flagged) for seed in range(12))
-    assert flagged <= 3  # 5 % for each of two tests, corrected over all people
+    assert flagged <= 3  # 5% for each of two tests, corrected over all people
 
 
 def test_repeated_pairs_are_compared():

@@ -107,7 +107,7 @@ def test_ranks_and_groups_follow_from_the_differences():
 
 
 def test_intervals_cover():
-    """Of 200 studies about 95 % of the intervals hold the truth; ranks contain the true one."""
+    """Of 200 studies about 95% of the intervals hold the truth; ranks contain the true one."""
     truth = np.array([40.0, 10.0, -20.0, -30.0])
     expected = 1 / (1 + np.exp((truth[None, :] - truth[:, None]) / 100))
     rng = np.random.default_rng(5)

@@ -68,9 +68,9 @@ def percent(share: float) -> str:
     Examples
     --------
     >>> percent(0.024)
-    '2.4 %'
+    '2.4%'
     """
-    return f"{100 * share:.1f} %"
+    return f"{100 * share:.1f}%"
 
 
 def share_caveat(

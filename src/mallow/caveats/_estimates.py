@@ -33,7 +33,7 @@ _SAMPLES_PER_LENGTH_BIN = 100  # chosen: a fifth of the bins that the score itse
 _LEAST_LENGTH_RATIO = 0.05  # of the logarithm; chosen: lengths that differ by less are counted as equal
 _SAME_AS_ITSELF = 0.02  # chosen: how far below the self-score a score still is as good as a perfect one
 _ROWS = 1024  # converted to double precision together; chosen: they stay in the cache
-_SIGNIFICANT = 0.01  # chosen: a caveat needs more than the usual 5 %
+_SIGNIFICANT = 0.01  # chosen: a caveat needs more than the usual 5%
 _EMPTY_BINS = 0.2  # share of bins with samples of one side only; chosen: random halves of real text stay well below
 _BINS_PER_SAMPLE = 0.2  # chosen: twice the published n/10
 # A bin that holds more than both of these is not a matter of chance. Measured, 10 to 100 bins: at most 3.6/bins in real

@@ -32,7 +32,7 @@ class GapDifference(ScoredSystems):
     scores : dict
         Name → Score of each pair, at equal sizes.
     difference : Difference
-        Of the certified summaries, first minus second, with a 95 % interval and a p-value of "equally large".
+        Of the certified summaries, first minus second, with a 95% interval and a p-value of "equally large".
     left_out : tuple of int
         How many samples of each pair were left out to make the sizes equal.
     caveats : tuple of Caveat
@@ -54,7 +54,7 @@ class GapDifference(ScoredSystems):
 
     @property
     def larger(self) -> str | None:
-        """The pair with the larger gap; None where they cannot be told apart at the 5 % level."""
+        """The pair with the larger gap; None where they cannot be told apart at the 5% level."""
         one = self.difference
         if one.p_value["mauve"] >= LEVEL:
             return None
@@ -67,14 +67,14 @@ class GapDifference(ScoredSystems):
         low, high = one.interval["mauve"]
         amount = (
             f"certified MAUVE of {one.first} minus that of {one.second} is {one.difference['mauve']:+.4f} "
-            f"(95 % interval {low:+.4f} to {high:+.4f}, {p_text(one.p_value['mauve'])})."
+            f"(95% interval {low:+.4f} to {high:+.4f}, {p_text(one.p_value['mauve'])})."
         )
         if self.larger is None:
-            return f"Neither gap can be called larger: {amount}"
+            return f"Neither gap was shown to be larger: {amount}"
         return f"The gap of {self.larger} is larger: {amount}"
 
     def _table(self) -> TableData:
-        columns = ["certified\nMAUVE", "at most,\n95 % sure", "p of\nno gap", "published\nMAUVE", "samples"]
+        columns = ["certified\nMAUVE", "95% upper\nbound", "p-value\n(no gap)", "published\nMAUVE", "samples"]
         return TableData(["", *columns], [[name, *score_cells(score, columns)] for name, score in self.scores.items()])
 
     def _records(self) -> list[dict[str, Any]]:

@@ -49,27 +49,28 @@ class GroupScores(ScoredSystems):
 
     @property
     def with_gap(self) -> tuple[str, ...]:
-        """The groups in which a gap is proven, at the 5 % level corrected for all groups."""
+        """The groups in which a gap is proven, at the 5% level corrected for all groups."""
         return tuple(name for name in self.scores if self.adjusted[name] < LEVEL)
 
     @property
     def verdict(self) -> str:
         """In which groups a gap is proven."""
-        count, level = len(self.scores), "(5 % level, corrected for all groups)"
+        count, level = len(self.scores), "(5% level, corrected for all groups)"
         if not self.with_gap:
-            return f"In none of the {count} groups a gap is proven {level}."
+            return f"No gap is proven in any group {level}."
         if len(self.with_gap) == count:
-            return f"A gap is proven in all {count} groups {level}."
+            every = {1: "the only group", 2: "both groups"}.get(count, f"all {count} groups")
+            return f"A gap is proven in {every} {level}."
         return f"A gap is proven in {len(self.with_gap)} of {count} groups {level}: {join_names(self.with_gap)}."
 
     def _table(self) -> TableData:
-        first, last = ["certified\nMAUVE", "at most,\n95 % sure"], ["published\n(self-score)", "samples"]
+        first, last = ["certified\nMAUVE", "95% upper\nbound"], ["published\n(self-score)", "samples"]
         rows = [
             [name, *score_cells(score, first), p_number(self.adjusted[name]), *score_cells(score, last)]
             for name, score in self.scores.items()
         ]
         rows += [[name, "–", "–", "–", "–", f"{n:,} and {m:,}"] for name, (n, m) in self.skipped.items()]
-        head = ["group", *first, "p of no gap,\ncorrected", *last]
+        head = ["group", *first, "corrected p-value\n(no gap)", *last]
         return TableData(head, rows, breaks=[len(self.scores)] if self.skipped else [])
 
     def _records(self) -> list[dict[str, Any]]:

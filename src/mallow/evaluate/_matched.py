@@ -96,7 +96,13 @@ class MatchedScore(ScoredSystems):
         return {"all samples": self.before, "same size, at random": self.same_size, "matched": self.matched}
 
     def _table(self) -> TableData:
-        columns = ["certified\nMAUVE", "at most,\n95 % sure", "integral\nat least", "p of\nno gap", "published\nMAUVE"]
+        columns = [
+            "certified\nMAUVE",
+            "95% upper\nbound",
+            "integral\nat least",
+            "p-value\n(no gap)",
+            "published\nMAUVE",
+        ]
         columns.append("samples")
         return TableData(
             ["", *columns], [[name, *score_cells(score, columns)] for name, score in self._scored().items()]

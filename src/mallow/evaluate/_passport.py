@@ -341,7 +341,7 @@ def close(first: float, second: float) -> bool:
 
 NOT_RECOMPUTED = (
     "the p-value (it needs the features)",
-    "the interval of other draws, the bias-corrected value and the self-score",
+    "the interval of repeat samples, the bias-corrected value and the self-score",
     "that counts and held-out scores come from the data, the embedder and the seed that the signature names",
 )
 """What a passport does not prove."""

@@ -57,7 +57,7 @@ class SamplePlan(Result):
     level : float
         The level of the test, as requested.
     pilot : dict
-        What the pilot showed: "difference" (certified MAUVE of A minus that of B), "low" and "high" (its 95 %
+        What the pilot showed: "difference" (certified MAUVE of A minus that of B), "low" and "high" (its 95%
         interval), "standard error" (the longer arm of the interval, divided by 1.96) and "n", the units of its largest
         side.
     unit : str
@@ -84,11 +84,11 @@ class SamplePlan(Result):
         lines = [
             f"Take {self.n:,} {self.unit} of the reference and of each system{more}: a true difference of "
             f"{self.detect:g} in MAUVE is then found at the {self.level:.3g} level with probability {self.power:.3g}.",
-            f"The pilot of {pilot['n']:,.0f} {self.unit} showed a difference of {pilot['difference']:+.4f} (95 % "
+            f"The pilot of {pilot['n']:,.0f} {self.unit} showed a difference of {pilot['difference']:+.4f} (95% "
             f"interval of the difference: {pilot['low']:+.4f} to {pilot['high']:+.4f}).",
         ]
         if self.n_observed is None:
-            lines.append("That is less than its standard error: how many would show it cannot be said.")
+            lines.append("That is less than its standard error, so the required sample size cannot be estimated.")
         else:
             lines.append(f"If the true difference is that large, {self.n_observed:,} are enough.")
         return "\n".join([*lines, *(f"caveat: {line}" for line in self.caveat_lines())])
@@ -106,7 +106,7 @@ class SamplePlan(Result):
             "power": f"{self.power:g}",
             "level": f"{self.level:g}",
             "difference in the pilot": f"{self.pilot['difference']:+.4f}",
-            "95 % interval of it": f"{self.pilot['low']:+.4f} to {self.pilot['high']:+.4f}",
+            "95% interval": f"{self.pilot['low']:+.4f} to {self.pilot['high']:+.4f}",
             f"{self.unit} for that difference": "–" if self.n_observed is None else f"{self.n_observed:,}",
         }
         return TableData(["", "value"], list(rows.items()))

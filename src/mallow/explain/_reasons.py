@@ -64,7 +64,7 @@ def find_reasons(reference: Samples, model: Samples, evidence: Evidence) -> tupl
     Returns
     -------
     tuple of Reason
-        Five at most, the one that explains most first. Empty where the test of identity finds no gap at the 5 % level,
+        Five at most, the one that explains most first. Empty where the test of identity finds no gap at the 5% level,
         where nothing was learned (all held-out scores are 0), or where nothing is significant.
     """
     _check_sizes(reference, model, evidence)

@@ -54,7 +54,7 @@ def frontier_figure(comparison: Scored) -> Figure:
 
 
 def score_figure(comparison: Scored) -> Figure:
-    """The published scores of all systems with the interval of other draws, what is certified, and the self-score.
+    """The published scores of all systems with the interval of repeat samples, what is certified, and the self-score.
 
     Parameters
     ----------
