@@ -12,7 +12,7 @@ def test_duplicates():
     doubled = [*other[:480], *(f" {other[0].upper()}\n" for _ in range(7)), *other[1:14]]
     (caveat,) = caveats_of_kind(one, doubled, "duplicates")
     assert caveat.values == {"repeats": 20, "n": 500, "share": 0.04, "most": 8}
-    assert caveat.message.startswith("20 of 500 texts (4.0%) are duplicates; the most frequent one occurs 8 times (")
+    assert caveat.message.startswith("20 of 500 texts (4.0%) are duplicates. The most frequent one occurs 8 times (")
     assert repr(other[0][:20])[:-1] in caveat.message
     assert caveat.message.endswith("Keep one copy of each, unless the source itself repeats as often.")
     first = find_confounds(doubled, {"model": one})[0]

@@ -67,7 +67,7 @@ def test_lengths_that_differ(width):
     )
     assert alone < 0.2 < 0.9 < mauve
     assert caveat.message == (
-        f"the measure scales every row to length 1, and that hides a gap: by the lengths of the rows alone (median "
+        f"the measure scales every row to length 1, and that hides a gap: judged only by the lengths of the rows (median "
         f"{lengths[0]:.4g}, reference: {lengths[1]:.4g}) the score would be {alone:.3f}, not {mauve:.3f}. If the lengths mean "
         "something, pass `measure=Measure(Quantize(reduce=Reduce(normalise=False)))`; certificate and p-value use the rows as "
         "they are."
@@ -150,7 +150,7 @@ def test_directions_that_hold_nearly_everything(count, beginning):
     assert share == approx(variances[:count].sum() / variances.sum())
     assert caveat.message == (
         f"{beginning} {share:.0%} of the variance of the features, and the bins see little else. Standardise the columns of all "
-        "samples together, or use another embedder, layer or pooling."
+        "samples together, or use a different embedder, layer or pooling."
     )
     for kept in (count, 9):
         (again,), _ = check(x, y, Measure(Quantize(reduce=Reduce(dimension=kept, normalise=False))))
@@ -180,7 +180,7 @@ def test_a_score_that_does_not_see_a_proven_gap():
     assert caveat.values == {"mauve": 0.989, "self_score": 0.99, "p_value": 1e-6, "limit": 0.364}
     assert caveat.message == (
         "the published score does not see the gap: 0.989 is about what a perfect model gets (0.990), but the held-out evidence shows "
-        "that MAUVE is at most 0.3640. Judge by the evidence; an embedder that knows more about such samples, or more of them "
+        "that MAUVE is at most 0.3640. Judge by the evidence. An embedder that knows more about such samples, or more of them "
         "in more bins, may show the gap in the score too."
     )
     assert "at most 0.3643. " in blindness_caveats(0.989, 0.99, 1e-6, 0.36421)[0].message  # never rounded down

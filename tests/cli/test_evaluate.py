@@ -241,7 +241,7 @@ def test_a_column_that_hardly_overlaps_is_named_with_its_option(mallow, home):
     assert "--match-column leaves 0 samples of the reference and 0 of the model: topic hardly overlaps." in err
     code, _, err = mallow(f"score human.jsonl far.jsonl {EMBED} --by topic")
     assert code == 1
-    assert "--by must have a group with at least 30 samples on each side; the largest of 2 has 0." in err
+    assert "--by must have a group with at least 30 samples on each side, but the largest of 2 has 0." in err
 
 
 def test_a_winner_needs_all_embedders(mallow):

@@ -125,7 +125,11 @@ def test_a_sweep_is_a_table_a_verdict_and_a_picture(mallow, home):
             1,
             "--min-new must be at most max_new = 3",
         ),
-        ("generate human.jsonl --model ./gone -o out.jsonl", 1, "a local folder or a .gguf file; there is no ./gone."),
+        (
+            "generate human.jsonl --model ./gone -o out.jsonl",
+            1,
+            "a local folder or a .gguf file, but there is no ./gone.",
+        ),
         ("generate human.jsonl --model gone.gguf -o out.jsonl", 1, "there is no gone.gguf."),
         ("sweep human.jsonl --model ngram -o made", 2, "Missing option '--decoders'"),
         (

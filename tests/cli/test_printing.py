@@ -44,7 +44,7 @@ def test_a_comparison_starts_with_the_verdict(mallow):
     assert code == 0
     parts = [part.splitlines() for part in out.split("\n\n")]
     assert parts[0] == [
-        "a has the smallest proven gap. Every other system has a larger one (5% level, corrected for all pairs)."
+        "Smallest proven gap: a. Every other system has a larger one (5% level, corrected for all pairs)."
     ]
     head, units, first, second = parts[1]
     assert re.split(r"  +", head.strip()) == ["certified", "at most,", "p of", "published", "95% of"]
@@ -83,7 +83,7 @@ def test_a_summary_is_short_and_the_whole_goes_to_a_file(mallow, home):
     assert list(json.loads(out)["systems"]) == ["near", "far"]
     assert len(out.splitlines()) <= 20
     code, _, err = mallow(f"{SCORE} --summary --format latex")
-    assert (code, "--summary prints JSON; it cannot be combined with --format latex." in err) == (2, True)
+    assert (code, "--summary prints JSON, so it cannot be combined with --format latex." in err) == (2, True)
 
 
 def test_an_estimator_without_bins_has_no_interval(mallow):

@@ -310,7 +310,7 @@ def test_json_loses_nothing(found):
         restored = again.scores[name].evidence
         assert np.array_equal(restored.model_scores, one.evidence.model_scores)
         assert restored.certify(KL, one.scale).estimates == one.certified
-    with pytest.raises(InputError, match=r"must be what Comparison.to_dict wrote; its kind is 'mallow score'"):
+    with pytest.raises(InputError, match=r"must be what Comparison.to_dict wrote, but its kind is 'mallow score'"):
         Comparison.from_dict(found.scores["far"].to_dict())
 
 
@@ -320,7 +320,7 @@ def test_the_text_names_first_and_last_and_has_all_numbers(found):
     names = " and ".join(found.best)
     assert lines[0] == (
         f"There is no clear winner: no difference was shown between the proven gaps of {names} (5% level, corrected for all pairs). "
-        "far has the largest."
+        "Largest proven gap: far."
     )
     assert [line.strip() for line in lines[2:4]] == [
         "certified  95% upper   p-value  published          95% of",
@@ -432,23 +432,23 @@ def test_the_verdict_names_first_and_last(found):
     level = "(5% level, corrected for all pairs)"
     clear = ordered(found, ["a", "b", "c"], [{"a", "b"}, {"a", "c"}, {"b", "c"}])
     assert clear.verdict == (
-        f"a has the smallest proven gap. Every other system has a larger one {level}. c has the largest."
+        f"Smallest proven gap: a. Every other system has a larger one {level}. Largest proven gap: c."
     )
     tied = ordered(found, ["a", "b", "c", "d"], [{"a", "c"}, {"a", "d"}, {"b", "c"}, {"b", "d"}])
     assert tied.verdict == (
         f"There is no clear winner: no difference was shown between the proven gaps of a and b {level}. "
-        "The largest gaps are those of c and d, which were not shown to differ."
+        "Largest proven gaps: c and d, which were not shown to differ."
     )
     assert (tied.best, tied.worst, tied.winner, tied.last) == (("a", "b"), ("c", "d"), None, None)
     first = ordered(found, ["a", "b", "c"], [{"a", "b"}, {"a", "c"}])
-    assert first.verdict.endswith("The largest gaps are those of b and c, which were not shown to differ.")
+    assert first.verdict.endswith("Largest proven gaps: b and c, which were not shown to differ.")
     blurred = ordered(found, ["a", "b", "c"], [{"a", "c"}])
     assert (
         blurred.verdict
         == f"There is no clear winner: no difference was shown between the proven gaps of a and b {level}."
     )
     two = ordered(found, ["a", "b"], [{"a", "b"}])
-    assert two.verdict == f"a has the smallest proven gap. Every other system has a larger one {level}."
+    assert two.verdict == f"Smallest proven gap: a. Every other system has a larger one {level}."
     untested = replace(two, differences=(), ranks={}, groups=())
     assert untested.verdict == (
         "There is no clear winner: the differences were not tested. a has the highest certified MAUVE."

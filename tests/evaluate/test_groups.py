@@ -51,7 +51,7 @@ def test_wrong_groups_are_refused():
         ((["a"] * 40, ["a"] * 39), "`by` must have an entry for each of the 40 model samples; got 39"),
         (
             (["a"] * 40, ["b"] * 40),
-            "`by` must have a group with at least 30 samples on each side; the largest of 2 has 0",
+            "`by` must have a group with at least 30 samples on each side, but the largest of 2 has 0",
         ),
     ):
         with pytest.raises(InputError, match=message):
@@ -81,7 +81,7 @@ def test_each_side_must_have_its_groups():
         ),
         (
             (["a"] * 29 + ["b"] * 11, ["a"] * 35 + ["b"] * 5),
-            "at least 30 samples on each side; the largest of 2 has 29. Join small groups, or use more samples",
+            "at least 30 samples on each side, but the largest of 2 has 29. Join small groups, or use more samples",
         ),
     ):
         with pytest.raises(InputError, match=message):

@@ -214,7 +214,7 @@ def test_the_verdict_follows_the_test_and_the_certificate(far):
     )
     assert clear.to_dict()["verdict"] == clear._headline() == clear.verdict
     small = replace(certified_at(far, 0.99999), p_value=0.0123, reasons=())
-    assert small.verdict == "The gap is real (p = 0.012), but too small to be measured with so few samples."
+    assert small.verdict == "The gap is real (p = 0.012), but too small to be measured with this few samples."
     none = replace(certified_at(far, 1.0), p_value=0.05, reasons=reasons)
     assert none.verdict == ("No gap was shown with this embedder and this many samples (1,000 and 1,000; p = 0.05).")
     without = replace(far, certified={}, certified_frontier=None, evidence=None, p_value=1.0)
@@ -425,7 +425,7 @@ def test_json_loses_nothing(near, far):
         assert np.array_equal(again.masses.p, one.masses.p)
         assert np.array_equal(again.masses.partition.q_labels, one.masses.partition.q_labels)
         assert again.masses.partition.centres.dtype == one.masses.partition.centres.dtype
-    with pytest.raises(InputError, match=r"must be what Score.to_dict wrote; its kind is None"):
+    with pytest.raises(InputError, match=r"must be what Score.to_dict wrote, but its kind is None"):
         Score.from_dict({})
 
 

@@ -143,11 +143,11 @@ def test_no_winner_inside_the_noise(swept):
     assert (near.best, near.winner) == (("a", "b"), None)
     assert near.verdict == (
         "There is no clear winner: no difference was shown between the proven gaps of a and b (5% level, corrected for all pairs). "
-        "The largest gaps are those of c and d, which were not shown to differ."
+        "Largest proven gaps: c and d, which were not shown to differ."
     )
     clear = fake(swept, scores, [{"a", other} for other in "bcd"])
     assert (clear.best, clear.winner) == (("a",), "a")
-    assert clear.verdict.startswith("a has the smallest proven gap")
+    assert clear.verdict.startswith("Smallest proven gap: a.")
     assert str(clear).startswith(clear.verdict)
 
 

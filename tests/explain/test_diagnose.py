@@ -174,7 +174,7 @@ def test_a_joint_embedder_works_too():
         ({"rng": -1}, r"`rng` must be an integer of at least 0, a numpy Generator or None; got -1\."),
         (
             {"measure": Measure(Neighbors())},
-            r"`measure` must have bins to tell regions apart; its estimator is Neighbors\(.*\)\. Use Measure\(Quantize\(\)\)\.",
+            r"`measure` must have bins to tell regions apart, but its estimator is Neighbors\(.*\)\. Use Measure\(Quantize\(\)\)\.",
         ),
         (
             {"measure": Measure(Quantize(smoothing=extrapolated))},

@@ -33,7 +33,7 @@ def test_it_survives_json(of_texts, of_features):
         assert Diagnosis.from_dict(diagnosis.to_dict()) == diagnosis
         assert json.loads(diagnosis.to_json())["kind"] == "mallow diagnosis"
     assert of_texts.to_dict()["sample_kind"] == "text"
-    with pytest.raises(InputError, match=r"must be what Diagnosis.to_dict wrote; its kind is 'mallow score'"):
+    with pytest.raises(InputError, match=r"must be what Diagnosis.to_dict wrote, but its kind is 'mallow score'"):
         Diagnosis.from_dict({"kind": "mallow score"})
 
 

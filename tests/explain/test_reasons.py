@@ -202,9 +202,7 @@ def test_several_samples_for_a_prompt_count_as_one():
 
 def test_evidence_about_other_samples_is_refused():
     sides, evidence = planted()
-    message = (
-        r"`evidence` must be about these samples; it has 200 scores for the 100 samples of `model`\. Gather it again\."
-    )
+    message = r"`evidence` must be about these samples, but it has 200 scores for the 100 samples of `model`\. Gather it again\."
     with pytest.raises(InputError, match=message):
         find_reasons(sides[0], sides[1].take(range(100)), evidence)
 

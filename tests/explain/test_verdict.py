@@ -15,9 +15,9 @@ from mallow.results import at_least, at_most
         (0.0312, 0.98765, "The gap is real: with 95% confidence MAUVE is at most 0.9877 (p = 0.031)."),
         (0.0312, 0.9951, "The gap is real: with 95% confidence MAUVE is at most 0.9951 (p = 0.031)."),
         (1e-9, 0.0321, "The gap is real: with 95% confidence MAUVE is at most 0.0321 (p < 1e-5)."),
-        (0.0312, 1.0, "The gap is real (p = 0.031), but too small to be measured with so few samples."),
+        (0.0312, 1.0, "The gap is real (p = 0.031), but too small to be measured with this few samples."),
         (1e-9, 0.13001, "The gap is real: with 95% confidence MAUVE is at most 0.1301 (p < 1e-5)."),
-        (0.0312, 0.99991, "The gap is real (p = 0.031), but too small to be measured with so few samples."),
+        (0.0312, 0.99991, "The gap is real (p = 0.031), but too small to be measured with this few samples."),
         (0.05, 1.0, "No gap was shown with this embedder and this many samples (1,000 and 500; p = 0.05)."),
     ],
 )

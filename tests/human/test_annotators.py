@@ -62,7 +62,7 @@ def test_mistakes_are_told():
         krippendorff_alpha([[1, 2]], "ratio")
     with pytest.raises(InputError, match="`units` must hold a unit with at least two values"):
         krippendorff_alpha([[1], [2]])
-    with pytest.raises(InputError, match="`votes` must hold votes of known annotators; there are none"):
+    with pytest.raises(InputError, match="`votes` must hold votes of known annotators, but there are none"):
         check_annotators(Votes((vote("a", "b", 1, annotator=""),)))
 
 

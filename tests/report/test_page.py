@@ -344,7 +344,7 @@ def test_ids_are_no_bare_numbers(compared, diagnosed):
 @pytest.mark.parametrize(
     ("apart", "baseline", "sentence"),
     [
-        ([{"a", "b"}, {"a", "c"}], None, "a has the smallest proven gap. Every other system has a larger one"),
+        ([{"a", "b"}, {"a", "c"}], None, "Smallest proven gap: a. Every other system has a larger one"),
         (
             [{"b", "c"}],
             None,

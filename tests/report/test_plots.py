@@ -144,7 +144,7 @@ def test_rank_ranges(compared):
     assert [each.get_text() for each in ax.get_yticklabels()][::-1] == list(compared.ranks)
     with pytest.raises(
         InputError,
-        match=r"^`comparison` must have ranks; it has none\. Compare all pairs: mallow\.compare with baseline=None\.$",
+        match=r"^`comparison` must have ranks, but it has none\. Compare all pairs: mallow\.compare with baseline=None\.$",
     ):
         rank_figure(compared.scores["near"])
 

@@ -129,7 +129,7 @@ def _feature_caveats(reference: Samples, samples: Samples, name: str, caveats: l
                 "same features",
                 f"{items} different {side.kind}s have only {distinct} different rows of features: the embedder cannot "
                 "tell the others apart, and neither can a score. It may cut them, or not know their language. See "
-                "what it notices with `mallow audit`, or use another embedder.",
+                "what it notices with `mallow audit`, or use a different embedder.",
                 system,
                 {"distinct": distinct, "items": items, "n": len(side)},
             )
@@ -141,7 +141,8 @@ def _feature_caveats(reference: Samples, samples: Samples, name: str, caveats: l
         yield Caveat(
             "same features",
             f"the features of all {reference.kind}s are nearly the same: they differ by {spread:.1e} of their length, "
-            "so that rounding errors decide the score. Use another embedder, or another layer or pooling of this one.",
+            "so that rounding errors decide the score. Use a different embedder, or a different layer or pooling of "
+            "this one.",
             name,
             {"spread": spread},
         )
@@ -203,7 +204,7 @@ def _unmatched_prompt_caveats(reference: Samples, samples: Samples, name: str) -
         "unmatched prompts",
         f"{alone} of the {len(names)} prompts (ids) are not in the reference, and {missing} of the "
         f"{len(reference_names)} in the reference are missing here, so that the two may differ in topic.{alone_seen} "
-        "Keep the same prompts on both sides; a limit (limit, --limit) does so only if both list them in one order.",
+        "Keep the same prompts on both sides. A limit (limit, --limit) does so only if both list them in one order.",
         name,
         {"alone": alone, "missing": missing, "prompts": len(names), "prompts_reference": len(reference_names)},
     )

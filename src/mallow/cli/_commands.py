@@ -67,7 +67,7 @@ def result_command(
         ) -> None:
             check_output()
             if summary and form not in ("text", "json"):
-                raise click.UsageError(f"--summary prints JSON; it cannot be combined with --format {form}.")
+                raise click.UsageError(f"--summary prints JSON, so it cannot be combined with --format {form}.")
             target = None if picture is None else check_picture_file(picture)
             result = call_and_hold_warnings(function, *args, **options)
             print_output(result.brief_json() if summary else result.format(form, width=terminal_width()))

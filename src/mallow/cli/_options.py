@@ -109,7 +109,7 @@ def set_sample(measure: Measure, sample: int) -> Measure:
     from mallow.estimate import Quantize
 
     if not isinstance(measure.estimator, Quantize):
-        raise click.UsageError("--sample is for estimators that quantise; this one does not cluster.")
+        raise click.UsageError("--sample is for estimators that quantise, but this one does not cluster.")
     return replace(measure, estimator=replace(measure.estimator, sample=sample))
 
 

@@ -230,7 +230,7 @@ def check_regression(
     evidence_now = _cut_to_baseline(evidence_before, _evidence_of(now), sides, settings)
     if _same_samples(before, now):
         drop = Estimate(0.0, 0.0, 0.0)
-        caveats.append(Caveat("same samples", "these are the baseline's own samples; nothing new was checked."))
+        caveats.append(Caveat("same samples", "these are the baseline's own samples, so nothing new was checked."))
     else:
         drop = settle(estimate_drop(evidence_before, evidence_now, measure.divergence, measure.area_scale))
     warn_about(caveats)
@@ -312,7 +312,7 @@ def _same_measure(before: Score, measure: Measure | None) -> Measure:
             raise InputError(f"`measure` must be passed, since the baseline was made with {made_by}.")
         return _KNOWN[made_by]
     if repr(measure) != made_by:
-        raise InputError(f"`measure` must be that of the baseline, {made_by}; got {measure!r}.")
+        raise InputError(f"`measure` must be the measure of the baseline, {made_by}; got {measure!r}.")
     return measure
 
 
@@ -320,7 +320,7 @@ def _refuse_other_embedder(before: Score, now: Score) -> None:
     there, here = (f"{one.signature.embedder}, width={one.signature.width}" for one in (before, now))
     if there != here:
         raise InputError(
-            f"`embedder` must be that of the baseline, {there}; got {here}. Scores of two embedders cannot be "
+            f"`embedder` must be the embedder of the baseline, {there}; got {here}. Scores of two embedders cannot be "
             "compared: pass the same one, or score the baseline again."
         )
 

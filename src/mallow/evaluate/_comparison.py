@@ -284,16 +284,16 @@ class Comparison(ScoredSystems):
             kind = "certified" if self.scores[first].certified else "published"
             return f"There is no clear winner: the differences were not tested. {first} has the highest {kind} MAUVE."
         if self.winner is not None:
-            text = f"{self.winner} has the smallest proven gap. Every other system has a larger one {level}."
+            text = f"Smallest proven gap: {self.winner}. Every other system has a larger one {level}."
         else:
             alike = f"no difference was shown between the proven gaps of {join_names(self.best)}"
             text = f"There is no clear winner: {alike} {level}."
         if len(self.scores) == 2:
             return text
         if self.last is not None:
-            return f"{text} {self.last} has the largest."
+            return f"{text} Largest proven gap: {self.last}."
         if not set(self.best) & set(self.worst):
-            return f"{text} The largest gaps are those of {join_names(self.worst)}, which were not shown to differ."
+            return f"{text} Largest proven gaps: {join_names(self.worst)}, which were not shown to differ."
         return text
 
     def _reversed_text(self) -> str:
@@ -325,7 +325,7 @@ class Comparison(ScoredSystems):
                 sides["not shown to differ"].append(other)
             else:
                 sides["smaller" if one.better == other else "larger"].append(other)
-        parts = [f"that of {join_names(names)} is {key}" for key, names in sides.items() if names]
+        parts = [f"the gap of {join_names(names)} is {key}" for key, names in sides.items() if names]
         return f"Compared with the proven gap of {baseline}: {'; '.join(parts) or 'the differences were not tested'}."
 
     def _rank_text(self, name: str) -> str:

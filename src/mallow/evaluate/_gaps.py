@@ -160,7 +160,7 @@ def subtract_scores(scores: Mapping[str, Score], measure: Measure) -> Difference
     """The certified summaries of the first score minus those of the second, whose units are known by their keys."""
     (first, one), (second, other) = scores.items()
     if one.evidence is None or other.evidence is None:
-        raise InputError("`scores` must have evidence; those of a Monitor have none.")
+        raise InputError("`scores` must have evidence. Scores of a Monitor have none.")
     every = np.unique(np.concatenate([one.evidence.keys, other.evidence.keys]))
     certificates = [_on_units(own, measure, every) for own in (one, other)]
     each = subtract_certificates(certificates[0], certificates[1])
@@ -171,7 +171,7 @@ def _on_units(score: Score, measure: Measure, keys: Any) -> Certificate:
     """The certificate of a score, its influence on units that are numbered by the keys of both pairs."""
     evidence = score.evidence
     if evidence is None:
-        raise InputError("`scores` must have evidence; those of a Monitor have none.")
+        raise InputError("`scores` must have evidence. Scores of a Monitor have none.")
     certificate = evidence.certify(measure.divergence, measure.area_scale)
     influence: Array = np.zeros((len(keys), certificate.influence.shape[1]))
     np.add.at(influence, np.searchsorted(keys, evidence.keys), certificate.influence)

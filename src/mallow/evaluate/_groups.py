@@ -103,7 +103,7 @@ def score_groups(x: Samples, y: Samples, groups: Any, settings: Settings) -> Gro
     scored = [name for name in names if min(sizes[name]) >= _FEWEST]
     if not scored:
         raise InputError(
-            f"`by` must have a group with at least {_FEWEST} samples on each side; the largest of {len(names)} has "
+            f"`by` must have a group with at least {_FEWEST} samples on each side, but the largest of {len(names)} has "
             f"{max(map(min, sizes.values()))}. Join small groups, or use more samples."
         )
     scores = {
@@ -127,9 +127,7 @@ def score_groups(x: Samples, y: Samples, groups: Any, settings: Settings) -> Gro
 
 def _labels(groups: Any, x: Samples, y: Samples) -> list[Any]:
     if not isinstance(groups, tuple | list) or len(groups) != 2:
-        raise InputError(
-            "`by` must be a column or a pair of sequences: the groups of the reference and those of the model."
-        )
+        raise InputError("`by` must be a column or a pair of sequences: the groups of the reference and of the model.")
     for side, own, called in ((x, groups[0], "reference"), (y, groups[1], "model")):
         if len(own) != len(side):
             raise InputError(f"`by` must have an entry for each of the {len(side)} {called} samples; got {len(own)}.")

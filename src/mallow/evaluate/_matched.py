@@ -173,7 +173,7 @@ def _covariate(match: Any, x: Samples, y: Samples) -> tuple[str, tuple[NDArray[A
     name, match = next(iter(match.items())) if isinstance(match, dict) and len(match) == 1 else ("covariate", match)
     if not isinstance(match, tuple | list) or len(match) != 2:
         raise InputError(
-            "`match` must be 'length', a column, or a pair of sequences of values, of the reference and of the model; "
+            "`match` must be 'length', a column, or a pair of sequences of values, of the reference and of the model, "
             "or {name: pair}."
         )
     for side, own, called in ((x, match[0], "reference"), (y, match[1], "model")):

@@ -240,7 +240,7 @@ class Monitor:
         n, m = self.n
         if m == 0:
             raise InputError(
-                "`compute` needs samples of the model; there are none since the start or the last reset. "
+                "`compute` needs samples of the model, but there are none since the start or the last reset. "
                 "Call update(batch) first."
             )
         bins, centres = np.arange(len(self.counts)), self._codebook.centres
@@ -390,8 +390,8 @@ def _split_reference(samples: Samples, rows: Features, seed: int) -> tuple[Indic
     units = find_units(samples)
     if units.count < 2:
         raise InputError(
-            f"`reference` must hold samples of at least 2 units; all {len(rows)} have the same id or prompt. Pass ids "
-            "that differ, or neither ids nor prompts."
+            f"`reference` must hold samples of at least 2 units, but all {len(rows)} have the same id or prompt. "
+            "Pass ids that differ, or neither ids nor prompts."
         )
     rng = generator_for(seed, "split of the reference")
     permuted = np.argsort(units.keys, kind="stable")[rng.permutation(units.count)]

@@ -189,7 +189,8 @@ def plan_samples(
     counts = [len(np.unique(own)) for own in units.sets]
     if min(counts) < _FEWEST:
         raise InputError(
-            f"a pilot must have at least {_FEWEST} independent samples on each side; the smallest has {min(counts)}."
+            f"a pilot must have at least {_FEWEST} independent samples on each side, but the smallest has "
+            f"{min(counts)}."
         )
     held_out = hold_out(measure, pairs)
     pilot = _show_pilot(held_out, max(counts))
@@ -288,9 +289,9 @@ def _show_pilot(held_out: HeldOut, n: int) -> dict[str, float]:
     error = max(one.value["mauve"] - low, high - one.value["mauve"]) / NORMAL  # one end may be that of the range
     if error < _NO_NOISE:
         raise InputError(
-            "`model_a` and `model_b` must be different systems, with samples that vary; these hold the same samples, "
-            "or one sample many times, so that the pilot does not show the noise of a difference. Pass samples of two "
-            "systems."
+            "`model_a` and `model_b` must be different systems, with samples that vary, but these hold the same "
+            "samples, or one sample many times, so that the pilot does not show the noise of a difference. Pass "
+            "samples of two systems."
         )
     return {"difference": one.value["mauve"], "low": low, "high": high, "standard error": error, "n": n}
 

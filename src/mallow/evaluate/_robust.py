@@ -119,7 +119,8 @@ class RobustComparison(ScoredSystems):
         against = [f"{one.first} and {one.second}" for one in self.contested]
         count += f", and contradict each other on {join_names(against)}." if against else "."
         if self.winner is not None:
-            return f"{self.winner} has the smallest proven gap by all {len(self.comparisons)} embedders. {count}"
+            every = "both" if len(self.comparisons) == 2 else f"all {len(self.comparisons)}"
+            return f"Smallest proven gap by {every} embedders: {self.winner}. {count}"
         own = [f"{each.winner or 'none'} by {name}" for name, each in self.comparisons.items()]
         return f"There is no clear winner that all embedders agree on ({', '.join(own)}). {count}"
 

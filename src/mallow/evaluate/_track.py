@@ -255,7 +255,7 @@ def _cut_to_one_size(pairs: Pairs, seed: int) -> tuple[Pairs, list[Caveat]]:
     if any(model.shards is not None for _, model in pairs.values()):
         raise InputError(
             f"checkpoints in shards must have the same number of samples; got {least:,} ({smallest}) to {most:,}. A "
-            "trend of checkpoints of different sizes would be that of the sizes."
+            "trend of checkpoints of different sizes would be a trend of the sizes."
         )
     cut = {name: (reference, _draw_samples(model, least, seed)) for name, (reference, model) in pairs.items()}
     text = (

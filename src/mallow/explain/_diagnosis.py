@@ -354,7 +354,8 @@ def _check_estimator(measure: Measure) -> Quantize:
     estimator = measure.estimator
     if not isinstance(estimator, Quantize):
         raise InputError(
-            f"`measure` must have bins to tell regions apart; its estimator is {estimator!r}. Use Measure(Quantize())."
+            f"`measure` must have bins to tell regions apart, but its estimator is {estimator!r}. Use "
+            "Measure(Quantize())."
         )
     if estimator.smoothing is extrapolated:
         raise InputError(

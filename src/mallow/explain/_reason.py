@@ -75,7 +75,7 @@ def verdict_text(p_value: float, most: float, n: tuple[int, int], reasons: Seque
     if p_value >= LEVEL:  # then no limit is below 1: `Evidence.certify`
         return f"No gap was shown with this embedder and this many samples ({n[0]:,} and {n[1]:,}; {p})."
     if float(limit) == 1.0:
-        text = f"The gap is real ({p}), but too small to be measured with so few samples."
+        text = f"The gap is real ({p}), but too small to be measured with this few samples."
     else:
         text = f"The gap is real: with 95% confidence MAUVE is at most {limit} ({p})."
     if reasons:
@@ -216,7 +216,9 @@ def image_grid(region: Region, path: str | os.PathLike[str], *, size: int = 128)
     sides = (region.reference_examples, region.model_examples)
     rows = [[example.path for example in examples if example.path] for examples in sides]
     if not any(rows):
-        raise InputError("`region` must have examples that are images; it has none. Diagnose images, with examples=3.")
+        raise InputError(
+            "`region` must have examples that are images, but it has none. Diagnose images, with examples=3."
+        )
     pillow, ops, draw = (optional(f"PIL.{name}", extra="images") for name in ("Image", "ImageOps", "ImageDraw"))
     decode = Preprocess(size=None, scale=(0, 255), layout="hwc")
     width = max(size * max(map(len, rows)), _LEAST_SHEET_WIDTH)

@@ -85,8 +85,8 @@ def _check_sizes(reference: Samples, model: Samples, evidence: Evidence) -> None
     ):
         if len(samples) != len(scores):
             raise InputError(
-                f"`evidence` must be about these samples; it has {len(scores)} scores for the {len(samples)} samples "
-                f"of `{name}`. Gather it again."
+                f"`evidence` must be about these samples, but it has {len(scores)} scores for the {len(samples)} "
+                f"samples of `{name}`. Gather it again."
             )
 
 

@@ -169,16 +169,16 @@ class Ranking(Result):
     def verdict(self) -> str:
         """What can be said about the order, in one sentence."""
         significant = sum(one.significant for one in self.differences)
-        told = f"{significant} of {len(self.differences)} pairs of systems can be told apart."
+        told = f"{significant} of {len(self.differences)} pairs of systems differ significantly."
         if self.winner is not None:
             few = f"{self.annotators} annotator{'' if self.annotators == 1 else 's'} preferred"
             people = few if 0 < self.annotators < 5 else "People prefer"
-            return f"{people} {self.winner} to every other system; {told}"
+            return f"{people} {self.winner} to every other system. {told}"
         if len(self.best) == len(self.scores):
-            return f"No system is significantly better than all others; {told}"
+            return f"No system is significantly better than all others. {told}"
         if len(self.best) > 4:
-            return f"{len(self.best)} systems share the first place; {told}"
-        return f"{join_names(self.best)} share the first place; {told}"
+            return f"{len(self.best)} systems share the first place. {told}"
+        return f"{join_names(self.best)} share the first place. {told}"
 
     @property
     def summary(self) -> str:
@@ -386,7 +386,7 @@ class JudgedRanking(Result):
     def __str__(self) -> str:
         lines = [
             self.ranking.verdict,
-            f"{self.labelled:,} pairs with votes of people and judges, {self.unlabelled:,} with judges alone: as "
+            f"{self.labelled:,} pairs with votes of people and judges, {self.unlabelled:,} with only judges: as "
             f"precise as {self.effective:,.0f} votes of people. Weight of the judges: {self.weight:.2f}.",
             "",
             self.table(),
@@ -409,7 +409,7 @@ class JudgedRanking(Result):
             own, alone = self.ranking.interval[name], self.people.interval[name]
             cells = [f"{score:.2f}", f"{own[0]:.2f} to {own[1]:.2f}", str(best) if best == worst else f"{best}–{worst}"]
             rows.append([name, *cells, f"{self.people.scores[name]:.2f}", f"{alone[0]:.2f} to {alone[1]:.2f}"])
-        head = ["", "score", "95% interval", "rank", "people alone", "95% interval"]
+        head = ["", "score", "95% interval", "rank", "people only", "95% interval"]
         return TableData(head, rows)
 
     def _records(self) -> list[dict[str, Any]]:

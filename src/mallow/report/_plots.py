@@ -77,7 +77,7 @@ def rank_figure(comparison: Comparison) -> Figure:
     shown = as_comparison(comparison)
     if not shown.ranks:
         raise InputError(
-            "`comparison` must have ranks; it has none. Compare all pairs: mallow.compare with baseline=None."
+            "`comparison` must have ranks, but it has none. Compare all pairs: mallow.compare with baseline=None."
         )
     with _figure(0.8 + 0.28 * len(shown.ranks)) as figure:
         draw.ranks(figure.subplots(), shown.ranks)

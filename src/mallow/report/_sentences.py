@@ -53,7 +53,7 @@ def reason_sentence(comparison: Comparison) -> str:
     value, (low, high) = pair.difference["mauve"], pair.interval["mauve"]
     return (
         f"The reason: the certified MAUVE of {pair.first} is {format_number(abs(value), 4)} "
-        f"{'above' if value >= 0 else 'below'} that of {pair.second} (95% interval of the difference: "
+        f"{'above' if value >= 0 else 'below'} the value of {pair.second} (95% interval of the difference: "
         f"{format_number(low, 4)} to {format_number(high, 4)}; {p_text(pair.adjusted['mauve'])} after correction)."
     )
 

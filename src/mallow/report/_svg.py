@@ -185,7 +185,7 @@ def pictures(scores: Mapping[str, Score]) -> tuple[Picture, ...]:
         Picture(
             "published-curves",
             "As in papers",
-            "Published: the area below is MAUVE as in papers; it can miss a gap",
+            "Published: the area below is MAUVE as in papers, which can miss a gap",
             _name(published),
         ),
     )
