@@ -15,7 +15,7 @@ import click
 from mallow.cli import cli
 
 PAGE = Path(__file__).with_name("commands.md")
-WIDTH = 100
+WIDTH = 80
 SHARED = 4
 """An option that at least this many commands have is described once."""
 

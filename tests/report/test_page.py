@@ -269,7 +269,7 @@ def test_differences_and_diagnoses_are_there(compared, diagnosed, page):
     for one in (*far.giveaways[:3], *far.unmatched[:3]):
         assert f"{' '.join(one.text.split())} held-out score {one.score:+.2f}".replace(" -", " −") in text
     assert len(far.giveaways) > 3
-    assert text.count("Samples that tell the two sides apart") == sum(bool(one.giveaways) for one in diagnosed.values())
+    assert text.count("The most telling samples") == sum(bool(one.giveaways) for one in diagnosed.values())
 
 
 def test_every_caveat_is_there_once(compared, diagnosed, page):
@@ -286,7 +286,7 @@ def test_every_caveat_is_there_once(compared, diagnosed, page):
 
 def test_methods_name_the_settings(compared, page):
     text = Parsed(page).text
-    assert "on features of letters (26 per sample); the signature names all settings. Features were scaled to" in text
+    assert "on features of letters (26 per sample). The signature lists all settings. Features were scaled to" in text
     assert "reduced by PCA to 90% of their variance and clustered by k-means" in text
     assert "300 samples of the reference were compared with 300 samples of each system, in 20 bins." in text
     assert "with scale c = 5." in text

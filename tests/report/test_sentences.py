@@ -75,12 +75,12 @@ def test_the_reason_is_the_difference_to_the_next_system(compared_as):
 
 
 def test_the_material_is_named_in_a_line(compared):
-    assert sentences.material(compared) == "300 samples of the reference, 300 of each system, as letters sees them."
+    assert sentences.material(compared) == "300 samples of the reference, 300 of each system, embedded by letters."
     near = compared.scores["near"]
     long = replace(near.signature, embedder="OnnxText(pack/model.onnx@0123456789ab, width=3)")
     small = replace(compared, scores={"a": replace(near, n=(1000, 50)), "b": near}, signature=long)
     assert sentences.material(small) == (
-        "300 to 1,000 samples of the reference, 50 to 300 of each system, as OnnxText(pack/model.onnx) sees them."
+        "300 to 1,000 samples of the reference, 50 to 300 of each system, embedded by OnnxText(pack/model.onnx)."
     )
 
 

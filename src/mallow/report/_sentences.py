@@ -81,7 +81,7 @@ def material(comparison: Comparison) -> str:
     system = "the system" if len(comparison.scores) == 1 else "each system"
     return (
         f"{_extent(of_reference)} samples of the reference, {_extent(of_systems)} of {system}, "
-        f"as {short_embedder(comparison.signature.embedder)} sees them."
+        f"embedded by {short_embedder(comparison.signature.embedder)}."
     )
 
 

@@ -14,7 +14,7 @@ from mallow.report._sentences import format_number, group_letters, typeset
 from mallow.report._svg import Scale
 from mallow.results import at_least, at_most, p_number
 
-CERTAIN, PAPERS = "What is certain", "As in papers"
+CERTAIN, PAPERS = "Proven", "As in papers"
 _TITLES = {"mauve": "MAUVE", "frontier_integral": "Frontier integral", "midpoint": "Mid-point"}
 AnyRanking = Ranking | Rankings | JudgedRanking
 _PEOPLE = "people"  # the question where none has a name
@@ -94,7 +94,7 @@ def ranking_table(comparison: Comparison) -> Table:
     columns = _columns(
         [*(["Rank"] if ranked else []), "System", *(["Group"] if grouped else [])],
         {
-            CERTAIN: ["Certified MAUVE", "With 95% confidence", "p of no gap"],
+            CERTAIN: ["Certified MAUVE", "95% upper bound", "p-value (no gap)"],
             PAPERS: ["Published MAUVE", "95% of repeat samples", "Self-score"],
             "": ["Samples"],
         },
@@ -155,9 +155,9 @@ def summary_table(scores: dict[str, Score]) -> Table:
     columns = _columns(
         ["System", "Summary"],
         {
-            CERTAIN: ["Certified", "With 95% confidence"],
+            CERTAIN: ["Certified", "95% bound"],
             PAPERS: ["Published", "95% of repeat samples", "Spread over seeds", "Self-score"],
-            "Behind the samples": ["Bias-corrected", "95% interval"],
+            "With unlimited samples": ["Bias-corrected", "95% interval"],
         },
     )
     rows = []
