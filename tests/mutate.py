@@ -11,7 +11,7 @@ change, to see which call which function (`mutant_tests.py`; a test that fails t
 file. Then the tests that call the changed function run against each mutant, the fastest first and for at most --budget seconds,
 until one fails; a mutant that no test notices survives and is printed. A survivor needs
 a test, or is equivalent: the code does the same with and without the change. Then `mutations.json` gives the reason, which is
-kept when the file is written again. The exit code is 1 if fewer than 90 % are killed, or a survivor has no reason.
+kept when the file is written again. The exit code is 1 if fewer than 90% are killed, or a survivor has no reason.
 
 The record of an area says how many of its last sample are killed now, and under "first seen" how many of each sample were when
 it was tried for the first time, before anybody could write a test for it: that is the rate to expect of other mutants.

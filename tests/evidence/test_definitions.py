@@ -213,7 +213,7 @@ def test_directions_without_variance_count_nothing():
 
 @pytest.mark.parametrize("side", [True, False], ids=["reference", "model"])
 def test_up_to_a_tenth_of_a_side_is_left_out_for_want_of_a_counterpart(side):
-    for pairs, left_out in ((28, 3), (27, 3), (26, 2)):  # a unit of three rows of one side: 9.7 %, 10 %, 10.3 %
+    for pairs, left_out in ((28, 3), (27, 3), (26, 2)):  # a unit of three rows of one side: 9.7%, 10%, 10.3%
         unit = np.concatenate([np.repeat(np.arange(pairs), 2), np.full(3, pairs), [pairs + 1]])
         is_reference = np.concatenate([np.tile([True, False], pairs), np.full(3, side), [not side]])
         size = common_size(unit, is_reference)
@@ -297,7 +297,7 @@ def test_a_difference_by_hand(z, wider, open_):
     assert ends == approx(np.clip(expected, [[-1], [-0.9], [-0.7]], [[1], [0.9], [0.7]]))
     assert is_undecided(first, second) is open_
     assert is_undecided(second, first) is open_
-    # Interval and p-value never disagree about 0 at the 5 % level.
+    # Interval and p-value never disagree about 0 at the 5% level.
     assert (ends[0, 0] > 0) == (found.p_value["mauve"] < 0.05)
 
 

@@ -191,7 +191,7 @@ def open_store(url: str, study: Study, *, lease: float = 1800.0) -> Store:
     if missing:
         problem = f"is damaged: its setting `{missing[0]}` is missing. Restore a copy of the file."
     elif known["schema"] != _SCHEMA:
-        problem = f"is one of another version of mallow (schema {known['schema']}, not {_SCHEMA})."
+        problem = f"was made by a different version of mallow (schema {known['schema']}, not {_SCHEMA})."
     elif known["study"] != study.digest:
         problem = (
             f"holds the answers of another study ({known['study']}; this one is {study.digest}). Pass another "

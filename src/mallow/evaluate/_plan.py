@@ -57,7 +57,7 @@ class SamplePlan(Result):
     level : float
         The level of the test, as requested.
     pilot : dict
-        What the pilot showed: "difference" (certified MAUVE of A minus that of B), "low" and "high" (its 95 %
+        What the pilot showed: "difference" (certified MAUVE of A minus that of B), "low" and "high" (its 95%
         interval), "standard error" (the longer arm of the interval, divided by 1.96) and "n", the units of its largest
         side.
     unit : str
@@ -84,11 +84,11 @@ class SamplePlan(Result):
         lines = [
             f"Take {self.n:,} {self.unit} of the reference and of each system{more}: a true difference of "
             f"{self.detect:g} in MAUVE is then found at the {self.level:.3g} level with probability {self.power:.3g}.",
-            f"The pilot of {pilot['n']:,.0f} {self.unit} showed a difference of {pilot['difference']:+.4f} (95 % "
+            f"The pilot of {pilot['n']:,.0f} {self.unit} showed a difference of {pilot['difference']:+.4f} (95% "
             f"interval of the difference: {pilot['low']:+.4f} to {pilot['high']:+.4f}).",
         ]
         if self.n_observed is None:
-            lines.append("That is less than its standard error: how many would show it cannot be said.")
+            lines.append("That is less than its standard error, so the required sample size cannot be estimated.")
         else:
             lines.append(f"If the true difference is that large, {self.n_observed:,} are enough.")
         return "\n".join([*lines, *(f"caveat: {line}" for line in self.caveat_lines())])
@@ -106,7 +106,7 @@ class SamplePlan(Result):
             "power": f"{self.power:g}",
             "level": f"{self.level:g}",
             "difference in the pilot": f"{self.pilot['difference']:+.4f}",
-            "95 % interval of it": f"{self.pilot['low']:+.4f} to {self.pilot['high']:+.4f}",
+            "95% interval": f"{self.pilot['low']:+.4f} to {self.pilot['high']:+.4f}",
             f"{self.unit} for that difference": "–" if self.n_observed is None else f"{self.n_observed:,}",
         }
         return TableData(["", "value"], list(rows.items()))
@@ -189,7 +189,8 @@ def plan_samples(
     counts = [len(np.unique(own)) for own in units.sets]
     if min(counts) < _FEWEST:
         raise InputError(
-            f"a pilot must have at least {_FEWEST} independent samples on each side; the smallest has {min(counts)}."
+            f"a pilot must have at least {_FEWEST} independent samples on each side, but the smallest has "
+            f"{min(counts)}."
         )
     held_out = hold_out(measure, pairs)
     pilot = _show_pilot(held_out, max(counts))
@@ -288,9 +289,9 @@ def _show_pilot(held_out: HeldOut, n: int) -> dict[str, float]:
     error = max(one.value["mauve"] - low, high - one.value["mauve"]) / NORMAL  # one end may be that of the range
     if error < _NO_NOISE:
         raise InputError(
-            "`model_a` and `model_b` must be different systems, with samples that vary; these hold the same samples, "
-            "or one sample many times, so that the pilot does not show the noise of a difference. Pass samples of two "
-            "systems."
+            "`model_a` and `model_b` must be different systems, with samples that vary, but these hold the same "
+            "samples, or one sample many times, so that the pilot does not show the noise of a difference. Pass "
+            "samples of two systems."
         )
     return {"difference": one.value["mauve"], "low": low, "high": high, "standard error": error, "n": n}
 
