@@ -74,7 +74,10 @@ AREAS = {
     "cache": Area(("embed/_cache*.py", "_files.py"), ("embed/test_cache.py", "test_files.py")),
     "embed": Area(("embed/_[!c]*.py",), ("embed/test_[!c]*.py",)),
     "samples": Area(("samples/*.py",), ("samples/test_*.py", "embed/test_decode.py")),
-    "results": Area(("results/*.py",), ("results/test_*.py",)),
+    "results": Area(
+        ("results/*.py",),
+        ("results/test_*.py", "report/test_plots.py", "evaluate/test_shown.py", "evaluate/test_sweep.py"),
+    ),
     "report": Area(("report/*.py",), ("report/test_[!b]*.py",)),  # those of the browser see what these see, later
     "engine": Area(("engine/*.py",), ("engine/test_*.py", "estimate/test_device.py", "embed/test_shards_ray.py")),
     "generate": Area(("generate/*.py",), ("generate/test_*.py",)),
