@@ -47,6 +47,7 @@ from mutants import Mutant, mutants_of, sample
 ROOT = Path(__file__).resolve().parent.parent
 SEEN = ROOT / ".mutate.json"
 ENOUGH = 0.9  # of the mutants must be killed
+ROUNDS = 4  # with a limit of --watch, the survivors of a round meet more tests in the next
 
 
 @dataclass(frozen=True)
@@ -186,10 +187,11 @@ def try_all(trials: list[Trial], copies: list[Copy]) -> list[str]:
     return [ends[number] for number in range(len(trials))]
 
 
-def watch_tests(name: str, chosen: list[Mutant], copy: Copy, most: float) -> dict[str, dict[str, Any]]:
+def watch_tests(name: str, chosen: list[Mutant], copy: Copy, most: float, more: bool) -> dict[str, dict[str, Any]]:
     """Which functions each test of an area calls, and how long it takes; what .mutate.json knows is not run again.
 
-    The files that are nearest to the changed modules come first, and no new file begins after so many seconds.
+    The files that are nearest to the changed modules come first, and no new file begins after so many seconds. Where tests of
+    so many seconds are known, none is watched, unless `more` are asked for.
     """
     modules = sorted({one.path for one in chosen})
     files = [file for pattern in AREAS[name].tests for file in sorted((copy.folder / "tests").glob(pattern))]
@@ -201,7 +203,8 @@ def watch_tests(name: str, chosen: list[Mutant], copy: Copy, most: float) -> dic
     }
     known = json.loads(SEEN.read_text(encoding="utf-8")) if SEEN.exists() else {}
     missing = [file for file, digest in digests.items() if known.get(file, {}).get("digest") != digest]
-    if missing:
+    seconds = [test["seconds"] for file in {*digests} - {*missing} for test in known[file]["tests"].values()]
+    if missing and (more or sum(seconds) < most):
         base = copy.folder / "src" / "mallow"
         watch = Watch(base, [path.relative_to(base).as_posix() for path in base.rglob("*.py")], most)
         source = copy.path(modules[0]).read_text(encoding="utf-8")
@@ -236,24 +239,27 @@ def try_area(
         chosen = sample(mutants, options.sample, options.seed)
     if not chosen:
         return [], []
-    start, slow, survivors, tried = time.monotonic(), 0, chosen, set()
-    for _ in range(2 if options.watch < math.inf else 1):  # survivors meet the files that are nearest to them
-        seen = {k: v for k, v in watch_tests(name, survivors, copies[0], options.watch).items() if k not in tried}
-        if not seen:
-            break
-        if not tried:
-            test = choose_tests(seen, survivors[0].path, None, options.budget)
-            if try_all([Trial(survivors[0].path, "raise RuntimeError\n", test, 60.0)], copies[:1]) != ["killed"]:
+    start, slow, survivors = time.monotonic(), 0, chosen
+    met: dict[Mutant, set[str]] = {one: set() for one in chosen}
+    for number in range(1 if options.watch == math.inf else ROUNDS):
+        known = watch_tests(name, survivors, copies[0], options.watch, more=number > 0)
+        if not number:
+            calling = ((one.path, choose_tests(known, one.path, None, 0.0)) for one in chosen)
+            module, tests = next((path, tests) for path, tests in calling if tests)
+            if try_all([Trial(module, "raise RuntimeError\n", tests, 60.0)], copies[:1]) != ["killed"]:
                 raise SystemExit(f"{name}: the tests do not import the copy.")
         trials = []
         for one in survivors:
-            tree = trees[one.path]
+            tree, seen = trees[one.path], {test: value for test, value in known.items() if test not in met[one]}
             tests = choose_tests(seen, one.path, function_at(tree, one.line), options.budget)
-            limit = 3 * sum(seen[test]["seconds"] for test in tests) + 30
+            met[one] |= set(tests)
+            limit = 3 * sum(seen[test]["seconds"] for test in tests) + 10
             trials.append(Trial(one.path, one.source(tree), tests, limit))
         ends = try_all(trials, copies)
-        slow, tried = slow + ends.count("too slow"), tried | set(seen)
+        slow += ends.count("too slow")
         survivors = [one for one, end in zip(survivors, ends, strict=True) if end == "survived"]
+        if not survivors:
+            break
     killed, seconds = len(chosen) - len(survivors), time.monotonic() - start
     print(
         f"{name:10} {len(mutants):5} mutants, {len(chosen):3} tried, {killed:3} killed ({slow} of them too slow), {seconds:5.0f} s"
@@ -304,7 +310,8 @@ def new_area(
 def find_modules(names: list[str]) -> dict[str, list[str]]:
     """The modules to change, by area; `all`, areas and names of modules are understood."""
     wanted: dict[str, list[str]] = {}
-    for name, area in AREAS.items():
+    for name in sorted(AREAS, key=lambda name: names.index(name) if name in names else 0):
+        area = AREAS[name]
         base = ROOT / "src" / "mallow"
         files = [file for pattern in area.modules for file in sorted(base.glob(pattern)) if file.stem != "__init__"]
         modules = [file.relative_to(base).as_posix() for file in files]
