@@ -170,8 +170,9 @@ class Rules:
 
     def score(self, rows: Coordinates, correct: Correct) -> NDArray[np.floating[Any]]:
         """What every rule says of every row, (views, rules, rows)."""
-        each: list[Values] = [multiply(factors, rows.points) for factors in self.points]
-        each += [multiply(factors, rows.products) for factors in self.products]
+        each: list[Values] = []
+        for factors, values in ((self.points, rows.points), (self.products, rows.products)):  # all strengths at once
+            each += list(multiply(factors.reshape(-1, values.shape[1]), values).reshape(*factors.shape[:2], -1))
         each = [correct(own, number) for number, own in enumerate(each)]
         if self.quadratic is not None:
             lengths = np.einsum("ij,ij->i", rows.columns, rows.columns, dtype=np.float64)
