@@ -129,7 +129,7 @@ def main() -> None:
     results[title] = values
     path.write_text(json.dumps(results, indent=1) + "\n")
     for label, own in sorted(times.items(), key=lambda item: -item[1]):
-        print(f"{own:7.3f} s  {100 * own / total:5.1f} %  {label}")
+        print(f"{own:7.3f} s  {100 * own / total:5.1f}%  {label}")
     print(f"{total:7.3f} s  in all; products: {single:.0f} GFLOP/s in float32, {double:.0f} in float64")
 
 

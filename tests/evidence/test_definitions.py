@@ -37,10 +37,15 @@ from mallow.evidence._exchange import common_size, exchangeable_rows, find_excha
 from mallow.evidence._folds import Folds, deal_folds, scatter
 from mallow.evidence._identity import _root, share_as_large
 from mallow.evidence._learner import _half_on_each_side, stack_weights
-from mallow.evidence._mean_test import MeanTest, _total_variance, crossing_probability, fit_mean_test
 from mallow.evidence._memory_learner import MemoryLearner
 from mallow.evidence._pass_learner import PassLearner
-from mallow.evidence._sequential import fit_sequential_test
+from mallow.evidence._sequential import (
+    MeanTest,
+    _total_variance,
+    crossing_probability,
+    fit_mean_test,
+    fit_sequential_test,
+)
 from mallow.evidence._space import LeaveUnitOut, regularised_inverse
 from mallow.results import Estimate
 from mallow.theory import Frontier
@@ -208,7 +213,7 @@ def test_directions_without_variance_count_nothing():
 
 @pytest.mark.parametrize("side", [True, False], ids=["reference", "model"])
 def test_up_to_a_tenth_of_a_side_is_left_out_for_want_of_a_counterpart(side):
-    for pairs, left_out in ((28, 3), (27, 3), (26, 2)):  # a unit of three rows of one side: 9.7 %, 10 %, 10.3 %
+    for pairs, left_out in ((28, 3), (27, 3), (26, 2)):  # a unit of three rows of one side: 9.7%, 10%, 10.3%
         unit = np.concatenate([np.repeat(np.arange(pairs), 2), np.full(3, pairs), [pairs + 1]])
         is_reference = np.concatenate([np.tile([True, False], pairs), np.full(3, side), [not side]])
         size = common_size(unit, is_reference)
@@ -292,7 +297,7 @@ def test_a_difference_by_hand(z, wider, open_):
     assert ends == approx(np.clip(expected, [[-1], [-0.9], [-0.7]], [[1], [0.9], [0.7]]))
     assert is_undecided(first, second) is open_
     assert is_undecided(second, first) is open_
-    # Interval and p-value never disagree about 0 at the 5 % level.
+    # Interval and p-value never disagree about 0 at the 5% level.
     assert (ends[0, 0] > 0) == (found.p_value["mauve"] < 0.05)
 
 
@@ -540,7 +545,7 @@ def test_two_samples_tell_nothing_about_moments_and_three_do():
 
 
 def test_the_numbers_of_units_do_not_matter_where_only_some_of_them_give_the_moments(monkeypatch):
-    monkeypatch.setattr("mallow.evidence._sequential.MOMENT_ROWS", 15)
+    monkeypatch.setattr("mallow.evidence._sequential._MOMENT_ROWS", 15)
     rng = np.random.default_rng(0)
     fitting, counted = rng.normal(size=(40, 2)), rng.normal(size=(60, 2))
     codebook, units = Quantize(bins=4).fit(fitting, rng=0), np.arange(60) // 2

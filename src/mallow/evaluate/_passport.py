@@ -213,15 +213,15 @@ def make_passport(
         )
     if evidence is None:
         raise InputError(
-            "`score` must have held-out evidence; that of a Monitor has none. Score the samples themselves."
+            "`score` must have held-out evidence. The score of a Monitor has none. Score the samples themselves."
         )
     if not score.is_published:
-        raise InputError("`score` must have a published score; that of style or texture (--fast) has none.")
+        raise InputError("`score` must have a published score. With style or texture (--fast) there is none.")
     prepared = estimator.prepare(*pair_points(x, y))
     runs = run_repeats(measure, prepared, len(score.values["mauve"]), score.signature.rng)
     if settle(summary_values(measure, runs)) != score.values:
         raise InputError(
-            "`score` must be that of these samples, with this measure and embedder; they give another one."
+            "`score` must be the score of these samples with this measure and embedder, but they give a different one."
         )
     partitions = [masses.partition for masses in runs if masses.partition is not None]
     reduction, kinds = prepared.reduction, sorted({caveat.kind for caveat in score.caveats})

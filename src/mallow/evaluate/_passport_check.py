@@ -36,7 +36,7 @@ def close(first: float, second: float) -> bool:
 
 NOT_RECOMPUTED = (
     "the p-value (it needs the features)",
-    "the interval of other draws, the bias-corrected value and the self-score",
+    "the interval of repeat samples, the bias-corrected value and the self-score",
     "that counts and held-out scores come from the data, the embedder and the seed that the signature names",
 )
 """What a passport does not prove."""
@@ -185,9 +185,8 @@ def _raw(passport: Any) -> Mapping[str, Any]:
 
 def _check_seals(passport: Passport, data: Mapping[str, Any], key: bytes | None) -> Iterator[Finding]:
     digest = canonical_digest(data)
-    yield Finding(
-        "digest", passport.digest[:12], digest[:12], hmac.compare_digest(passport.digest.encode(), digest.encode())
-    )
+    same = hmac.compare_digest(passport.digest.encode(), digest.encode())
+    yield Finding("digest", passport.digest[:12], digest[:12], same)
     wanted = None if key is None else seal_of_key(key)
     for name, label in SEAL_NAMES.items():
         recorded = getattr(passport, name)
@@ -206,7 +205,7 @@ def _check_signature(passport: Passport) -> Iterator[Finding]:
     parts = (f"smoothing={passport.smoothing},", f"), {passport.divergence}, scale={passport.scale:g}")
     # What follows the scale is the end, or a witness; 5 is not 50.
     same = all(re.search(re.escape(part) + r"(?![\w.])", signature.measure) for part in parts)
-    yield Finding("measure", measure, "that of the signature" if same else signature.measure, same)
+    yield Finding("measure", measure, "as in the signature" if same else signature.measure, same)
     repeats = len(passport.reference_counts)
     yield Finding("repeats", f"{signature.repeats}", f"{repeats}", repeats == signature.repeats)
     bins = [len(counts) for counts in passport.reference_counts]
@@ -260,8 +259,8 @@ def _find_suspicious(passport: Passport) -> Iterator[Caveat]:
     if evidence.test.p_value >= LEVEL and by_scores.high < 1.0:
         yield Caveat(
             "recorded p-value",
-            f"the recorded p-value, {passport.p_value:.3g}, cancels the limits: by the held-out scores alone, mauve "
-            f"would be at most {by_scores.high:.4f}.",
+            f"the recorded p-value, {passport.p_value:.3g}, cancels the limits: by the held-out scores themselves, "
+            f"mauve would be at most {by_scores.high:.4f}.",
             values={"p_value": passport.p_value, "high": by_scores.high},
         )
     pairs = list(zip(passport.reference_counts, passport.model_counts, strict=True))

@@ -36,7 +36,7 @@ def sign(data: Mapping[str, Any], key: str | bytes | None) -> dict[str, str]:
         return {"mac": hmac.new(secret, _canonical(data), hashlib.sha256).hexdigest()}
     private = _load_ed25519(secret)
     if not hasattr(private, "sign"):
-        raise InputError("`key` must be a private key to sign with; this is a public one, which only checks.")
+        raise InputError("`key` must be a private key to sign with, but this is a public one, which only checks.")
     return {"ed25519": private.sign(_canonical(data)).hex()}
 
 

@@ -70,6 +70,19 @@ class HeldOut:
     widths: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     of_cuts: dict[tuple[str, int], Certificate] = field(default_factory=dict, repr=False)
 
+    def certify_texts_alone(self, name: str) -> Certificate | None:
+        """The certificate by the spaces that do not look at prompts.
+
+        None where no space does, and where nothing is certified with prompts: then there is nothing to compare with.
+        """
+        if self.certificates[name].estimates["mauve"].high >= 1.0 or name not in self.widths:
+            return None
+        x, y, widths = pair_spaces(*self.samples[name], prompts=False)
+        if widths == self.widths[name]:
+            return None
+        units = _units_of_pair(self.units, self.samples, name)
+        return gather_and_certify(self.measure, (x, y), units, widths=widths)[1]
+
     def evidence_in_memory(self, name: str) -> Evidence:
         """The evidence about the samples of a system that are in memory."""
         evidence = self.evidence[name]
@@ -190,13 +203,11 @@ def hold_out(
     sources = {name: (x, y) for name, (x, y, _) in columns.items()}
     widths = {name: of_spaces for name, (_, _, of_spaces) in columns.items()}
 
-    def gather(number: int, name: str) -> tuple[Evidence, Certificate]:
-        of_pair = units.pair(number)
-        if pairs[name][0] is not references[0]:
-            of_pair = _with_keys_of(of_pair, find_units(*pairs[name]))
+    def gather(name: str) -> tuple[Evidence, Certificate]:
+        of_pair = _units_of_pair(units, pairs, name)
         return gather_and_certify(measure, sources[name], of_pair, permutations=permutations, widths=widths[name])
 
-    tasks = [partial(gather, number, name) for number, name in enumerate(pairs, start=1)]
+    tasks = [partial(gather, name) for name in pairs]
     outcomes = run_systems(tasks, pairs.values(), alone=bool(measure.witness.views))
     return HeldOut(measure, sources, units, pairs, *_by_name(pairs, outcomes), widths=widths)
 
@@ -241,12 +252,15 @@ def _by_name(
     }
 
 
-def _with_keys_of(units: Units, alone: Units) -> Units:
-    """The units of a pair with the keys that they have without other systems.
+def _units_of_pair(units: Units, pairs: Pairs, name: str) -> Units:
+    """The units of a system and its reference, from those of all systems.
 
-    A joint embedder gave it its own features.
+    Where a joint embedder gave the pair its own features, their keys are those that they have without other systems.
     """
-    keys = units.keys.copy()
-    for numbers, numbers_alone in zip(units.sets, alone.sets, strict=True):
+    of_pair = units.pair(list(pairs).index(name) + 1)
+    if pairs[name][0] is next(iter(pairs.values()))[0]:
+        return of_pair
+    alone, keys = find_units(*pairs[name]), of_pair.keys.copy()
+    for numbers, numbers_alone in zip(of_pair.sets, alone.sets, strict=True):
         keys[numbers] = alone.keys[numbers_alone]
-    return Units(units.sets, keys)
+    return Units(of_pair.sets, keys)

@@ -170,8 +170,9 @@ class Rules:
 
     def score(self, rows: Coordinates, correct: Correct) -> NDArray[np.floating[Any]]:
         """What every rule says of every row, (views, rules, rows)."""
-        views: list[Values] = [multiply(factors, rows.points) for factors in self.points]
-        views += [multiply(factors, rows.products) for factors in self.products]
+        views: list[Values] = []
+        for factors, values in ((self.points, rows.points), (self.products, rows.products)):  # all strengths at once
+            views += list(multiply(factors.reshape(-1, values.shape[1]), values).reshape(*factors.shape[:2], -1))
         views = [correct(scored, number) for number, scored in enumerate(views)]
         if self.quadratic is not None:
             lengths = np.einsum("ij,ij->i", rows.columns, rows.columns, dtype=np.float64)

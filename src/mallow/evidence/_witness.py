@@ -81,7 +81,7 @@ class Witness:
             if not isinstance(values, tuple):
                 raise InputError(f"`{name}` must be a tuple; got {values!r}.")
         for strength in self.strengths:
-            positive("strengths", strength, why=" It keeps directions of little variance from deciding alone.")
+            positive("strengths", strength, why=" It keeps directions of little variance from deciding everything.")
         for view in self.views:
             if not callable(view):
                 raise InputError(f"`views` must be functions (reference, model, others) -> scores; got {view!r}.")
