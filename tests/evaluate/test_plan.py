@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from pytest import approx
 
 from mallow import EstimateWarning, InputError, compare
+from mallow.evaluate import SamplePlan, plan_samples
 from mallow.evaluate._check import _SHIFTS, gaussian_areas, gaussian_slope
-from mallow.evaluate._plan import SamplePlan, _dimension, _LearningLaw, _plan_caveats, _show_pilot, plan_samples
+from mallow.evaluate._plan import _dimension, _LearningLaw, _plan_caveats, _show_pilot
 from mallow.evidence import MAUVE_STAR, hold_out
 from mallow.results import Estimate
 from mallow.samples import Samples
