@@ -198,7 +198,7 @@ Decorator = Callable[[Function], Function]
 
 
 def option(*names: str, least: int | None = None, **settings: Any) -> Decorator:
-    """An option of a command; a default is shown in the help.
+    """An option of a command. A default is shown in the help.
 
     `least` stands for a whole number of at least this size. `python` is as in `Option`.
     """
@@ -442,7 +442,7 @@ class ModelChoice:
     does: str = "continues"
 
     def __call__(self, texts: Samples) -> NextToken:
-        """The model, loaded; an n-gram model is fitted to the training texts, by default to those that it continues."""
+        """The model, loaded. An n-gram model is fitted to the training texts, by default to those that it continues."""
         from mallow.generate import CausalModel, NGram
         from mallow.samples import read
 

@@ -148,7 +148,7 @@ def add_spaces(sets: Mapping[str, Samples], embedder: AnyEmbedder | None, *, pro
 
 
 def shares_prompts(reference: Samples, model: Samples) -> bool:
-    """Whether both sides answer the same prompts, more than one; a few may be missing on either side."""
+    """Whether both sides answer the same prompts, more than one. A few may be missing on either side."""
     if reference.prompts is None or model.prompts is None:
         return False
     sides = set(reference.prompts), set(model.prompts)

@@ -40,7 +40,7 @@ _MANY_SHORT = 0.05  # chosen: the share of texts too short for the kernel above 
 
 
 class StringKernel:
-    """The methods that both kernels share; each of them only computes similarities of token sequences."""
+    """The methods that both kernels share. Each of them only computes similarities of token sequences."""
 
     n: int
     tokenize: Tokenize
@@ -310,7 +310,7 @@ class SubsequenceKernel(StringKernel):
     n : int
         Tokens of a subsequence (N in the paper, which found 5 the best of 3, 4 and 5).
     decay : float
-        The gap penalty λ, strictly between 0 and 1; the paper found 0.5 the best of 0.1 to 0.9. Towards 0 only
+        The gap penalty λ, strictly between 0 and 1. The paper found 0.5 the best of 0.1 to 0.9. Towards 0 only
         contiguous N-grams count, with their frequencies; towards 1 gaps cost nothing.
     normalise : bool
         True: the cosine κ(x, x′)/√(κ(x, x) κ(x′, x′)). The paper does not state this, and its κ is unbounded: the norm

@@ -44,7 +44,7 @@ class Monitor:
     than the reference's: look after every batch and stop when you like; over all looks together, a model without a gap
     raises an alarm with a probability of at most 5%. `p_value` says how sure it is.
 
-    A quarter of the reference, drawn at random, fits the bins; the other three quarters are counted in them, once. From
+    A quarter of the reference, drawn at random, fits the bins. The other three quarters are counted in them, once. From
     then on the bins stay as they are: a batch is embedded, each sample falls into a bin, and the samples themselves are
     forgotten.
 
@@ -232,7 +232,7 @@ class Monitor:
         )
 
     def compute(self) -> Score:
-        """The score of all samples since the last reset, with its interval and the self-score; it changes nothing.
+        """The score of all samples since the last reset, with its interval and the self-score. It changes nothing.
 
         `Score.p_value` is that of all looks so far. `Score.n` says how many samples were counted. `Score.std` is 0,
         since there is one partition; `Score.masses` has no partition, since samples are not kept.
@@ -286,7 +286,7 @@ class Monitor:
         return pack_part(self.key, self.counts, self._looks)
 
     def combine(self, parts: Iterable[bytes]) -> Monitor:
-        """A monitor with the bins and the reference of this one that has counted what these parts have; this one stays.
+        """A monitor with the bins and the reference of this one that has counted what these parts have. This one stays.
 
         Examples
         --------
@@ -383,7 +383,7 @@ def _unit_caveats(looks: Looks, m: int) -> list[Caveat]:
 
 
 def _split_reference(samples: Samples, rows: Features, seed: int) -> tuple[Indices, Indices, int]:
-    """An order of the rows, the unit of each row, and how many of the first rows fit the bins; no unit is cut.
+    """An order of the rows, the unit of each row, and how many of the first rows fit the bins. No unit is cut.
 
     The order is random, and does not depend on the order in which the rows are given.
     """
@@ -434,7 +434,7 @@ def _part_digest(part: dict[str, Any]) -> str:
 
 
 def unpack_part(key: str, part: bytes, empty: Looks) -> tuple[NDArray[np.int64], Looks]:
-    """What `pack_part` wrote; an InputError if it is damaged, or of a monitor with another key.
+    """What `pack_part` wrote. An InputError if it is damaged, or of a monitor with another key.
 
     Parameters
     ----------

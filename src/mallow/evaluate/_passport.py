@@ -126,7 +126,7 @@ class Passport(Result):
 
     @property
     def measure(self) -> Measure:
-        """A measure that turns the counts into the published score; its bins are not those of the data."""
+        """A measure that turns the counts into the published score. Its bins are not those of the data."""
         smooth = getattr(smoothing, self.smoothing, None)
         if self.smoothing not in smoothing.__all__ or self.divergence not in DIVERGENCES or not callable(smooth):
             raise InputError(f"a smoothing {self.smoothing!r} or a divergence {self.divergence!r} is not known here.")
@@ -442,7 +442,7 @@ def verify_passport(
 ) -> PassportCheck:
     """Check a passport: its digest, its signature where a key is given, and everything that can be recomputed.
 
-    All numbers are computed again from the counts and the held-out scores; the measure, the sizes, the bins and the
+    All numbers are computed again from the counts and the held-out scores. The measure, the sizes, the bins and the
     number of repeats have to be those of the signature of the score.
 
     Parameters

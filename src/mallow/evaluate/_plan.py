@@ -160,7 +160,7 @@ def plan_samples(
     level : float
         The level of significance, two-sided.
     measure : Measure
-        Its divergence, scale and witness matter; the estimator of the published score does not.
+        Its divergence, scale and witness matter. The estimator of the published score does not.
     embedder :
         What turns samples into points: a name or an object. None takes the default for their kind, as in
         `mallow.score`.

@@ -3,8 +3,8 @@
 All statistics are quadratic in Δ, the mean of the reference minus that of the model, of some features of the samples:
 a table of products of atoms (`_exchange.py`) is all that permutations need. There are three families: moments
 (regularised means in the full width, and variances), counts of bins, and Gaussian kernels of several widths, most of
-them narrow. Each statistic is standardised by its own permutations; a soft maximum is taken in each family, and one of
-all families; its p-value comes from the same permutations. Whatever the data, this is exact where units are
+them narrow. Each statistic is standardised by its own permutations. A soft maximum is taken in each family, and one of
+all families. Its p-value comes from the same permutations. Whatever the data, this is exact where units are
 exchangeable. Where they are not, since their sizes differ, larger units are cut at random to a common size, several
 times, and the p-value is twice the median of those of the cuts, which holds whatever they share.
 """

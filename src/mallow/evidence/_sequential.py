@@ -98,7 +98,7 @@ class FeatureViews:
     lengths: Array
 
     def values(self, rows: Features) -> list[Array]:
-        """The views of each row, (n, ·) each; no row is longer than 1."""
+        """The views of each row, (n, ·) each. No row is longer than 1."""
         return [np.concatenate(blocks) / GRID for blocks in zip(*self._blocks(rows), strict=True)]
 
     def totals(self, rows: Features) -> tuple[list[Sums], list[int]]:
@@ -287,7 +287,7 @@ def fit_mean_test(features: Array, mean: Array, square_length: float, units: flo
     Parameters
     ----------
     features : array (m, k)
-        Of some samples of the reference, all of different units, in random order; the first 400 are used.
+        Of some samples of the reference, all of different units, in random order. The first 400 are used.
     square_length : float
         The mean of |features|² over the whole reference.
     """
@@ -472,7 +472,7 @@ def _add(looks: Looks, sums: Sequence[Sums], squares: Sequence[int], rows: int) 
 
 
 def _name_key(name: str) -> int:
-    """A short number for the name of a unit; there may be many of them."""
+    """A short number for the name of a unit. There may be many of them."""
     return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "little")
 
 

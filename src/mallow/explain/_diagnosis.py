@@ -251,8 +251,8 @@ def diagnose(
         Whether row i of each set belongs to row i of the others, as in `mallow.score`.
     measure : Measure
         Its estimator must be `Quantize`. With ``bins="auto"`` there are √(n + m) bins here, fewer than for a score: a
-        region should be a topic of a few dozen samples, not a piece of one. Any other number, or a codebook, is kept;
-        the gap is then the mid-point that ``score(…, repeats=1)`` returns for the same measure and seed. To look for a
+        region should be a topic of a few dozen samples, not a piece of one. Any other number, or a codebook, is kept.
+        The gap is then the mid-point that ``score(…, repeats=1)`` returns for the same measure and seed. To look for a
         small defect in many samples, use more bins.
     regions : int
         The largest number of regions of each kind to return.
