@@ -34,7 +34,7 @@ Draw = Callable[[int, np.random.Generator], tuple[Samples, Samples] | None]  # N
 
 def identity(reference: Samples, model: Samples, seed: int) -> tuple[float, dict[str, float]]:
     learner = learn(reference, model, seed=seed)
-    test = run_identity_test(learner.space, learner.units, 1, permutations=PERMUTATIONS, seed=seed)
+    test = run_identity_test(learner.spaces, learner.units, 1, permutations=PERMUTATIONS, seed=seed)
     return test.p_value, settings.statistics_alone(test)
 
 

@@ -26,8 +26,8 @@ import settings
 from scipy.spatial.distance import pdist, squareform
 
 from mallow.evidence import run_permutations
+from mallow.evidence._atoms import merge_atoms
 from mallow.evidence._exchange import find_exchange
-from mallow.evidence._identity import merge_atoms
 from mallow.generate import NGram, generate
 from mallow.samples import Samples
 

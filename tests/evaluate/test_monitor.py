@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from interrupted import interruptions
 from mallow import EstimateWarning, InputError, Measure, Neighbors, Quantize, Reduce, Samples, Score
 from mallow.embed import NGramKernel
-from mallow.evaluate._monitor import Monitor, _fit_codebook, _part_digest, _split_reference, _unit_caveats
+from mallow.evaluate._monitor import Monitor, _fit_codebook, _split_reference, _unit_caveats
+from mallow.evaluate._monitor_parts import _part_digest
 from mallow.evidence import Looks
 from mallow.evidence._sequential import SequentialTest, _add, _add_sizes, _name_key
 

@@ -683,15 +683,16 @@ def test_estimates_are_doubted_by_the_samples_that_were_seen():
 
 def test_the_permutation_test_has_options():
     x, y = X[:40], X[40:80]
-    whole = run_permutations(x, y)
+    sides = Samples(features=x), Samples(features=y)
+    whole = run_permutations(*sides)
     assert whole.permutations == 999
     assert permutation_test(x, y) == whole.p_value
-    few = run_permutations(x, y, permutations=199, rng=3)
+    few = run_permutations(*sides, permutations=199, rng=3)
     assert few.permutations == 199
     assert (
         permutation_test(x, y, permutations=199, rng=3)
         == few.p_value
-        != run_permutations(x, y, permutations=199, rng=4).p_value
+        != run_permutations(*sides, permutations=199, rng=4).p_value
     )
     with pytest.raises(InputError, match="`permutations` must be an integer of at least 1; got 0"):
         permutation_test(x, y, permutations=0)

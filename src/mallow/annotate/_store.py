@@ -508,15 +508,13 @@ class Store:
             "assignments": ("annotator, place, task, kind, swapped, state, expires, reason", "annotator, place"),
             "submissions": ("annotator, place, number, page, answers, seconds, received", "annotator, place, number"),
         }
+
+        def read(execute: Execute, columns: str, order: str, table: str) -> list[dict[str, Any]]:
+            names, rows = columns.split(", "), execute(f"SELECT {columns} FROM {table} ORDER BY {order}")
+            return [dict(zip(names, row, strict=True)) for row in rows]
+
         return self._run(
-            lambda execute: {
-                table: [
-                    dict(zip(columns.split(", "), row, strict=True))
-                    for row in execute(f"SELECT {columns} FROM {table} ORDER BY {order}")
-                ]
-                for table, (columns, order) in tables.items()
-            },
-            write=False,
+            lambda execute: {table: read(execute, *query, table) for table, query in tables.items()}, write=False
         )
 
     def run(self, jobs: Sequence[Callable[[Execute], Any]], *, write: bool = True) -> list[Any]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from mallow.caveats._confounds import find_confounds
 from mallow.caveats._counts import count_independent
-from mallow.embed import UNMATCHED
+from mallow.caveats._prompts import prompt_caveats
 from mallow.errors import Caveat
 from mallow.models import words
 from mallow.samples import Samples
@@ -69,7 +69,7 @@ def check_samples(pairs: Mapping[str, tuple[Samples, Samples]]) -> dict[str, lis
         doubts += _short_text_caveats(own_reference, samples, name)
         doubts += _feature_caveats(own_reference, samples, name, doubts)
         doubts += [*_generation_caveats(own_reference, "reference"), *_generation_caveats(samples, name)]
-        doubts += _unmatched_prompt_caveats(own_reference, samples, name)
+        doubts += prompt_caveats(own_reference, samples, name)
         doubts += _row_order_caveats(own_reference, samples, name)
         caveats[name] = doubts
     return caveats
@@ -189,25 +189,6 @@ def _generation_caveats(samples: Samples, name: str) -> Iterator[Caveat]:
             "For a surer result use more prompts; more samples per prompt help little."
         )
         yield Caveat("generations", text, name, values)
-
-
-def _unmatched_prompt_caveats(reference: Samples, samples: Samples, name: str) -> Iterator[Caveat]:
-    """A caveat about prompts of one side that the other lacks, if the two have some in common."""
-    if reference.kind in ("image", "audio"):  # the ids are file names, which may be alike by accident
-        return
-    names, reference_names = set(samples.unit_names or ()), set(reference.unit_names or ())
-    alone, missing = len(names - reference_names), len(reference_names - names)
-    if names.isdisjoint(reference_names) or max(alone / len(names), missing / len(reference_names)) <= UNMATCHED:
-        return
-    alone_seen = " Evidence looks at the texts without their prompts." if reference.prompts and samples.prompts else ""
-    yield Caveat(
-        "unmatched prompts",
-        f"{alone} of the {len(names)} prompts (ids) are not in the reference, and {missing} of the "
-        f"{len(reference_names)} in the reference are missing here, so that the two may differ in topic.{alone_seen} "
-        "Keep the same prompts on both sides. A limit (limit, --limit) does so only if both list them in one order.",
-        name,
-        {"alone": alone, "missing": missing, "prompts": len(names), "prompts_reference": len(reference_names)},
-    )
 
 
 def _row_order_caveats(reference: Samples, samples: Samples, name: str) -> Iterator[Caveat]:

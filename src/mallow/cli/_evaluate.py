@@ -217,12 +217,14 @@ def permutation_test_command(
     score` uses this test for its p-value. It does not depend on the measure.
     """
     from mallow.cli._results import PermutationTest
+    from mallow.embed import embed_all
     from mallow.evidence import run_permutations
 
     x, y = read_arguments(run.read, REFERENCE=reference, MODEL=model)
     settings = run.settings(x.kind)
-    test = run_permutations(x, y, permutations=permutations, independent_samples=independent_samples, **settings)
-    return PermutationTest.from_test(test, (len(x), len(y)))
+    options = {"independent_samples": independent_samples, "permutations": permutations, "rng": settings.pop("rng")}
+    sides = embed_all({"reference": x, "model": y}, **settings)
+    return PermutationTest.from_test(run_permutations(*sides.values(), **options), (len(x), len(y)))
 
 
 @result_command(

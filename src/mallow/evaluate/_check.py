@@ -223,9 +223,11 @@ def check_regression(
     measure = _same_measure(before, measure)
     evidence_before = _evidence_of(before)
     settings = Settings(measure, len(before.values["mauve"]), seed_from(rng))
-    sides = embed_all({"reference": reference, "model": model}, embedder, paired=paired, prompts="joint")
+    prompts = "joint" if "prompts" in evidence_before.spaces else "ignore"
+    sides = embed_all({"reference": reference, "model": model}, embedder, paired=paired, prompts=prompts)
     now = score_embedded(sides["reference"], sides["model"], settings)
     _refuse_other_embedder(before, now)
+    _refuse_other_spaces(evidence_before, _evidence_of(now))
     caveats = [*now.caveats, *_changes_since(before, now)]
     evidence_now = _cut_to_baseline(evidence_before, _evidence_of(now), sides, settings)
     if _same_samples(before, now):
@@ -322,6 +324,15 @@ def _refuse_other_embedder(before: Score, now: Score) -> None:
         raise InputError(
             f"`embedder` must be the embedder of the baseline, {there}; got {here}. Scores of two embedders cannot be "
             "compared: pass the same one, or score the baseline again."
+        )
+
+
+def _refuse_other_spaces(before: Evidence, now: Evidence) -> None:
+    there, here = (", ".join(["features", *one.spaces]) for one in (before, now))
+    if there != here:
+        raise InputError(
+            f"`baseline` must rest on what this score looks at, {here}; its evidence looked at {there}. More of it "
+            "proves a larger gap: score the baseline again, with prompts on both sides or on neither."
         )
 
 

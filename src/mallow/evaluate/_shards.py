@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mallow.caveats import check_samples, size_caveats
+from mallow.embed import features_alone
 from mallow.engine import Engine, Passes, memory_budget
 from mallow.errors import Caveat, InputError
 from mallow.estimate import (
@@ -304,7 +305,9 @@ class StreamedSystems:
     def caveats(self) -> dict[str, list[Caveat]]:
         """What gives reason to doubt the samples of each system."""
         checked = check_seen(self.seen, self.sets)
-        return {name: [*self.seen.caveats, *own] for name, own in checked.items()}
+        left_out = not self.complete and any(one.samples.spaces for one in self.sets.values())
+        doubts = [*self.seen.caveats, *([features_alone()] if left_out else [])]
+        return {name: [*doubts, *own] for name, own in checked.items()}
 
     def runs(self, settings: Settings, generations: Generations, begin: Parts) -> dict[str, list[Run]]:
         """The runs of each system, one per generation, chunk by chunk."""

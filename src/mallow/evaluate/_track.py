@@ -230,7 +230,7 @@ def track(
     references = [own for own, _ in pairs.values()]
     if all(own is references[0] for own in references):
         systems = {name: model for name, (_, model) in pairs.items()}
-        comparison = compare_quietly(references[0], systems, settings, embedder=None)
+        comparison = compare_quietly(references[0], systems, settings, embedder=None, prompts=None)  # all have spaces
     else:
         comparison = compare_pairs(pairs, settings)
     comparison = replace(comparison, caveats=(*caveats, *comparison.caveats))

@@ -18,7 +18,9 @@ from mallow.embed import embed_all
 from mallow.errors import InputError
 from mallow.estimate import Features, checked_pair
 from mallow.evidence._blocks import Rows
-from mallow.evidence._learner import Learner, MemoryLearner, PassLearner, View
+from mallow.evidence._learner import Learner, View
+from mallow.evidence._memory_learner import MemoryLearner
+from mallow.evidence._pass_learner import PassLearner
 from mallow.evidence._units import Units, find_units
 from mallow.samples import Samples
 from mallow.theory import Array, Masses

@@ -83,6 +83,12 @@ def verdict_text(p_value: float, most: float, n: tuple[int, int], reasons: Seque
     return text
 
 
+def in_one_line(text: str, length: int = _TEXT_LENGTH) -> str:
+    """The beginning of a text in one line, without control characters."""
+    line = "".join(letter if letter.isprintable() else "�" for letter in " ".join(text.split()))
+    return line if len(line) <= length else line[: length - 1] + "…"
+
+
 @dataclass(frozen=True)
 class Example:
     """One sample of a region.
@@ -106,8 +112,7 @@ class Example:
         """The sample in one line, without control characters."""
         if self.text is None:
             return self.path or f"sample {self.place}" + (f" ({self.id})" if self.id else "")
-        line = "".join(letter if letter.isprintable() else "�" for letter in " ".join(self.text.split()))
-        return line if len(line) <= _TEXT_LENGTH else line[: _TEXT_LENGTH - 1] + "…"
+        return in_one_line(self.text)
 
 
 @dataclass(frozen=True)
@@ -125,6 +130,24 @@ class Telltale(Example):
 
     score: float = 0.0
     rank: int = 0
+
+
+@dataclass(frozen=True)
+class OffTopic(Example):
+    """A text of the model that is farther from its prompt than the reference's texts for the same prompt.
+
+    Attributes
+    ----------
+    prompt : str
+    cosine : float
+        Of the features of the text with the features of its prompt.
+    reference : float
+        The mean cosine of the reference's texts for this prompt.
+    """
+
+    prompt: str = ""
+    cosine: float = 0.0
+    reference: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -153,7 +153,7 @@ class Study(Result):
         """Twelve hexadecimal digits that identify the whole study."""
         return _digest(self._seal(), 12)
 
-    @property
+    @functools.cached_property
     def pair_counts(self) -> dict[tuple[str, str], int]:
         """How many tasks compare each pair of systems, whatever the sides; pairs in the order of `systems`."""
         place = {name: number for number, name in enumerate(self.systems)}

@@ -163,8 +163,9 @@ def words(text: str) -> list[str]:
 def _pattern() -> re.Pattern[str]:
     # \w does not match combining marks, and `re` has no class for them: without this, Hindi words would be cut into
     # pieces. Built at the first use, because going through the characters takes a few milliseconds.
-    letters = (*range(0x300, 0x20000), *range(0xE0100, 0xE01F0))  # there are no marks elsewhere
-    marks = _ranges([code for code in letters if unicodedata.category(chr(code))[0] == "M"])
+    letters = map(chr, (*range(0x300, 0x20000), *range(0xE0100, 0xE01F0)))  # there are no marks elsewhere
+    others = (letter for letter in letters if letter.isprintable() and not letter.isalnum())  # few: categories are slow
+    marks = _ranges([ord(letter) for letter in others if unicodedata.category(letter)[0] == "M"])
     alone = "\u3041-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
     invisible = "\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff"
     skin, flag = "\U0001f3fb-\U0001f3ff", "[\U0001f1e6-\U0001f1ff]"

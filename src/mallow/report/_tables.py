@@ -9,8 +9,9 @@ from itertools import groupby
 
 from mallow.errors import EstimateWarning, InputError
 from mallow.evaluate import Comparison, Score
+from mallow.explain import Diagnosis
 from mallow.human import Correlation, Correlations, JudgedRanking, Ranking, Rankings, correlate
-from mallow.report._sentences import format_number, group_letters, typeset
+from mallow.report._sentences import format_number, group_letters, shorten_text, typeset
 from mallow.report._svg import Scale
 from mallow.results import at_least, at_most, p_number
 
@@ -118,6 +119,23 @@ def ranking_table(comparison: Comparison) -> Table:
         )
     caption = "The systems, the one with the smallest proven gap first" if len(rows) > 1 else "Evidence and score"
     return Table(caption, columns, tuple(rows), named_by=int(ranked))
+
+
+def off_topic_table(diagnosis: Diagnosis) -> Table | None:
+    """Texts that are farther from their prompts than the reference's texts, beside these prompts."""
+    if not diagnosis.off_topic:
+        return None
+    rows = [
+        (
+            Cell(shorten_text(one.prompt)),
+            Cell(shorten_text(one.text or "")),
+            _number(one.cosine, 2),
+            _number(one.reference, 2),
+        )
+        for one in diagnosis.off_topic
+    ]
+    caption = "Texts that are farther from their prompts than the reference's texts for the same prompts"
+    return Table(caption, _columns(["Prompt", "Text"], {"": ["Cosine", "Reference"]}), tuple(rows))
 
 
 def rank_cell(ranks: tuple[int, int]) -> Cell:
