@@ -413,11 +413,11 @@ def with_published(comparison, published, spread=0.01):
 
 def test_one_sentence_explains_why_published_scores_have_another_order(found):
     clear = ordered(found, ["a", "b", "c"], [{"a", "b"}, {"a", "c"}, {"b", "c"}])
-    why = ": it counts samples in bins of a few directions, while the proven gap uses all directions."
+    why = ". It counts samples in bins of a few directions, whereas the proven gap uses all directions."
     same = with_published(clear, [0.9, 0.8, 0.7]).verdict
     assert "Published" not in same
     assert with_published(clear, [0.9, 0.608, 0.995]).verdict == (
-        f"{same} Published MAUVE puts c (0.995) above b (0.608), and orders 2 pairs of systems otherwise in all{why}"
+        f"{same} Published MAUVE puts c (0.995) above b (0.608) (2 pairs of systems are in the opposite order){why}"
     )
     assert (
         with_published(clear, [0.9, 0.8, 0.85], 0.1).verdict

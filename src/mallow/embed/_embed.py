@@ -169,7 +169,7 @@ def features_alone() -> Caveat:
 
 
 def _doubt_shards(samples: Samples) -> Samples:
-    """Shards of the features of texts get a caveat; others stay as they are."""
+    """Shards of the features of texts get a caveat. Others stay as they are."""
     name = "" if samples.shards is None else samples.shards.shards[0].name
     source = (read_provenance(name) or {}).get("source") if name.lower().endswith(".npz") else None
     if source is None or shard_suffix(str(source)) in ("", ".tar"):  # a folder or an archive of images
@@ -189,7 +189,7 @@ def spaces_of_texts(samples: Samples, embedder: AnyEmbedder | None, *, prompts: 
 
 
 def shares_prompts(reference: Samples, model: Samples) -> bool:
-    """Whether both sides answer the same prompts, more than one; a few may be missing on either side."""
+    """Whether both sides answer the same prompts, more than one. A few may be missing on either side."""
     if reference.prompts is None or model.prompts is None:
         return False
     sides = set(reference.prompts), set(model.prompts)

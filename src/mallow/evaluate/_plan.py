@@ -162,7 +162,7 @@ def plan_samples(
     level : float
         The level of significance, two-sided.
     measure : Measure
-        Its divergence, scale and witness matter; the estimator of the published score does not.
+        Its divergence, scale and witness matter. The estimator of the published score does not.
     embedder :
         What turns samples into points: a name or an object. None takes the default for their kind, as in
         `mallow.score`.
@@ -272,7 +272,7 @@ class _LearningLaw:
         return distance
 
     def error(self, n: float, seen: NDArray[np.float64]) -> float:
-        """The standard error of the difference of two areas; both systems share the noise of one reference."""
+        """The standard error of the difference of two areas. Both systems share the noise of one reference."""
         first, second = np.interp(seen, _SHIFTS, self.slopes)
         return self.noise * math.sqrt((first**2 + second**2 + (first - second) ** 2) / n)
 
