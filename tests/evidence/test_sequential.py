@@ -327,7 +327,7 @@ def test_looking_at_every_batch_raises_no_more_alarms_than_promised():
             naive.append(4 * min(looks.tails) < 0.05)  # the same test for a single look
     assert (
         sum(alarms) <= 5
-    )  # more would happen in 1 % of tests if 5 % of runs raised an alarm; experiments/honesty/monitor.md
+    )  # more would happen in 1% of tests if 5% of runs raised an alarm; experiments/honesty/monitor.md
     assert sum(naive) >= 8
 
 

@@ -72,7 +72,7 @@ def _unmatched_caveats(reference: Samples, samples: Samples, name: str) -> Itera
         "unmatched prompts",
         f"{alone} of the {len(names)} prompts (ids) are not in the reference, and {missing} of the "
         f"{len(reference_names)} in the reference are missing here, so that the two may differ in topic.{alone_seen} "
-        "Keep the same prompts on both sides; a limit (limit, --limit) does so only if both list them in one order.",
+        "Keep the same prompts on both sides. A limit (limit, --limit) does so only if both list them in one order.",
         name,
         {"alone": alone, "missing": missing, "prompts": len(names), "prompts_reference": len(reference_names)},
     )

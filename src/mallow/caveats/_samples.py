@@ -25,7 +25,7 @@ _TOKENS = 256  # paper: sec:best-practices, in tokens of GPT-2
 _TOKENS_PER_WORD = 1.11  # measured: of GPT-2, per word or mark of `words`; 1.10 to 1.13 in 12 sets of English texts
 _MARGIN = 0.9  # chosen: the number of tokens is an estimate, and texts cut at 256 tokens are not to blame
 _COUNTED = 31  # texts around the median length whose words are counted; chosen: words of all texts would take seconds
-_SAME_FEATURES = 0.05  # share of samples; measured: 1 % where MiniLM cuts texts that begin alike (Reuters)
+_SAME_FEATURES = 0.05  # share of samples; measured: 1% where MiniLM cuts texts that begin alike (Reuters)
 _LEAST_SPREAD = 1e-3  # of the length of features; half precision rounds by 5e-4. Measured: from 0.13 in real text
 _UNEVEN = 0.1  # share of prompts with another number of samples than most; chosen: most files miss a few samples
 _ROWS = 4096  # rows that are converted to double precision together
@@ -129,7 +129,7 @@ def _feature_caveats(reference: Samples, samples: Samples, name: str, caveats: l
                 "same features",
                 f"{items} different {side.kind}s have only {distinct} different rows of features: the embedder cannot "
                 "tell the others apart, and neither can a score. It may cut them, or not know their language. See "
-                "what it notices with `mallow audit`, or use another embedder.",
+                "what it notices with `mallow audit`, or use a different embedder.",
                 system,
                 {"distinct": distinct, "items": items, "n": len(side)},
             )
@@ -141,7 +141,8 @@ def _feature_caveats(reference: Samples, samples: Samples, name: str, caveats: l
         yield Caveat(
             "same features",
             f"the features of all {reference.kind}s are nearly the same: they differ by {spread:.1e} of their length, "
-            "so that rounding errors decide the score. Use another embedder, or another layer or pooling of this one.",
+            "so that rounding errors decide the score. Use a different embedder, or a different layer or pooling of "
+            "this one.",
             name,
             {"spread": spread},
         )

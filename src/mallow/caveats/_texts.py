@@ -207,7 +207,7 @@ def _length_caveats(name: str, model: _TextCounts, reference: _TextCounts) -> It
             }
             yield Caveat(
                 "length",
-                f"the median text is {middle:.0f} {unit} long (reference: {middle_r:.0f}), and 80 % of the texts are "
+                f"the median text is {middle:.0f} {unit} long (reference: {middle_r:.0f}), and 80% of the texts are "
                 f"{low:.0f} to {high:.0f} {unit} long (reference: {low_r:.0f} to {high_r:.0f}). Cut both sides to the "
                 "same length; otherwise the score measures length too.",
                 name,

@@ -422,7 +422,7 @@ def _checked(rows: object, n: int, source: str) -> Points:
         array = np.asarray(rows)
     except ValueError:  # rows of different lengths
         raise InputError(
-            f"The embedder must return rows of equal length for {source}; it returns a ragged list."
+            f"The embedder must return rows of equal length for {source}, but it returns a ragged list."
         ) from None
     if array.ndim != 2 or len(array) != n:
         raise InputError(f"The embedder must return an array (n, d) of {n} rows for {source}; got shape {array.shape}.")

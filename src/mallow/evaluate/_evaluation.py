@@ -277,7 +277,7 @@ def _shared_runs(settings: Settings, pairs: Sequence[tuple[Samples, Samples]]) -
     """One partition of the reference and all systems in each repeat."""
     estimator = settings.measure.estimator
     if not isinstance(estimator, Quantize):
-        raise InputError(f"Shared bins need Quantize; the estimator is {estimator!r}.")
+        raise InputError(f"Shared bins need Quantize, but the estimator is {estimator!r}.")
     points = [pair_points(*pair) for pair in pairs]
     x, every = points[0][0], [y for _, y in points]
     alone = replace(estimator, codebook=None, bins=estimator.bins_for(len(x), min(len(y) for y in every)))

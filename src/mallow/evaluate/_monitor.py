@@ -49,7 +49,7 @@ class Monitor:
 
     `update` costs only as much as its batch. `alarm` says whether the model's samples come from another distribution
     than the reference's: look after every batch and stop when you like; over all looks together, a model without a gap
-    raises an alarm with a probability of at most 5 %. `p_value` says how sure it is.
+    raises an alarm with a probability of at most 5%. `p_value` says how sure it is.
 
     A quarter of the reference, drawn at random, fits the bins; the other three quarters are counted in them, once. From
     then on the bins stay as they are: a batch is embedded, each sample falls into a bin, and the samples themselves are
@@ -81,7 +81,7 @@ class Monitor:
     Samples with the same id (without ids, the same prompt) are one unit, in one batch or in many. They count as if they
     were equal: t samples in units of sizes g are worth t²/Σg² independent ones, so that further generations for the
     same prompt change the mean and add no certainty. Without ids every sample counts as independent: several
-    generations for each prompt then raise false alarms (89 % of runs with four, half of whose variance lies between
+    generations for each prompt then raise false alarms (89% of runs with four, half of whose variance lies between
     prompts). Prompts that reference and model share make the alarm conservative; samples of those that fitted the bins
     are left out of it.
 
@@ -125,8 +125,8 @@ class Monitor:
     features, for any parts, in any order and any tree, across processes and machines (examples/distributed_monitor.py).
     `p_value` is the least over the looks of one monitor. Merging is not a look, and takes over none: the next one is
     when `p_value`, `alarm` or `compute` is asked, at all samples. So merge into a copy that has counted nothing, and
-    the p-value is that of all samples, whatever the order was. The 5 % are those of one monitor until its next `reset`;
-    eight workers that are watched separately have 5 % each.
+    the p-value is that of all samples, whatever the order was. The 5% are those of one monitor until its next `reset`;
+    eight workers that are watched separately have 5% each.
 
     Examples
     --------
@@ -211,7 +211,7 @@ class Monitor:
         """Of the hypothesis that the model's samples come from the reference's distribution, over all looks so far.
 
         Valid however often, and whenever, it is looked at: where there is no gap, it ever falls below 0.05 with a
-        probability of at most 5 %. It never rises between resets, is 1 before ten samples, and at least 1e-4.
+        probability of at most 5%. It never rises between resets, is 1 before ten samples, and at least 1e-4.
         """
         return min(self.p_values.values())
 
@@ -263,7 +263,7 @@ class Monitor:
         n, m = self.n
         if m == 0:
             raise InputError(
-                "`compute` needs samples of the model; there are none since the start or the last reset. "
+                "`compute` needs samples of the model, but there are none since the start or the last reset. "
                 "Call update(batch) first."
             )
         bins, centres = np.arange(len(self.counts)), self._codebook.centres
@@ -279,7 +279,7 @@ class Monitor:
         return replace(result, masses=replace(masses, partition=None), signature=signature, p_value=self.p_value)
 
     def reset(self) -> None:
-        """Forget the model's samples and the looks at them; bins and reference stay. The next 5 % begin."""
+        """Forget the model's samples and the looks at them; bins and reference stay. The next 5% begin."""
         self._counted = np.zeros_like(self.reference_counts), self._test.start()
 
     def merge(self, other: Monitor) -> Monitor:
@@ -415,8 +415,8 @@ def _split_reference(samples: Samples, rows: Features, seed: int) -> tuple[Indic
     units = find_units(samples)
     if units.count < 2:
         raise InputError(
-            f"`reference` must hold samples of at least 2 units; all {len(rows)} have the same id or prompt. Pass ids "
-            "that differ, or neither ids nor prompts."
+            f"`reference` must hold samples of at least 2 units, but all {len(rows)} have the same id or prompt. "
+            "Pass ids that differ, or neither ids nor prompts."
         )
     rng = generator_for(seed, "split of the reference")
     permuted = np.argsort(units.keys, kind="stable")[rng.permutation(units.count)]

@@ -59,13 +59,13 @@ class Score(Result):
     std : dict
         Standard deviation of each summary over repeats: the noise of clustering, not that of sampling.
     interval : dict
-        Where each summary of another draw of so many samples would be, with 95 % probability; around the score. Empty
+        Where each summary of another draw of so many samples would be, with 95% probability; around the score. Empty
         for estimators without bins.
     debiased : dict
-        The value of each summary behind the samples, in these bins, with a 95 % interval of it; empty for estimators
+        The value of each summary behind the samples, in these bins, with a 95% interval; empty for estimators
         without bins.
     certified : dict
-        What held-out evidence proves about the distributions: with 95 % confidence the area is at most its `high`, the
+        What held-out evidence proves about the distributions: with 95% confidence the area is at most its `high`, the
         other summaries are at least their `low`. Empty for a `Monitor`.
     p_value : float
         Of the hypothesis that there is no gap at all; valid for shared prompts and for several samples per prompt.
@@ -186,23 +186,24 @@ class Score(Result):
         if self.certified:
             one = self.certified[name]
             limit = f"at most {at_most(one.high)}" if name == "mauve" else f"at least {at_least(one.low)}"
-            rows.append(["certified", f"{one.value:.4f}", limit, "95 % confidence: the true value"])
+            bound = "upper" if name == "mauve" else "lower"
+            rows.append(["certified", f"{one.value:.4f}", limit, f"95% {bound} bound on the true value"])
         if not self.is_published:
             return [*rows, ["published", "not computed", "–", _install_text(self.signature)]]
         span = self.interval.get(name)
         text = "–" if span is None else f"{span[0]:.4f} to {span[1]:.4f}"
-        about = "no interval without bins" if span is None else "95 % of other draws of this size"
+        about = "no interval without bins" if span is None else "95% of repeat samples of this size"
         rows.append(["published", f"{getattr(self, name):.4f}", text, about])
         if self.debiased:
             one = self.debiased[name]
-            about = "95 % confidence: value in these bins"
+            about = "with unlimited samples, same bins"
             rows.append(["bias-corrected", f"{one.value:.4f}", f"{one.low:.4f} to {one.high:.4f}", about])
         rows.append(["self-score", f"{self.self_score[name]:.4f}", "–", "about what a perfect model gets"])
         return rows
 
     def mauve_table(self, form: str = "text", *, width: int | None = None) -> str:
         """What is known of MAUVE alone, as a table like that of `table`, which has all summaries."""
-        data = TableData(["", _TITLES["mauve"], "range", "of what"], self._rows("mauve"), left=(0, 3))
+        data = TableData(["", _TITLES["mauve"], "95% range", "meaning"], self._rows("mauve"), left=(0, 3))
         return render(form, data, width=width)
 
     def _table(self) -> TableData:
@@ -211,7 +212,7 @@ class Score(Result):
             [f"{_TITLES[name]}, {row[0]}", *row[1:]] for name, own in zip(SUMMARIES, each, strict=True) for row in own
         ]
         breaks = [place * len(each[0]) for place in range(1, len(SUMMARIES))]
-        return TableData(["", "value", "range", "of what"], rows, breaks=breaks, left=(0, 3))
+        return TableData(["", "value", "95% range", "meaning"], rows, breaks=breaks, left=(0, 3))
 
     def _records(self) -> list[dict[str, Any]]:
         records = []

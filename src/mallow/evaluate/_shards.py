@@ -231,7 +231,9 @@ def run_sharded(
     measure, repeats, seed = settings.measure, settings.repeats, settings.seed
     estimator = measure.estimator
     if not isinstance(estimator, Quantize):
-        raise InputError(f"Shards beyond the memory need an estimator with bins, Quantize; this one is {estimator!r}.")
+        raise InputError(
+            f"Shards beyond the memory need an estimator with bins, Quantize, but this one is {estimator!r}."
+        )
     shards, surveys = (reference.shards, model.shards), (reference.survey, model.survey)
     children = generator_for(seed, "self-score").spawn(repeats)
     alone = units_of_surveys(surveys[:1])

@@ -174,7 +174,7 @@ def _certify_richly(measure: Measure, cut: _Cut) -> Certificate:
     units = Units((of_reference[rows], cut.units.sets[1]), cut.units.keys)
     model = cut.source[1]
     model = model if isinstance(model, np.ndarray) else model.take(np.arange(len(model)))
-    space = find_space([reference, model], units, 0)
+    space = find_space([reference, model], units)
     leading = [space.points[place][:, :AXES] for place in space.places]
     widths = dict(cut.widths or {"": reference.shape[1]})
     own = widths[""]  # views see the first space alone: the leading axes of all columns come at its end

@@ -17,11 +17,11 @@ likes and for ever, is to watch it over the length log(1 + n/t₀). Two steps ma
    clock s = log u. It exceeds c within the length L with probability 1 − F(c)² exp(−L/m), where F is the χ²
    distribution function, f its density, and m = ∫₀ᶜ F(y)²/(2 y f(y)) dy is the mean time until c from the stationary
    distribution, the time being nearly exponential for large c. The square instead of F(c) is for starts close below
-   c: by simulation (1, 4 and 16 degrees of freedom, L = 0.3, 1 and 5, tails of 2 % to 0.05 %) F(c) gives as little as
+   c: by simulation (1, 4 and 16 degrees of freedom, L = 0.3, 1 and 5, tails of 2% to 0.05%) F(c) gives as little as
    0.7 times the true probability, its square 0.97 to 1.13 times, up to the error of the simulation.
 
-How it was tested: experiments/honesty/monitor.md. A tail of one look is 0.8 to 1.1 times what it says at 5 %, 0.6 to
-1.4 times at 1 % and at most 2.5 times at 0.1 % (four distributions, 10, 30 and 100 samples against 750).
+How it was tested: experiments/honesty/monitor.md. A tail of one look is 0.8 to 1.1 times what it says at 5%, 0.6 to
+1.4 times at 1% and at most 2.5 times at 0.1% (four distributions, 10, 30 and 100 samples against 750).
 """
 
 from __future__ import annotations

@@ -130,15 +130,15 @@ class Diagnosis(Result):
         return f"Diagnosis({', '.join(parts)}, bins={self.bins}, n={self.n})"
 
     def __str__(self) -> str:
-        reasons = [(f"{100 * reason.values['explained']:3.0f} %", reason.text) for reason in self.reasons]
+        reasons = [(f"{100 * reason.values['explained']:3.0f}%", reason.text) for reason in self.reasons]
         giveaways, unmatched = (
             [(f"{telltale.score:+.2f}", str(telltale)) for telltale in some]
             for some in (self.giveaways, self.unmatched)
         )
         blocks = [
             self._verdict(()),
-            _list_lines("What gives it away, and the share of the evidence that each point accounts for", reasons),
-            _list_lines("Model samples that give it away: the lowest held-out scores", giveaways[:_TELLTALES_SHOWN]),
+            _list_lines("Telltale signs, and the share of the evidence that each accounts for", reasons),
+            _list_lines("Most telling model samples: the lowest held-out scores", giveaways[:_TELLTALES_SHOWN]),
             _list_lines(
                 "Reference samples that the model hardly produces: the highest held-out scores",
                 unmatched[:_TELLTALES_SHOWN],
@@ -185,7 +185,7 @@ class Diagnosis(Result):
             )
         ax.set_yticks(range(len(self.regions)), [_label(region) for region in self.regions])
         ax.invert_yaxis()  # the first region on top
-        ax.set_xlabel("share of the gap (pale: not significant at the 5 % level)", loc="right")
+        ax.set_xlabel("share of the gap (pale: not significant at the 5% level)", loc="right")
         ax.spines[["top", "right"]].set_visible(False)
         if self.regions:
             draw.legend(ax, above=True)
@@ -383,7 +383,8 @@ def _check_estimator(measure: Measure) -> Quantize:
     estimator = measure.estimator
     if not isinstance(estimator, Quantize):
         raise InputError(
-            f"`measure` must have bins to tell regions apart; its estimator is {estimator!r}. Use Measure(Quantize())."
+            f"`measure` must have bins to tell regions apart, but its estimator is {estimator!r}. Use "
+            "Measure(Quantize())."
         )
     if estimator.smoothing is extrapolated:
         raise InputError(

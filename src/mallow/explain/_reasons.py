@@ -66,7 +66,7 @@ def find_reasons(reference: Samples, model: Samples, evidence: Evidence) -> tupl
     Returns
     -------
     tuple of Reason
-        Five at most, the one that explains most first. Empty where the test of identity finds no gap at the 5 % level,
+        Five at most, the one that explains most first. Empty where the test of identity finds no gap at the 5% level,
         where nothing was learned (all held-out scores are 0), or where nothing is significant.
     """
     _check_sizes(reference, model, evidence)
@@ -87,8 +87,8 @@ def _check_sizes(reference: Samples, model: Samples, evidence: Evidence) -> None
     ):
         if len(samples) != len(scores):
             raise InputError(
-                f"`evidence` must be about these samples; it has {len(scores)} scores for the {len(samples)} samples "
-                f"of `{name}`. Gather it again."
+                f"`evidence` must be about these samples, but it has {len(scores)} scores for the {len(samples)} "
+                f"samples of `{name}`. Gather it again."
             )
 
 
