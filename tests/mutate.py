@@ -12,7 +12,7 @@ file. Then the tests that call the changed function run against each mutant, tho
 most --budget seconds, until one fails. With --watch the files that are nearest to the changed modules come first, and further
 ones are watched only for the mutants that survive these, in at most three rounds. A mutant that
 no test notices survives and is printed. A survivor needs a test, or is equivalent: the code does the same with and without the change. Then `mutations.json` gives the reason, which is
-kept when the file is written again. The exit code is 1 if fewer than 90 % are killed, or a survivor has no reason.
+kept when the file is written again. The exit code is 1 if fewer than 90% are killed, or a survivor has no reason.
 
 The record of an area says how many of its last sample are killed now, and under "first seen" how many of each sample were when
 it was tried for the first time, before anybody could write a test for it: that is the rate to expect of other mutants.

@@ -81,7 +81,7 @@ def test_differences_of_the_files_are_told(tmp_path):
     found = {
         caveat.kind: str(caveat) for caveat in mallow.find_confounds(tmp_path / "real", {"model": tmp_path / "model"})
     }
-    assert found["rate"].startswith("model: 100.0 % of the recordings have 8000 values per second (reference: 0.0 %).")
+    assert found["rate"].startswith("model: 100.0% of the recordings have 8000 values per second (reference: 0.0%).")
     assert found["duration"].startswith("model: the median duration is 0.05 s (reference: 0.1 s")
     assert "format" not in found
     copies = mallow.find_confounds(tmp_path / "real", {"copy": tmp_path / "real"})

@@ -88,7 +88,7 @@ def test_scipy_agrees(pair):
 
 @pytest.mark.parametrize(("r", "n"), [(0.0, 8), (0.9, 8), (0.95, 14)])
 def test_intervals_cover_the_correlation_of_the_true_values(r, n):
-    """Drawing both sides anew around the measurements would cover 50 % or less for strong correlations."""
+    """Drawing both sides anew around the measurements would cover 50% or less for strong correlations."""
     rng = np.random.default_rng(1)
     inside = {"spearman": [], "kendall": [], "pearson": []}
     for _ in range(40):
@@ -205,7 +205,7 @@ def test_all_three_correlations_are_printed(paper):
     line = next(line for line in str(paper).splitlines() if line.startswith("MAUVE*") and "Sensible" in line)
     assert f"{one.kendall.value:.3f}" in line
     assert f"{one.pearson.value:.3f}" in line
-    assert paper.other_table("markdown").startswith("|  |  | Kendall | 95 % | Pearson |")
+    assert paper.other_table("markdown").startswith("|  |  | Kendall | 95% | Pearson |")
 
 
 def test_the_picture_of_all(paper):
