@@ -104,6 +104,8 @@ CLAIMS: list[tuple[str, str, str, Callable[[Any], Any]]] = [
     ("docs/choosing.md", "| MiniLM, 8 bits (default) | yes | yes | no | {:.0f} |", "experiments/embedders/results.json", lambda d: [d["MiniLM int8"]["audit"]["rate"]]),
     ("docs/choosing.md", "| GloVe | no | yes | no | {:,} |", "experiments/embedders/results.json", lambda d: [round(d["GloVe 50d"]["audit"]["rate"], -1).__round__()]),
     ("docs/choosing.md", "| SmolLM2, a causal language model | yes | yes | yes | {:.0f} |", "experiments/embedders/results.json", lambda d: [d["SmolLM2 last"]["audit"]["rate"]]),
+    # spaces
+    ("docs/evidence.md", "EfficientNet's features give MAUVE at most {:.3f}, texture {:.3f}, and both together {:.3f}", "experiments/eyes/images.json", lambda d: [d["certificates"]["350"][name][1] for name in ("EfficientNet", "texture", "both")]),
     # mauve-text beside it
     ("docs/mauve-text.md", "takes {:.1f} s with one repeat and {:.1f} s with five, where one call of mauve-text takes {:.1f} s and five calls {:.1f} s: {:.1f} and {:.1f} times as fast", "benchmarks/scores.json", lambda d: [d["small"][name] for name in ("mallow.score(x, y, repeats=1), all that it returns (s)", "mallow.score(x, y), five repeats, all that it returns (s)", "mauve-text, one call (s)", "mauve-text, five calls (s)", "one repeat, times faster", "five repeats, times faster")]),
     ("docs/mauve-text.md", "is {:.1f} times as fast with one repeat and {:.0f} times with five", "benchmarks/scores.json", lambda d: [d["small"][f"inner path, {count}, times faster"] for count in ("one repeat", "five repeats")]),
