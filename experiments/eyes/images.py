@@ -1,7 +1,7 @@
 """Is texture a space of its own beside the features of images? Photographs and images of Stable Diffusion.
 
     pip install -e '.[efficientnet,plot]'
-    python experiments/eyes/images.py [--seed 30] [--trials 60]     ten minutes of processor time on one core
+    python experiments/eyes/images.py [--seed 30] [--trials 50]     three minutes of processor time on one core
 
 750 real and 750 generated images of CIFAKE, 32 × 32 pixels (`../shared/data/cifake`). Evidence looks at EfficientNet's
 features, at texture, or at both as two spaces: the value and 95% limit of MAUVE that it certifies for real against
@@ -129,7 +129,7 @@ def report(results: dict[str, dict]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seed", type=int, default=30)
-    parser.add_argument("--trials", type=int, default=60)
+    parser.add_argument("--trials", type=int, default=50)
     options = parser.parse_args()
     real, fake = embedded("real"), embedded("fake")
     results = {
