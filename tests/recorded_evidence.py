@@ -27,7 +27,7 @@ from mallow.evidence import (
     gather_evidence,
     published_interval,
 )
-from mallow.evidence._learner import PassLearner
+from mallow.evidence._pass_learner import PassLearner
 from mallow.evidence._sequential import fit_sequential_test, fit_views
 from mallow.theory import frontier
 

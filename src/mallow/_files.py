@@ -141,7 +141,7 @@ def read_text(path: str | os.PathLike[str]) -> str:
             raise InputError(f"{name}: is a folder, not a file. Name a file in it.")
         if not stat.S_ISREG(status.st_mode):
             raise InputError(
-                f"{name}: must be a file on a disk; it is a pipe or a device. Save its content to a file first."
+                f"{name}: must be a file on a disk, but it is a pipe or a device. Save its content to a file first."
             )
         if status.st_size > _LARGEST_TEXT:
             raise InputError(f"{name}: has {status.st_size / 1e9:.1f} GB; at most {_LARGEST_TEXT / 1e9:g} GB are read.")

@@ -24,7 +24,7 @@ __all__ = ["demo", "digits", "passages", "write_with_models"]
 
 WORDS = 30  # words of a passage
 LONGEST = 230  # characters of a passage; longer ones hold rules and tables, not sentences
-COUNT = 500  # passages per system; chosen: the demonstration takes about a minute
+COUNT = 500  # passages per system; chosen: the demonstration takes a minute or two
 PROMPT = 6  # tokens that models start from
 SYSTEMS = {  # name: order of the n-gram model, decoder
     "single words": (1, "ancestral"),
@@ -36,10 +36,9 @@ SYSTEMS = {  # name: order of the n-gram model, decoder
 
 _COLUMNS = 80  # of a terminal
 _EXPLANATION = (
-    "Certified: what held-out passages prove. MAUVE of the distributions behind them is at most so large. "
-    "Published: the score as papers give it, with the range in which 95 % of other draws of so many passages would "
-    "score. The self-score is what "
-    "people score against people with so few passages: about what a perfect model gets."
+    "Certified: proven by held-out passages. The true MAUVE is at most the 95% upper bound. Published: the score as "
+    "papers give it, with the range in which 95% of repeat samples of this size would score. Self-score: people scored "
+    "against people, about what a perfect model gets."
 )
 
 

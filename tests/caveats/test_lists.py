@@ -99,7 +99,7 @@ def test_what_is_said_about_crowded_bins():
     (caveat,) = bin_caveats(partition([800] + [5] * 40, [600] + [10] * 40))
     assert caveat.message == (
         "one of the 41 bins holds 80% of the reference samples and 60% of the model's, and differences within a bin do not "
-        "count. Either most samples have nearly the same features, or outliers take up the other bins. Use another embedder, "
+        "count. Either most samples have nearly the same features, or outliers take up the other bins. Use a different embedder, "
         "or remove the outliers on both sides."
     )
     # The fullest bin of one side need not be the one that both share.

@@ -106,7 +106,7 @@ def test_prompts_that_only_one_side_lacks_are_told():
 
 @pytest.mark.parametrize(("length", "short"), [(204, True), (212, False)])
 def test_texts_of_256_tokens_are_long_enough(length, short):
-    # 90 % of 256 tokens at 1.11 tokens per word or mark are 208; the full stop is one of them.
+    # 90% of 256 tokens at 1.11 tokens per word or mark are 208; the full stop is one of them.
     sides = [embedded(texts_of(60, length, seed)) for seed in (0, 1)]
     assert bool(raised(*sides, "short texts")) == short
 
@@ -181,7 +181,7 @@ def test_features_that_are_nearly_constant():
     assert spread == approx(2e-5, rel=0.1)
     assert caveat.message == (
         f"the features of all texts are nearly the same: they differ by {spread:.1e} of their length, so that rounding errors "
-        "decide the score. Use another embedder, or another layer or pooling of this one."
+        "decide the score. Use a different embedder, or a different layer or pooling of this one."
     )
     assert raised(*sides(0.01), "same features") == []
     alone = [Samples(features=side.features) for side in sides(1e-4)]  # numbers such as years are alike by nature
@@ -249,7 +249,7 @@ def test_prompts_that_one_side_lacks():
     assert caveat.values == {"alone": 30, "missing": 40, "prompts": 90, "prompts_reference": 100}
     assert caveat.message == (
         "30 of the 90 prompts (ids) are not in the reference, and 40 of the 100 in the reference are missing here, so that the "
-        "two may differ in topic. Keep the same prompts on both sides; a limit (limit, --limit) does so only if both list "
+        "two may differ in topic. Keep the same prompts on both sides. A limit (limit, --limit) does so only if both list "
         "them in one order."
     )
 

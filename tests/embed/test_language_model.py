@@ -185,7 +185,7 @@ def test_tokens_are_as_good_as_texts(tiny):
     own = transformers.AutoTokenizer.from_pretrained(tiny("gpt2"))
     tokens = [own(text)["input_ids"] for text in SENTENCES]
     np.testing.assert_allclose(embedder.of_tokens(tokens), embedder(SENTENCES), atol=1e-6)
-    with pytest.raises(InputError, match="`tokens` must hold at least one token per text; the text at 1 has none"):
+    with pytest.raises(InputError, match="`tokens` must hold at least one token per text, but the text at 1 has none"):
         embedder.of_tokens([[1], []])
 
 

@@ -227,7 +227,7 @@ def test_it_is_a_value_that_pickles(tiny):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"path": "no.onnx"}, r"`path` must be an ONNX graph; there is no file at 'no\.onnx'"),
+        ({"path": "no.onnx"}, r"`path` must be an ONNX graph, but there is no file at 'no\.onnx'"),
         ({"tokenizer": "/no/such"}, r"`tokenizer` must be a tokenizer\.json, .* there is none at '/no/such'"),
         ({"pooling": "max"}, r"`pooling` must be one of 'mean', 'cls', 'last'; got 'max'"),
         ({"max_length": 0}, r"`max_length` must be an integer of at least 1; got 0"),

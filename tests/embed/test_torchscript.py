@@ -164,7 +164,7 @@ def test_an_output_is_chosen(several, pictures):
 
 
 def test_files_that_are_no_networks(torch, pictures, tmp_path):
-    with pytest.raises(InputError, match=r"`path` must be a file; there is no file .*gone\.pt\. Check the path\."):
+    with pytest.raises(InputError, match=r"`path` must be a file, but there is no file .*gone\.pt\. Check the path\."):
         TorchScript(tmp_path / "gone.pt", Preprocess())
     torch.save({"weight": torch.zeros(3)}, tmp_path / "weights.pt")
     with pytest.raises(

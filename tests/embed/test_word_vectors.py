@@ -189,7 +189,7 @@ def words_as_text(text):
         ({"dtype": "float16"}, r"`dtype` must be 'float32' or 'float64'; got 'float16'"),
         (
             {"path": "/no/such/file.txt"},
-            r"`path` must be a file of word vectors; there is no file at '/no/such/file.txt'",
+            r"`path` must be a file of word vectors, but there is no file at '/no/such/file.txt'",
         ),
     ],
     ids=["lambda", "string", "dtype", "missing"],

@@ -226,7 +226,7 @@ def test_equal_systems_do_not_differ():
     for name in ("mauve", "frontier_integral", "midpoint"):
         assert (one.difference[name], one.p_value[name]) == (approx(0, abs=1e-9), approx(1))
     assert found.verdict == (
-        "No clear winner: no difference was shown between the proven gaps of one and other (5 % level, corrected for all pairs)."
+        "There is no clear winner: no difference was shown between the proven gaps of one and other (5% level, corrected for all pairs)."
     )
 
 
@@ -245,7 +245,7 @@ def test_a_gap_that_all_published_scores_miss_is_ranked():
     for one in found.scores.values():
         assert one.p_value < 1e-4
         assert one.certified["mauve"].high < 0.95
-        assert one.verdict.startswith("The gap is real: with 95 % confidence MAUVE is at most 0.")
+        assert one.verdict.startswith("The gap is real: with 95% confidence MAUVE is at most 0.")
 
 
 def test_samples_of_other_sizes_are_not_paired():
@@ -310,7 +310,7 @@ def test_json_loses_nothing(found):
         restored = again.scores[name].evidence
         assert np.array_equal(restored.model_scores, one.evidence.model_scores)
         assert restored.certify(KL, one.scale).estimates == one.certified
-    with pytest.raises(InputError, match=r"must be what Comparison.to_dict wrote; its kind is 'mallow score'"):
+    with pytest.raises(InputError, match=r"must be what Comparison.to_dict wrote, but its kind is 'mallow score'"):
         Comparison.from_dict(found.scores["far"].to_dict())
 
 
@@ -319,12 +319,12 @@ def test_the_text_names_first_and_last_and_has_all_numbers(found):
     lines = str(found).splitlines()
     names = " and ".join(found.best)
     assert lines[0] == (
-        f"No clear winner: no difference was shown between the proven gaps of {names} (5 % level, corrected for all pairs). "
-        "That of far is the largest."
+        f"There is no clear winner: no difference was shown between the proven gaps of {names} (5% level, corrected for all pairs). "
+        "Largest proven gap: far."
     )
     assert [line.strip() for line in lines[2:4]] == [
-        "certified   at most,    p of  published         95 % of",
-        "MAUVE  95 % sure  no gap      MAUVE     other draws    rank",
+        "certified  95% upper   p-value  published          95% of",
+        "MAUVE      bound  (no gap)      MAUVE  repeat samples    rank",
     ]
     for line, (name, one) in zip(lines[4:8], found.scores.items(), strict=True):
         value, limit, p, published, low, _, high, *_rank = re.split(
@@ -357,7 +357,7 @@ def test_differences_can_be_recomputed_from_what_is_printed(found):
         assert places.index(first) < places.index(second)
         [stored] = [one for one in found.differences if one.systems == {first, second}]
         assert p in ("< 1e-5", f"{stored.adjusted['mauve']:.2g}".replace("e-0", "e-"))
-    assert "95 % interval" in text
+    assert "95% interval" in text
 
 
 def test_of_many_pairs_those_of_neighbours_are_shown(found):
@@ -379,9 +379,9 @@ def test_the_picture_names_every_system(found):
     assert {label.get_text() for label in ax.get_yticklabels()} == set(SYSTEMS)
     assert {text.get_text() for text in ax.get_legend().get_texts()} == {
         "published score",
-        "95 % of other draws of this size",
+        "95% of repeat samples of this size",
         "certified value",
-        "where the true value may be (95 % confidence)",
+        "where the true value may be (95% confidence)",
         "self-score",
     }
     matplotlib.pyplot.close(ax.figure)
@@ -429,25 +429,30 @@ def test_one_sentence_explains_why_published_scores_have_another_order(found):
 
 
 def test_the_verdict_names_first_and_last(found):
-    level = "(5 % level, corrected for all pairs)"
+    level = "(5% level, corrected for all pairs)"
     clear = ordered(found, ["a", "b", "c"], [{"a", "b"}, {"a", "c"}, {"b", "c"}])
     assert clear.verdict == (
-        f"a has the smallest proven gap: that of every other system is larger {level}. That of c is the largest."
+        f"Smallest proven gap: a. Every other system has a larger one {level}. Largest proven gap: c."
     )
     tied = ordered(found, ["a", "b", "c", "d"], [{"a", "c"}, {"a", "d"}, {"b", "c"}, {"b", "d"}])
     assert tied.verdict == (
-        f"No clear winner: no difference was shown between the proven gaps of a and b {level}. Last are c and d, between "
-        "whose gaps no difference was shown."
+        f"There is no clear winner: no difference was shown between the proven gaps of a and b {level}. "
+        "Largest proven gaps: c and d, which were not shown to differ."
     )
     assert (tied.best, tied.worst, tied.winner, tied.last) == (("a", "b"), ("c", "d"), None, None)
     first = ordered(found, ["a", "b", "c"], [{"a", "b"}, {"a", "c"}])
-    assert first.verdict.endswith("Last are b and c, between whose gaps no difference was shown.")
+    assert first.verdict.endswith("Largest proven gaps: b and c, which were not shown to differ.")
     blurred = ordered(found, ["a", "b", "c"], [{"a", "c"}])
-    assert blurred.verdict == f"No clear winner: no difference was shown between the proven gaps of a and b {level}."
+    assert (
+        blurred.verdict
+        == f"There is no clear winner: no difference was shown between the proven gaps of a and b {level}."
+    )
     two = ordered(found, ["a", "b"], [{"a", "b"}])
-    assert two.verdict == f"a has the smallest proven gap: that of every other system is larger {level}."
+    assert two.verdict == f"Smallest proven gap: a. Every other system has a larger one {level}."
     untested = replace(two, differences=(), ranks={}, groups=())
-    assert untested.verdict == ("No clear winner: the differences were not tested. a has the highest certified MAUVE.")
+    assert untested.verdict == (
+        "There is no clear winner: the differences were not tested. a has the highest certified MAUVE."
+    )
     alone = replace(two, scores={"a": two.scores["a"]}, differences=(), ranks={"a": (1, 1)})
     assert alone.verdict == f"a was compared with the reference only. {two.scores['a'].verdict}"
     assert (alone.winner, alone.last) == (None, None)

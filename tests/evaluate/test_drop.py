@@ -59,7 +59,7 @@ def test_a_known_difference_lies_in_the_interval_as_often_as_promised():
         assert drop.low <= drop.value <= drop.high
         low += truth < drop.low
         high += truth > drop.high
-    assert max(low, high) <= 3  # 5 % of 60; no luck is involved here, so that the factor √2 leaves room
+    assert max(low, high) <= 3  # 5% of 60; no luck is involved here, so that the factor √2 leaves room
 
 
 def test_a_shared_reference_cancels_only_with_the_same_keys():

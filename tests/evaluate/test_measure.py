@@ -52,6 +52,6 @@ def test_a_witness_is_named_where_it_is_not_the_usual_one():
     other = Witness(folds=7)
     assert repr(Measure(witness=other)).endswith(f", {other!r})")
     with pytest.raises(
-        InputError, match=r"Counts need an estimator with bins, such as Quantize; this one is Neighbors"
+        InputError, match=r"Counts need an estimator with bins, such as Quantize, but this one is Neighbors"
     ):
         Measure(Neighbors()).summarise_counts(np.ones(2), np.ones(2))

@@ -149,7 +149,9 @@ def test_what_is_no_passport_is_refused(made, tmp_path):
         path.write_text(text)
         with pytest.raises(InputError, match=message):
             mallow.verify_passport(path)
-    with pytest.raises(InputError, match=r"`data` must be what Passport\.to_dict wrote; its kind is 'mallow score'"):
+    with pytest.raises(
+        InputError, match=r"`data` must be what Passport\.to_dict wrote, but its kind is 'mallow score'"
+    ):
         mallow.verify_passport(score.to_dict())
     wrong = made[1].to_dict() | {"smoothing": "__builtins__"}
     with pytest.raises(InputError, match="a smoothing '__builtins__' or a divergence 'KL' is not known here"):

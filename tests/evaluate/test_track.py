@@ -103,7 +103,7 @@ def test_changes_are_drawn(tracked):
     figure = pytest.importorskip("matplotlib.figure", reason="needs matplotlib: pip install 'mallow[plot]'").Figure()
     ax = tracked.plot(figure.subplots())
     lines = {line.get_label(): line.get_xdata() for line in ax.lines}
-    assert list(lines["change, 5 % level, corrected for all pairs"]) == [30, 30]
+    assert list(lines["change, 5% level, corrected for all pairs"]) == [30, 30]
     assert ax.get_xlabel() == "step"
 
 

@@ -127,7 +127,7 @@ def test_what_is_left_out_is_said():
         in str(study)
     )
     assert {task.prompt for task in study.tasks}.isdisjoint({"p3", "p5", "p36"})
-    message = r"40 comparisons of 'human' and 'm' need as many prompts with texts of both; there are 33. Left out: 5 prompts: without a sample of m .*; 1 prompt: mostly capitals.*; 1 text of m too short \(median 2 tokens\)\. Ask for fewer comparisons with `pairs="
+    message = r"40 comparisons of 'human' and 'm' need as many prompts with texts of both, but there are 33. Left out: 5 prompts: without a sample of m .*; 1 prompt: mostly capitals.*; 1 text of m too short \(median 2 tokens\)\. Ask for fewer comparisons with `pairs="
     with pytest.raises(InputError, match=message):
         design_study(broken, {"m": model}, StudyDesign(AllPairs(40), TextWindow(3, 8)))
 
@@ -157,7 +157,7 @@ def test_bad_input():
     ):
         design_study(human, {"m": samples("m", first=100)}, plan)
     with pytest.raises(
-        InputError, match="the samples of all systems must have ids or prompts, or those of none; m has none"
+        InputError, match="the samples of all systems must have ids or prompts, or none of them may; m has none"
     ):
         design_study(human, {"m": Samples(texts=["a b c"] * 40)}, plan)
     other = Samples(texts=model.texts, ids=model.ids, prompts=["Another"] + ["This"] * 39)

@@ -191,7 +191,7 @@ def open_store(url: str, study: Study, *, lease: float = 1800.0) -> Store:
     if missing:
         problem = f"is damaged: its setting `{missing[0]}` is missing. Restore a copy of the file."
     elif known["schema"] != _SCHEMA:
-        problem = f"is one of another version of mallow (schema {known['schema']}, not {_SCHEMA})."
+        problem = f"was made by a different version of mallow (schema {known['schema']}, not {_SCHEMA})."
     elif known["study"] != study.digest:
         problem = (
             f"holds the answers of another study ({known['study']}; this one is {study.digest}). Pass another "
@@ -508,15 +508,13 @@ class Store:
             "assignments": ("annotator, place, task, kind, swapped, state, expires, reason", "annotator, place"),
             "submissions": ("annotator, place, number, page, answers, seconds, received", "annotator, place, number"),
         }
+
+        def read(execute: Execute, columns: str, order: str, table: str) -> list[dict[str, Any]]:
+            names, rows = columns.split(", "), execute(f"SELECT {columns} FROM {table} ORDER BY {order}")
+            return [dict(zip(names, row, strict=True)) for row in rows]
+
         return self._run(
-            lambda execute: {
-                table: [
-                    dict(zip(columns.split(", "), row, strict=True))
-                    for row in execute(f"SELECT {columns} FROM {table} ORDER BY {order}")
-                ]
-                for table, (columns, order) in tables.items()
-            },
-            write=False,
+            lambda execute: {table: read(execute, *query, table) for table, query in tables.items()}, write=False
         )
 
     def run(self, jobs: Sequence[Callable[[Execute], Any]], *, write: bool = True) -> list[Any]:

@@ -147,7 +147,7 @@ def _check_sizes(x: Moments | Features, y: Moments | Features) -> tuple[Caveat, 
         return ()
     text = (
         f"{min(sizes)} samples of {widths[0]} features have a singular covariance: the Fréchet distance is much larger "
-        "than that of the distributions. Only compare samples of the same size, or use more samples."
+        "than the distance of the distributions. Only compare samples of the same size, or use more samples."
     )
     return (Caveat("singular covariance", text, values={"samples": min(sizes), "width": widths[0]}),)
 

@@ -107,7 +107,7 @@ class Table(Result):
     def _legend(self) -> list[str]:
         if not self.noise:
             return ["* closest to the reference"]
-        return ["± 95 % interval of the noise of sampling", "* closest to the reference, by more than that noise"]
+        return ["± 95% interval of the noise of sampling", "* closest to the reference, by more than that noise"]
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the rank of every system by every measure, 1 being closest to the reference; returns the axes."""

@@ -162,7 +162,9 @@ def _parse_yaml(text: str) -> Any:
 
     def make_text(loader: Any, node: Any) -> str:
         if node.style is None and _DOUBTFUL.fullmatch(node.value):  # without quotation marks
-            raise ValueError(f"{node.value} is different numbers to different readers: write it in another way")
+            raise ValueError(
+                f"{node.value} is read as different numbers by different programs. Write it in a different way"
+            )
         return str(loader.construct_scalar(node))
 
     def make_table(loader: Any, node: Any) -> dict[Any, Any]:

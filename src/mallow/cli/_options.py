@@ -109,7 +109,7 @@ def set_sample(measure: Measure, sample: int) -> Measure:
     from mallow.estimate import Quantize
 
     if not isinstance(measure.estimator, Quantize):
-        raise click.UsageError("--sample is for estimators that quantise; this one does not cluster.")
+        raise click.UsageError("--sample is for estimators that quantise, but this one does not cluster.")
     return replace(measure, estimator=replace(measure.estimator, sample=sample))
 
 
@@ -227,7 +227,7 @@ def bundle(argument: str, make: Function, *options: Decorator) -> Decorator:
 
 
 def _measure_options(make: Function, default: Callable[[str], str]) -> Decorator:
-    """The options that describe a measure; `default` turns the usual default into the words of the help."""
+    """The options that describe a measure. `default` turns the usual default into the words of the help."""
     return bundle(
         "measure",
         make,
@@ -253,7 +253,7 @@ def _measure_options(make: Function, default: Callable[[str], str]) -> Decorator
             "--scale",
             type=float,
             metavar="C",
-            help=f"The constant c of the area.  [default: {default('that of the estimator')}]",
+            help=f"The constant c of the area.  [default: {default('by estimator')}]",
         ),
         option(
             "--no-normalise",
@@ -275,9 +275,9 @@ def _make_engine(engine: str | None, checkpoint: str | None) -> Engine | None:
 
 
 rng_option = option(
-    "--rng", "--seed", "rng", least=0, default=0, help="The seed: the same seed gives the same numbers."
+    "--rng", "--seed", "rng", least=0, default=0, help="The seed. The same seed gives the same numbers."
 )
-repeats_option = option("--repeats", least=1, default=5, help="Runs with different seeds, whose mean is the score.")
+repeats_option = option("--repeats", least=1, default=5, help="Runs with different seeds. The score is their mean.")
 systems_argument = click.argument("systems", nargs=-1, required=True, metavar="NAME=PATH...")
 reader_options = bundle(
     "read",
@@ -285,14 +285,14 @@ reader_options = bundle(
     option(
         "--field",
         metavar="NAME",
-        help="The field or column that holds the text; a file may have its own: FILE:FIELD.  [default: text]",
+        help="The field or column that holds the text. Write FILE:FIELD for a single file.  [default: text]",
     ),
     option("--skip-bad", is_flag=True, help="Skip bad entries and print how many there were."),
     option(
         "--limit",
         least=1,
         metavar="N",
-        help="Read only the first N samples of each file; samples with the same id or prompt count as one.",
+        help="Read only the first N samples of each file. Samples with the same id or prompt count as one.",
     ),
     option(
         "--max",
@@ -332,19 +332,19 @@ embedder_options = bundle(
     option(
         "--match",
         type=click.Choice(["torch-fidelity", "pytorch-fid", "clean-fid"]),
-        help="With --embedder inception: resize images as this tool does, so that the Fréchet distance is its FID.",
+        help="With --embedder inception: resize images as this tool does, to get the FID that it reports.",
     ),
     option(
         "--fast",
         is_flag=True,
-        help="Use no model: the style of texts (or the texture of images). This gives evidence, not published MAUVE.",
+        help="Use the style of texts (or the texture of images) instead of a model. There is no published MAUVE then.",
     ),
 )
 paired_option = option(
     "--paired",
     is_flag=True,
-    help="Row i of each file belongs to row i of the others, such as answers to one prompt. Ids and prompts in the "
-    "files say so themselves.",
+    help="Row i of each file belongs to row i of the others, such as answers to one prompt. Not needed if the files "
+    "have ids or prompts.",
 )
 _RUN_OPTIONS: dict[str, Decorator] = {
     "embedder": embedder_options,
@@ -354,7 +354,7 @@ _RUN_OPTIONS: dict[str, Decorator] = {
         "--prompts",
         type=click.Choice(["joint", "ignore"]),
         default="joint",
-        help="Where both sides have the same prompts, judge texts with their prompts (joint), or the texts alone.",
+        help="If both sides have the same prompts: judge texts with their prompts (joint) or without (ignore).",
     ),
     "measure": _measure_options(find_measure, lambda usual: usual),
     "measure of baseline": _measure_options(find_measure_if_named, lambda usual: "see above"),
@@ -364,7 +364,7 @@ _RUN_OPTIONS: dict[str, Decorator] = {
         "--sample",
         least=2,
         metavar="N",
-        help="Cluster N rows at most, chosen by a hash; the bins then take all rows.  [default: 10000000]",
+        help="Find the bins from at most N rows, chosen by a hash. All rows are then counted.  [default: 10000000]",
     ),
     "engine": bundle(
         "engine",
@@ -372,13 +372,13 @@ _RUN_OPTIONS: dict[str, Decorator] = {
         option(
             "--engine",
             metavar="ENGINE",
-            help="Where the work is done: ray (Ray on this machine, or the cluster in RAY_ADDRESS) or the address of a "
+            help="Where the work runs: ray (Ray on this machine, or the cluster in RAY_ADDRESS) or the address of a "
             "cluster (ray://host:10001). The result is the same.  [default: the threads of this machine]",
         ),
         option(
             "--checkpoint",
             metavar="FOLDER",
-            help="Keep what is done of a long work in this folder: after an interruption, the same command continues.",
+            help="Save progress in this folder. Rerun the same command to resume after an interruption.",
         ),
     ),
 }
@@ -474,11 +474,11 @@ model_options = bundle(
         "model_name",
         required=True,
         metavar="NAME",
-        help="A transformers model (NAME or NAME@REVISION), its folder or .gguf file; or ngram or ngram:ORDER, "
-        "which is fitted on the spot.",
+        help="A transformers model (NAME or NAME@REVISION), its folder or .gguf file, or ngram or ngram:ORDER, "
+        "which is fitted when the command runs.",
     ),
-    option("--train", metavar="FILE", help="Texts to fit the n-gram model to.  [default: those to be continued]"),
-    option("--device", metavar="NAME", help="As torch names it.  [default: cuda, mps or cpu]"),
+    option("--train", metavar="FILE", help="Texts to fit the n-gram model to.  [default: the texts to continue]"),
+    option("--device", metavar="NAME", help="The device, as torch names it.  [default: cuda, mps or cpu]"),
     option(
         "--dtype",
         type=click.Choice(["float32", "float16", "bfloat16"]),

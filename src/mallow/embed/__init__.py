@@ -15,12 +15,15 @@ from mallow.embed._efficientnet import EfficientNet, efficientnet
 from mallow.embed._embed import (
     UNMATCHED,
     add_spaces,
+    check_prompts,
     embed_all,
     embed_samples,
     embedder_name,
+    features_alone,
     read_all,
     resolve_embedder,
     shares_prompts,
+    spaces_of_texts,
 )
 from mallow.embed._image_networks import OnnxImages, TorchScript, VisionModel, inception
 from mallow.embed._language_model import LanguageModel

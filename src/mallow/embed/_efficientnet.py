@@ -58,7 +58,7 @@ class EfficientNet(StreamedImages):
     def __post_init__(self) -> None:
         one_of("levels", self.levels, get_args(Levels))
         if not Path(self.path).is_file():
-            raise InputError(f"`path` must be a file; there is no file {os.fspath(self.path)}. Check the path.")
+            raise InputError(f"`path` must be a file, but there is no file {os.fspath(self.path)}. Check the path.")
         object.__setattr__(self, "path", os.fspath(self.path))
 
     @property

@@ -73,7 +73,7 @@ def exact_providers(runtime: Any) -> list[str]:
 def checked_file(path: str | os.PathLike[str], preprocess: object) -> str:
     """The path of a network that comes as a file, if the file exists and `preprocess` is a `Preprocess`."""
     if not Path(path).is_file():
-        raise InputError(f"`path` must be a file; there is no file {os.fspath(path)}. Check the path.")
+        raise InputError(f"`path` must be a file, but there is no file {os.fspath(path)}. Check the path.")
     if not isinstance(preprocess, Preprocess | FidPreprocess):
         raise InputError(f"`preprocess` must be a Preprocess(size=…, …); got {preprocess!r}.")
     return os.fspath(path)

@@ -147,7 +147,9 @@ def _pool(output: Any, pooling: Pooling, config: Any, size: Sequence[int]) -> An
     if pooling == "pooler":
         pooled = getattr(output, "pooler_output", None)
         if pooled is None:
-            raise InputError("pooling='pooler' needs a model with a pooled output; it has none. Use 'cls' or 'mean'.")
+            raise InputError(
+                "pooling='pooler' needs a model with a pooled output, but it has none. Use 'cls' or 'mean'."
+            )
         return pooled
     states = output.last_hidden_state  # (n, tokens, d), or (n, d, height, width)
     patches = _patches(config, size)
@@ -156,7 +158,7 @@ def _pool(output: Any, pooling: Pooling, config: Any, size: Sequence[int]) -> An
         return states[:, 0]
     if pooling == "cls":
         raise InputError(
-            "pooling='cls' needs a model with a class token before its patches; it has none, or its config has no "
+            "pooling='cls' needs a model with a class token before its patches, but it has none, or its config has no "
             "patch_size. Use 'mean' or 'pooler'."
         )
     if states.ndim == 4:
@@ -229,7 +231,7 @@ class TorchScript(StreamedImages):
                 script = torch.jit.load(io.BytesIO(content), map_location="cpu")
         except (RuntimeError, ValueError, OSError) as error:
             raise InputError(
-                f"{self.path}: must be a TorchScript file, as torch.jit.save writes it; it cannot be loaded. "
+                f"{self.path}: must be a TorchScript file, as torch.jit.save writes it, but it cannot be loaded. "
                 "Convert a file of torch.save, which holds only weights, with torch.jit.trace."
             ) from error
         script = move_network(script, device, self.path, precision)
@@ -388,7 +390,7 @@ class OnnxImages(StreamedImages):
         inputs = session.get_inputs()
         if len(inputs) != 1 or inputs[0].type not in _TYPES:
             listed = ", ".join(f"{entry.name}: {entry.type}" for entry in inputs)
-            raise InputError(f"{self.path}: must take one floating-point tensor of images; it takes {listed}.")
+            raise InputError(f"{self.path}: must take one floating-point tensor of images, but it takes {listed}.")
         return inputs[0]
 
     def _checked_output(self, session: Any) -> str:

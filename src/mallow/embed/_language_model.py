@@ -145,7 +145,7 @@ class LanguageModel:
         texts = [np.asarray(text, np.int32).reshape(-1) for text in tokens]
         for place, text in enumerate(texts):
             if not text.size:
-                raise InputError(f"`tokens` must hold at least one token per text; the text at {place} has none.")
+                raise InputError(f"`tokens` must hold at least one token per text, but the text at {place} has none.")
         parts = self._stream_tokens(lambda model, tokenizer, limit: [text[:limit] for text in texts])
         return collected(parts, len(texts))
 

@@ -234,5 +234,6 @@ def _refuse_unknown(options: Mapping[str, Any], fields: list[str], spec: str) ->
     for name in options:
         if name not in fields:
             raise InputError(
-                f"{spec} has no option {name!r}; it has: {', '.join(fields) or 'none'}.{did_you_mean(name, fields)}"
+                f"{spec} has no option {name!r}. Its options are "
+                f"{', '.join(fields) or 'none'}.{did_you_mean(name, fields)}"
             )

@@ -76,7 +76,7 @@ class OnnxText(StreamsFeatures):
 
     def __post_init__(self) -> None:
         if not Path(self.path).is_file():
-            raise InputError(f"`path` must be an ONNX graph; there is no file at {os.fspath(self.path)!r}.")
+            raise InputError(f"`path` must be an ONNX graph, but there is no file at {os.fspath(self.path)!r}.")
         one_of("pooling", self.pooling, get_args(Pooling))
         whole("max_length", self.max_length, least=1)
         if self.threads is not None:
@@ -249,7 +249,7 @@ def find_tokenizer_file(path: Path) -> Path:
         if (path / name).is_file():
             return path / name
     raise InputError(
-        "`tokenizer` must be a tokenizer.json, a vocab.txt, or a folder with one of them; there is none at "
+        "`tokenizer` must be a tokenizer.json, a vocab.txt, or a folder with one of them, but there is none at "
         f"{str(path)!r}."
     )
 

@@ -147,7 +147,7 @@ class Preprocess:
         rows, columns = (height, width) if crop is None else _pair(crop)
         if rows > height or columns > width:
             raise InputError(
-                f"{label}: the image must be at least as large as `crop` = {self.crop}; it is {height}×{width}. "
+                f"{label}: the image must be at least as large as `crop` = {self.crop}, but it is {height}×{width}. "
                 "Set `size` as well: smaller images are then enlarged."
             )
         top, left = (height - rows) // 2, (width - columns) // 2

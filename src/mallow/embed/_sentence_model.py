@@ -95,7 +95,7 @@ class SentenceModel(StreamsFeatures):
             # sentence-transformers would load it, with a pooling that the user did not choose.
             raise InputError(
                 f"`model` must be a sentence-transformers model, which has a modules.json; {self.model!r} has none. "
-                "Use LanguageModel for other transformers models; it lets you choose the pooling."
+                "Use LanguageModel for other transformers models, where you can choose the pooling."
             )
 
     def _load(self) -> Any:

@@ -174,7 +174,7 @@ def _short_text_caveats(lengths: Iterable[int], n: int) -> tuple[Caveat, ...]:
     if sum(short) <= _MANY_SHORT * len(short):
         return ()
     message = (
-        f"{sum(short)} of {len(short)} texts have fewer than n = {n} tokens, and this kernel cannot tell them apart. "
+        f"{sum(short)} of {len(short)} texts have fewer than n = {n} tokens, so this kernel cannot distinguish them. "
         "Use longer texts or a smaller `n`."
     )
     return (Caveat("short texts", message, values={"short": sum(short), "texts": len(short), "n": n}),)

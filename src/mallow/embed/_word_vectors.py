@@ -115,7 +115,7 @@ class WordVectors:
         refuse_special(self.path)
         if not Path(self.path).exists():
             raise InputError(
-                f"`path` must be a file of word vectors; there is no file at {os.fspath(self.path)!r}. "
+                f"`path` must be a file of word vectors, but there is no file at {os.fspath(self.path)!r}. "
                 "`mallow.embed.glove()` needs no path."
             )
         if not callable(self.tokenize) or "<lambda>" in tokenizer_label(self.tokenize):
@@ -258,7 +258,7 @@ def file_in_folder(path: Path, suffix: str) -> Path:
     files = sorted(path.glob(f"*{suffix}"))
     if len(files) != 1:
         raise InputError(
-            f"`path` must be a file, or a folder with one {suffix} file; there are {len(files)} in {path}."
+            f"`path` must be a file, or a folder with one {suffix} file, but there are {len(files)} in {path}."
         )
     return files[0]
 

@@ -86,7 +86,7 @@ def log_likelihoods(
     ids = not all(isinstance(text, str) for text in (*reference, *generated))
     if ids and surrogate.vocabulary != model.vocabulary:
         raise InputError(
-            f"Token ids must mean the same to `surrogate` and `model`; they have {surrogate.vocabulary} and "
+            f"Token ids must mean the same to `surrogate` and `model`, but they have {surrogate.vocabulary} and "
             f"{model.vocabulary} tokens. Pass texts instead of ids."
         )
     return LogLikelihoods(

@@ -71,8 +71,8 @@ class Reduce:
             whole("dimension", self.dimension, least=1)
         elif self.variance is None:
             raise InputError(
-                "`variance` or `dimension` must be a number; both are None. Pass reduce=None to the estimator for no "
-                "PCA."
+                "`variance` or `dimension` must be a number, but both are None. Pass reduce=None to the estimator "
+                "for no PCA."
             )
         if self.variance is not None and not 0 < self.variance <= 1:
             raise InputError(f"`variance` must be above 0 and at most 1; got {self.variance!r}.")

@@ -28,13 +28,13 @@ _FEWEST_TEXTS = 200  # chosen: with halves of fewer than 100 texts hardly any ed
 _SMALL_FALL = 0.05  # chosen: a fall of the certified value that does not matter
 _LEVEL = 0.05  # the usual level of significance
 _VERDICTS = {
-    "no": f"is blind to: {{}} (the evidence falls by less than {_SMALL_FALL}, if at all, or a text and its edited self "
-    "cannot be told apart)",
-    "yes": "sees: {}",
-    "unclear": "may or may not see: {} (more texts are needed)",
+    "no": f"Not detected: {{}} (the certified value falls by less than {_SMALL_FALL}, or edited texts cannot be told "
+    "from the originals)",
+    "yes": "Detected: {}",
+    "unclear": "Inconclusive: {} (more texts are needed)",
 }
 _TIMED_TEXTS = 64  # chosen: a batch or two
-_LOADING_RATIO = 1.5  # chosen: embedding must take this many times as long as one text, to be told apart from loading
+_LOADING_RATIO = 1.5  # chosen: embedding must take this many times as long as one text, or it may be loading
 
 Pairs = Mapping[str, tuple[Samples, Samples]]  # edit → one half, and the other half after the edit, both with features
 _LOOP = 20  # words that a looping text repeats; chosen: a sentence or two, as in degenerate generations
@@ -54,7 +54,7 @@ class Effect:
     certified : float
         What MAUVE of the two is at most, by held-out evidence.
     difference, low, high : float
-        The change of the certified value by the edit, with its 95 % interval: 0 to 0 where no feature changes, −1 to 1
+        The change of the certified value by the edit, with its 95% interval: 0 to 0 where no feature changes, −1 to 1
         where nothing was learned about either half, so that any change is possible.
     seen : "yes", "no" or "unclear"
         "yes": the certified value falls significantly. "no": it falls by less than 0.05, if at all, or no difference is
@@ -120,13 +120,13 @@ class Audit(Result):
 
     @property
     def verdict(self) -> str:
-        """What the embedder sees, what it is blind to, and what is unclear, in words."""
+        """Which edits the embedder does not detect, which it detects, and which are inconclusive, in words."""
         edits = {seen: ", ".join(one.edit for one in self.effects if one.seen == seen) for seen in _VERDICTS}
         sentences = [words.format(edits[seen]) for seen, words in _VERDICTS.items() if edits[seen]]
-        return f"This embedder {'; it '.join(sentences)}."
+        return f"{'. '.join(sentences)}."
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the change of certified MAUVE by each edit, with a 95 % interval of the change; returns the axes.
+        """Draw the change of certified MAUVE by each edit, with a 95% interval of the change; returns the axes.
 
         An edit about which nothing was learned has a label only.
         """
@@ -143,7 +143,7 @@ class Audit(Result):
         ]
         ax.set_yticks(range(len(labels)), labels)
         ax.invert_yaxis()  # the first edit on top
-        ax.set_xlabel("change of certified MAUVE by the edit, with its 95 % interval")
+        ax.set_xlabel("change of certified MAUVE by the edit, with its 95% interval")
         ax.spines[["top", "right"]].set_visible(False)
         return ax
 
@@ -161,7 +161,7 @@ class Audit(Result):
         rows = [[_UNTOUCHED, f"{self.untouched:.4f}", f"{self.untouched_certified:.4f}", "–", ""]]
         for effect in self.effects:
             rows.append([effect.edit, f"{effect.mauve:.4f}", f"{effect.certified:.4f}", effect.change, effect.seen])
-        head = ["edit", "published\nMAUVE", "certified\nMAUVE", "change of certified\n(95 % interval of it)", "seen"]
+        head = ["edit", "published\nMAUVE", "certified\nMAUVE", "change of certified\n(95% interval)", "seen"]
         return TableData(head, rows)
 
     def _records(self) -> list[dict[str, Any]]:

@@ -24,18 +24,18 @@ _MOST_PAIRS = 10  # chosen: the differences of more pairs do not fit a screen
 
 
 _NOT_COMPUTED = "not computed"
-_CERTIFIED = ["certified\nMAUVE", "at most,\n95 % sure"]
+_CERTIFIED = ["certified\nMAUVE", "95% upper\nbound"]
 # The columns that tables of scores choose from.
 _COLUMNS: dict[str, Callable[[Score], str]] = {
     "certified\nMAUVE": lambda score: f"{score.certified['mauve'].value:.4f}",
-    "at most,\n95 % sure": lambda score: at_most(score.certified["mauve"].high),
+    "95% upper\nbound": lambda score: at_most(score.certified["mauve"].high),
     "integral\nat least": lambda score: at_least(score.certified["frontier_integral"].low),
-    "p of\nno gap": lambda score: p_number(score.p_value),
+    "p-value\n(no gap)": lambda score: p_number(score.p_value),
     "published\nMAUVE": lambda score: f"{score.mauve:.3f}" if score.is_published else _NOT_COMPUTED,
     "published\n(self-score)": lambda score: (
         f"{score.mauve:.3f} ({score.self_score['mauve']:.3f})" if score.is_published else _NOT_COMPUTED
     ),
-    "95 % of\nother draws": lambda score: (
+    "95% of\nrepeat samples": lambda score: (
         "{:.3f} to {:.3f}".format(*score.interval["mauve"]) if score.interval else "–"
     ),
     "samples": lambda score: f"{score.n[0]:,} and {score.n[1]:,}",
@@ -123,7 +123,7 @@ def render_differences(
     title: str, rows: Iterable[tuple[str, str, float, float, float, float]], form: str, width: int | None
 ) -> str:
     """Differences of the certified area as a table: two names, the difference, its interval, and a p-value."""
-    head = [title, "certified\nMAUVE", "95 % interval\nof the difference", "p, corrected\nfor all pairs"]
+    head = [title, "certified\nMAUVE", "95% interval\nof the difference", "p, corrected\nfor all pairs"]
     cells = [
         [f"{first} − {second}", f"{value:+.4f}", f"{low:+.4f} to {high:+.4f}", p_number(p_value)]
         for first, second, value, low, high, p_value in rows
@@ -147,7 +147,7 @@ class Difference:
     difference : dict
         Of the certified value of each summary.
     interval : dict
-        A 95 % interval of each difference.
+        A 95% interval of each difference.
     p_value : dict
         Two-sided, for systems that are equally far from the reference.
     adjusted : dict
@@ -169,7 +169,7 @@ class Difference:
 
     @property
     def significant(self) -> bool:
-        """Whether the area differs at the 5 % level, after correction."""
+        """Whether the area differs at the 5% level, after correction."""
         return self.adjusted["mauve"] < LEVEL
 
     @property
@@ -268,33 +268,32 @@ class Comparison(ScoredSystems):
 
     @property
     def verdict(self) -> str:
-        """Which system has the smallest proven gap, or that none can be named, and which has the largest.
+        """Which system has the smallest proven gap, if there is a clear winner, and which has the largest.
 
         One more sentence explains why published scores have another order, if they have.
         """
         return " ".join(filter(None, [self._order_text(), self._reversed_text()]))
 
     def _order_text(self) -> str:
-        first, level = next(iter(self.scores)), "(5 % level, corrected for all pairs)"
+        first, level = next(iter(self.scores)), "(5% level, corrected for all pairs)"
         if len(self.scores) == 1:
             return f"{first} was compared with the reference only. {self.scores[first].verdict}"
         if self.baseline is not None:
             return self._against(self.baseline)
         if not self.differences:
             kind = "certified" if self.scores[first].certified else "published"
-            return f"No clear winner: the differences were not tested. {first} has the highest {kind} MAUVE."
+            return f"There is no clear winner: the differences were not tested. {first} has the highest {kind} MAUVE."
         if self.winner is not None:
-            text = f"{self.winner} has the smallest proven gap: that of every other system is larger {level}."
+            text = f"Smallest proven gap: {self.winner}. Every other system has a larger one {level}."
         else:
-            text = (
-                f"No clear winner: no difference was shown between the proven gaps of {join_names(self.best)} {level}."
-            )
+            alike = f"no difference was shown between the proven gaps of {join_names(self.best)}"
+            text = f"There is no clear winner: {alike} {level}."
         if len(self.scores) == 2:
             return text
         if self.last is not None:
-            return f"{text} That of {self.last} is the largest."
+            return f"{text} Largest proven gap: {self.last}."
         if not set(self.best) & set(self.worst):
-            return f"{text} Last are {join_names(self.worst)}, between whose gaps no difference was shown."
+            return f"{text} Largest proven gaps: {join_names(self.worst)}, which were not shown to differ."
         return text
 
     def _reversed_text(self) -> str:
@@ -326,7 +325,7 @@ class Comparison(ScoredSystems):
                 sides["not shown to differ"].append(other)
             else:
                 sides["smaller" if one.better == other else "larger"].append(other)
-        parts = [f"that of {join_names(names)} is {key}" for key, names in sides.items() if names]
+        parts = [f"the gap of {join_names(names)} is {key}" for key, names in sides.items() if names]
         return f"Compared with the proven gap of {baseline}: {'; '.join(parts) or 'the differences were not tested'}."
 
     def _rank_text(self, name: str) -> str:
@@ -334,7 +333,7 @@ class Comparison(ScoredSystems):
         return "" if not best else f"{best}" if best == worst else f"{best} to {worst}"
 
     def _table(self) -> TableData:
-        titles = ["p of\nno gap", "published\nMAUVE", "95 % of\nother draws"]
+        titles = ["p-value\n(no gap)", "published\nMAUVE", "95% of\nrepeat samples"]
         rows = [
             [name, *_certified_cells(score), *score_cells(score, titles), self._rank_text(name)]
             for name, score in self.scores.items()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from itertools import pairwise
 
@@ -29,6 +29,7 @@ from mallow.evaluate._run import (
 )
 from mallow.evaluate._shards import StreamedSystems, fits_memory, stream_systems
 from mallow.evidence import (
+    Certificate,
     HeldOut,
     Measure,
     Pairs,
@@ -40,7 +41,7 @@ from mallow.evidence import (
     pair_points,
     run_systems,
 )
-from mallow.explain import Reason, find_reasons
+from mallow.explain import Reason, compare_answers, find_reasons
 from mallow.samples import Samples
 from mallow.theory import Masses
 
@@ -147,6 +148,25 @@ def must_stream(measure: Measure, sets: Sequence[Samples], engine: AnyEngine) ->
 
 
 @dataclass(frozen=True, eq=False)
+class Explained:
+    """What explains the evidence about a system.
+
+    Attributes
+    ----------
+    reasons : tuple of Reason
+        What gives it away.
+    texts_alone : Certificate or None
+        By the spaces that do not look at prompts: `HeldOut.certify_texts_alone`.
+    answers : dict
+        How alike the answers to one prompt are: `compare_answers`.
+    """
+
+    reasons: tuple[Reason, ...] = ()
+    texts_alone: Certificate | None = None
+    answers: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
 class Evaluation:
     """What the scores of some systems are made from.
 
@@ -160,8 +180,8 @@ class Evaluation:
         System → the summaries of its reference against itself.
     held_out : HeldOut
         The evidence about all systems.
-    reasons : dict
-        System → what gives it away.
+    explained : dict
+        System → what explains its evidence.
     caveats : dict
         System → what gives reason to doubt its samples.
     """
@@ -170,7 +190,7 @@ class Evaluation:
     runs: dict[str, list[Run]]
     self_scores: dict[str, dict[str, float]]
     held_out: HeldOut
-    reasons: dict[str, tuple[Reason, ...]]
+    explained: dict[str, Explained]
     caveats: dict[str, list[Caveat]]
 
 
@@ -192,10 +212,16 @@ def evaluate_systems(systems: Systems, settings: Settings, *, split: bool = Fals
     measure = _with_one_number_of_bins(measure, generations)
     settings = replace(settings, measure=measure)
 
-    def gather() -> tuple[HeldOut, dict[str, tuple[Reason, ...]]]:
+    def gather() -> tuple[HeldOut, dict[str, Explained]]:
         held_out = systems.hold_out(measure)
-        tasks = [partial(find_reasons, *pair, held_out.evidence_in_memory(name)) for name, pair in pairs.items()]
-        return held_out, dict(zip(pairs, run_systems(tasks, pairs.values()), strict=True))
+
+        def explain(name: str) -> Explained:
+            seen = *pairs[name], held_out.evidence_in_memory(name)
+            return Explained(find_reasons(*seen), held_out.certify_texts_alone(name), compare_answers(*seen))
+
+        tasks = [partial(explain, name) for name in pairs]
+        own_code = bool(measure.witness.views)
+        return held_out, dict(zip(pairs, run_systems(tasks, pairs.values(), alone=own_code), strict=True))
 
     def score_itself() -> dict[str, dict[str, float]]:
         return systems.score_itself(settings, generations) if isinstance(systems, LoadedSystems) else {}
@@ -209,9 +235,9 @@ def evaluate_systems(systems: Systems, settings: Settings, *, split: bool = Fals
         runs = systems.runs(settings, generations, begin)
         itself = {name: found for name, own in runs.items() if (found := own[-1].itself) is not None}
         itself |= (self_task or begin.estimate(score_itself)).result()
-        caveats, (held_out, reasons) = check_task.result(), (evidence_task or begin.own(gather)).result()
+        caveats, (held_out, explained) = check_task.result(), (evidence_task or begin.own(gather)).result()
     caveats = {name: [*own, *doubts.get(name, ())] for name, own in caveats.items()}
-    return Evaluation(settings, runs, itself, held_out, reasons, caveats)
+    return Evaluation(settings, runs, itself, held_out, explained, caveats)
 
 
 @contextmanager
@@ -251,7 +277,7 @@ def _shared_runs(settings: Settings, pairs: Sequence[tuple[Samples, Samples]]) -
     """One partition of the reference and all systems in each repeat."""
     estimator = settings.measure.estimator
     if not isinstance(estimator, Quantize):
-        raise InputError(f"Shared bins need Quantize; the estimator is {estimator!r}.")
+        raise InputError(f"Shared bins need Quantize, but the estimator is {estimator!r}.")
     points = [pair_points(*pair) for pair in pairs]
     x, every = points[0][0], [y for _, y in points]
     alone = replace(estimator, codebook=None, bins=estimator.bins_for(len(x), min(len(y) for y in every)))

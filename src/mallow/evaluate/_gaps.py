@@ -32,7 +32,7 @@ class GapDifference(ScoredSystems):
     scores : dict
         Name → Score of each pair, at equal sizes.
     difference : Difference
-        Of the certified summaries, first minus second, with a 95 % interval and a p-value of "equally large".
+        Of the certified summaries, first minus second, with a 95% interval and a p-value of "equally large".
     left_out : tuple of int
         How many samples of each pair were left out to make the sizes equal.
     caveats : tuple of Caveat
@@ -54,7 +54,7 @@ class GapDifference(ScoredSystems):
 
     @property
     def larger(self) -> str | None:
-        """The pair with the larger gap; None where they cannot be told apart at the 5 % level."""
+        """The pair with the larger gap; None where they cannot be told apart at the 5% level."""
         one = self.difference
         if one.p_value["mauve"] >= LEVEL:
             return None
@@ -67,14 +67,14 @@ class GapDifference(ScoredSystems):
         low, high = one.interval["mauve"]
         amount = (
             f"certified MAUVE of {one.first} minus that of {one.second} is {one.difference['mauve']:+.4f} "
-            f"(95 % interval {low:+.4f} to {high:+.4f}, {p_text(one.p_value['mauve'])})."
+            f"(95% interval {low:+.4f} to {high:+.4f}, {p_text(one.p_value['mauve'])})."
         )
         if self.larger is None:
-            return f"Neither gap can be called larger: {amount}"
+            return f"Neither gap was shown to be larger: {amount}"
         return f"The gap of {self.larger} is larger: {amount}"
 
     def _table(self) -> TableData:
-        columns = ["certified\nMAUVE", "at most,\n95 % sure", "p of\nno gap", "published\nMAUVE", "samples"]
+        columns = ["certified\nMAUVE", "95% upper\nbound", "p-value\n(no gap)", "published\nMAUVE", "samples"]
         return TableData(["", *columns], [[name, *score_cells(score, columns)] for name, score in self.scores.items()])
 
     def _records(self) -> list[dict[str, Any]]:
@@ -160,7 +160,7 @@ def subtract_scores(scores: Mapping[str, Score], measure: Measure) -> Difference
     """The certified summaries of the first score minus those of the second, whose units are known by their keys."""
     (first, one), (second, other) = scores.items()
     if one.evidence is None or other.evidence is None:
-        raise InputError("`scores` must have evidence; those of a Monitor have none.")
+        raise InputError("`scores` must have evidence. Scores of a Monitor have none.")
     every = np.unique(np.concatenate([one.evidence.keys, other.evidence.keys]))
     certificates = [_on_units(own, measure, every) for own in (one, other)]
     each = subtract_certificates(certificates[0], certificates[1])
@@ -171,7 +171,7 @@ def _on_units(score: Score, measure: Measure, keys: Any) -> Certificate:
     """The certificate of a score, its influence on units that are numbered by the keys of both pairs."""
     evidence = score.evidence
     if evidence is None:
-        raise InputError("`scores` must have evidence; those of a Monitor have none.")
+        raise InputError("`scores` must have evidence. Scores of a Monitor have none.")
     certificate = evidence.certify(measure.divergence, measure.area_scale)
     influence: Array = np.zeros((len(keys), certificate.influence.shape[1]))
     np.add.at(influence, np.searchsorted(keys, evidence.keys), certificate.influence)

@@ -96,7 +96,13 @@ class MatchedScore(ScoredSystems):
         return {"all samples": self.before, "same size, at random": self.same_size, "matched": self.matched}
 
     def _table(self) -> TableData:
-        columns = ["certified\nMAUVE", "at most,\n95 % sure", "integral\nat least", "p of\nno gap", "published\nMAUVE"]
+        columns = [
+            "certified\nMAUVE",
+            "95% upper\nbound",
+            "integral\nat least",
+            "p-value\n(no gap)",
+            "published\nMAUVE",
+        ]
         columns.append("samples")
         return TableData(
             ["", *columns], [[name, *score_cells(score, columns)] for name, score in self._scored().items()]
@@ -167,7 +173,7 @@ def _covariate(match: Any, x: Samples, y: Samples) -> tuple[str, tuple[NDArray[A
     name, match = next(iter(match.items())) if isinstance(match, dict) and len(match) == 1 else ("covariate", match)
     if not isinstance(match, tuple | list) or len(match) != 2:
         raise InputError(
-            "`match` must be 'length', a column, or a pair of sequences of values, of the reference and of the model; "
+            "`match` must be 'length', a column, or a pair of sequences of values, of the reference and of the model, "
             "or {name: pair}."
         )
     for side, own, called in ((x, match[0], "reference"), (y, match[1], "model")):

@@ -228,15 +228,15 @@ def make_passport(
         )
     if evidence is None:
         raise InputError(
-            "`score` must have held-out evidence; that of a Monitor has none. Score the samples themselves."
+            "`score` must have held-out evidence. The score of a Monitor has none. Score the samples themselves."
         )
     if not score.is_published:
-        raise InputError("`score` must have a published score; that of style or texture (--fast) has none.")
+        raise InputError("`score` must have a published score. With style or texture (--fast) there is none.")
     prepared = estimator.prepare(*pair_points(x, y))
     runs = run_repeats(measure, prepared, len(score.values["mauve"]), score.signature.rng)
     if settle(summary_values(measure, runs)) != score.values:
         raise InputError(
-            "`score` must be that of these samples, with this measure and embedder; they give another one."
+            "`score` must be the score of these samples with this measure and embedder, but they give a different one."
         )
     partitions = [masses.partition for masses in runs if masses.partition is not None]
     reduction, kinds = prepared.reduction, sorted({caveat.kind for caveat in score.caveats})
@@ -284,7 +284,7 @@ def _sign(data: Mapping[str, Any], key: str | bytes | None) -> dict[str, str]:
         return {"mac": hmac.new(secret, _canonical(data), hashlib.sha256).hexdigest()}
     private = _load_ed25519(secret)
     if not hasattr(private, "sign"):
-        raise InputError("`key` must be a private key to sign with; this is a public one, which only checks.")
+        raise InputError("`key` must be a private key to sign with, but this is a public one, which only checks.")
     return {"ed25519": private.sign(_canonical(data)).hex()}
 
 
@@ -341,7 +341,7 @@ def close(first: float, second: float) -> bool:
 
 NOT_RECOMPUTED = (
     "the p-value (it needs the features)",
-    "the interval of other draws, the bias-corrected value and the self-score",
+    "the interval of repeat samples, the bias-corrected value and the self-score",
     "that counts and held-out scores come from the data, the embedder and the seed that the signature names",
 )
 """What a passport does not prove."""
@@ -512,7 +512,7 @@ def _check_signature(known: Passport) -> Iterator[Finding]:
     parts = (f"smoothing={known.smoothing},", f"), {known.divergence}, scale={known.scale:g}")
     # What follows the scale is the end, or a witness; 5 is not 50.
     same = all(re.search(re.escape(part) + r"(?![\w.])", signature.measure) for part in parts)
-    yield Finding("measure", measure, "that of the signature" if same else signature.measure, same)
+    yield Finding("measure", measure, "as in the signature" if same else signature.measure, same)
     repeats = len(known.reference_counts)
     yield Finding("repeats", f"{signature.repeats}", f"{repeats}", repeats == signature.repeats)
     bins = [len(counts) for counts in known.reference_counts]
@@ -566,8 +566,8 @@ def _find_suspicious(known: Passport) -> Iterator[Caveat]:
     if evidence.test.p_value >= LEVEL and by_scores.high < 1.0:
         yield Caveat(
             "recorded p-value",
-            f"the recorded p-value, {known.p_value:.3g}, cancels the limits: by the held-out scores alone, mauve would "
-            f"be at most {by_scores.high:.4f}.",
+            f"the recorded p-value, {known.p_value:.3g}, cancels the limits: by the held-out scores themselves, "
+            f"mauve would be at most {by_scores.high:.4f}.",
             values={"p_value": known.p_value, "high": by_scores.high},
         )
     pairs = list(zip(known.reference_counts, known.model_counts, strict=True))

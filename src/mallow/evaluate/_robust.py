@@ -48,7 +48,7 @@ class AgreedDifference:
 
     @property
     def significant(self) -> bool:
-        """Whether all embedders agree, at the 5 % level after correction."""
+        """Whether all embedders agree, at the 5% level after correction."""
         return self.adjusted < LEVEL
 
     @property
@@ -98,7 +98,7 @@ class RobustComparison(ScoredSystems):
 
     @property
     def contested(self) -> tuple[AgreedDifference, ...]:
-        """The pairs that one embedder puts the one way and another the other way, each at the 5 % level by itself."""
+        """The pairs that one embedder puts the one way and another the other way, each at the 5% level by itself."""
         apart = []
         for one in self.differences:
             winners = {
@@ -115,13 +115,14 @@ class RobustComparison(ScoredSystems):
     def verdict(self) -> str:
         """Which system, if any, has the smallest proven gap by all embedders, and how many pairs they agree on."""
         agreed = sum(one.significant for one in self.differences)
-        count = f"They agree on {agreed} of {len(self.differences)} pairs (5 % level, corrected for all pairs)"
+        count = f"They agree on {agreed} of {len(self.differences)} pairs (5% level, corrected for all pairs)"
         against = [f"{one.first} and {one.second}" for one in self.contested]
         count += f", and contradict each other on {join_names(against)}." if against else "."
         if self.winner is not None:
-            return f"{self.winner} has the smallest proven gap by all {len(self.comparisons)} embedders. {count}"
+            every = "both" if len(self.comparisons) == 2 else f"all {len(self.comparisons)}"
+            return f"Smallest proven gap by {every} embedders: {self.winner}. {count}"
         own = [f"{each.winner or 'none'} by {name}" for name, each in self.comparisons.items()]
-        return f"No clear winner that all embedders agree on ({', '.join(own)}). {count}"
+        return f"There is no clear winner that all embedders agree on ({', '.join(own)}). {count}"
 
     def _scored(self) -> dict[str, Score]:
         return next(iter(self.comparisons.values())).scores

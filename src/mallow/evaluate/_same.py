@@ -187,14 +187,14 @@ def _keep_shared(sides: Mapping[str, Samples]) -> tuple[dict[str, Samples], list
         prompts[name] = samples.prompts
     shared = set(prompts["a"]) & set(prompts["b"])
     if not shared:
-        raise InputError("`a` and `b` must answer the same prompts; they share none.")
+        raise InputError("`a` and `b` must answer the same prompts, but they share none.")
     kept = {
         name: samples.take([place for place, prompt in enumerate(prompts[name]) if prompt in shared])
         for name, samples in sides.items()
     }
     rows = np.concatenate([samples.require_features() for samples in kept.values()])
     if (rows == rows[0]).all():
-        raise InputError("`a` and `b` must have samples that differ; all completions look equal to the embedder.")
+        raise InputError("`a` and `b` must have samples that differ, but all completions look equal to the embedder.")
     lost = len(set(prompts["a"]) ^ set(prompts["b"]))
     text = f"{lost} prompts are in one of the sets only and were left out."
     return kept, [Caveat("unmatched prompts", text, values={"prompts": lost})] if lost else []

@@ -77,7 +77,7 @@ class Sweep(ComparedSystems):
 
     @property
     def verdict(self) -> str:
-        """Which decoder has the smallest proven gap, or that none can be named, and which has the largest."""
+        """Which decoder has the smallest proven gap, if there is a clear winner, and which has the largest."""
         return self.comparison.verdict
 
     def _also(self) -> dict[str, Any]:
@@ -96,8 +96,8 @@ class Sweep(ComparedSystems):
     def plot(self, ax: Axes | None = None, family: str | None = None) -> Axes:
         """Draw the published and certified scores of a family, all other decoders as dashed lines; returns the axes.
 
-        95 % of other draws of so many samples would score in the band. What is certified has a line up to its limit
-        with 95 % confidence. The dotted line is the self-score, about what real data would score.
+        95% of repeat samples of so many samples would score in the band. What is certified has a line up to its limit
+        with 95% confidence. The dotted line is the self-score, about what real data would score.
 
         Parameters
         ----------

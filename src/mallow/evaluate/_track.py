@@ -57,7 +57,7 @@ class Change:
     before : str
         The checkpoint of the segment before that differs most clearly from it.
     difference, low, high : float
-        Certified area at `at` minus that at `before`, with a 95 % interval.
+        Certified area at `at` minus that at `before`, with a 95% interval.
     p_value : float
         Corrected for all pairs of checkpoints.
     """
@@ -134,7 +134,7 @@ class Track(ComparedSystems):
     def _table(self) -> TableData:
         starts = {one.at: one for one in self.changes}
         rows, breaks = [], []
-        titles = ["certified\nMAUVE", "at most,\n95 % sure", "published\nMAUVE", "95 % of\nother draws"]
+        titles = ["certified\nMAUVE", "95% upper\nbound", "published\nMAUVE", "95% of\nrepeat samples"]
         for place, (name, step) in enumerate(self.steps.items()):
             mark = "" if name not in starts else "closer" if starts[name].difference > 0 else "farther"
             rows.append([name, f"{step:g}", *score_cells(self.comparison.scores[name], titles), mark])
@@ -162,7 +162,7 @@ class Track(ComparedSystems):
         scores = self.comparison.scores
         draw.curve(ax, "checkpoints", list(self.steps.values()), [scores[name] for name in self.steps], {})
         ax.set_xlabel("step")
-        draw.marks(ax, [self.steps[one.at] for one in self.changes], "change, 5 % level, corrected for all pairs")
+        draw.marks(ax, [self.steps[one.at] for one in self.changes], "change, 5% level, corrected for all pairs")
         return ax
 
 
@@ -181,7 +181,7 @@ def track(
 
     A change is a checkpoint that differs significantly from some checkpoint since the change before, by held-out
     evidence and after Holm's correction over all pairs. So a series that never changes shows a change with a
-    probability of at most 5 %. The trend is Kendall's test of the certified areas against the order.
+    probability of at most 5%. The trend is Kendall's test of the certified areas against the order.
 
     Parameters
     ----------
@@ -230,7 +230,7 @@ def track(
     references = [own for own, _ in pairs.values()]
     if all(own is references[0] for own in references):
         systems = {name: model for name, (_, model) in pairs.items()}
-        comparison = compare_quietly(references[0], systems, settings, embedder=None)
+        comparison = compare_quietly(references[0], systems, settings, embedder=None, prompts=None)  # all have spaces
     else:
         comparison = compare_pairs(pairs, settings)
     comparison = replace(comparison, caveats=(*caveats, *comparison.caveats))
@@ -255,7 +255,7 @@ def _cut_to_one_size(pairs: Pairs, seed: int) -> tuple[Pairs, list[Caveat]]:
     if any(model.shards is not None for _, model in pairs.values()):
         raise InputError(
             f"checkpoints in shards must have the same number of samples; got {least:,} ({smallest}) to {most:,}. A "
-            "trend of checkpoints of different sizes would be that of the sizes."
+            "trend of checkpoints of different sizes would be a trend of the sizes."
         )
     cut = {name: (reference, _draw_samples(model, least, seed)) for name, (reference, model) in pairs.items()}
     text = (

@@ -81,7 +81,7 @@ class Certificate:
     frontier : Frontier
         Costs that hold for the distributions, up to the noise of sampling: the true curve lies above.
     estimates : dict
-        Summary → Estimate. The area is at most `high`, the others are at least `low`, each with 95 % confidence.
+        Summary → Estimate. The area is at most `high`, the others are at least `low`, each with 95% confidence.
     influence : array (units, 3)
         What each unit adds to the error of the three summaries; their squares sum to the variance.
     scale : float

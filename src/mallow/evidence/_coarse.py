@@ -16,7 +16,7 @@ import scipy.linalg
 
 from mallow.engine import single_threaded_blas
 from mallow.estimate import Features
-from mallow.evidence._blocks import Rows, Values
+from mallow.evidence._blocks import Numbers, Rows, Values
 from mallow.evidence._units import Indices
 from mallow.theory import Array
 
@@ -107,3 +107,47 @@ class Metric:
         with single_threaded_blas():
             solved: Array = scipy.linalg.cho_solve((self.root(strength), True), vectors.T, check_finite=False).T
         return solved
+
+
+def add_moments(integers: Values, cell: Numbers, tables: Array, totals: Array) -> None:
+    """Add to `tables` (2, d, d) and `totals` (2, d) the products and the sums of rows in even and in odd cells.
+
+    Exact for at most 1024 rows, in any order of the rows.
+    """
+    even = cell % 2 == 0
+    for half, rows in enumerate((integers[even], integers[~even])):
+        tables[half] += rows.T @ rows
+        totals[half] += rows.sum(axis=0)
+
+
+class HalfMetrics:
+    """The metrics of all rows, of those in even cells, and of those in odd cells.
+
+    A rule that judges a cell has a metric without it, that of the other half: with its own unit in the metric, samples
+    of a pair that have much in common would look easier to tell apart than they are.
+    """
+
+    def __init__(self, tables: Array, totals: Array, cells: Sequence[Numbers]) -> None:
+        odd = sum(int(np.count_nonzero(cell % 2)) for cell in cells)
+        sizes = sum(map(len, cells)) - odd, odd
+        self.whole = Metric(_covariance(tables.sum(axis=0), totals.sum(axis=0), sum(sizes)))
+        self._halves = [Metric(_covariance(*moments)) for moments in zip(tables, totals, sizes, strict=True)]
+
+    def solve(self, vectors: Array, strength: float, kept: Array) -> Array:
+        """See `Solve`."""
+        left_out = len(kept[0]) - kept.sum(axis=1)
+        if (left_out != 1).any():  # these rules judge several cells: only weights are fitted on them
+            return self.whole.solve(vectors, strength)
+        parity = kept.argmin(axis=1) % 2
+        solved = np.empty_like(vectors)
+        for half, metric in enumerate(self._halves):
+            solved[parity != half] = metric.solve(vectors[parity != half], strength)
+        return solved
+
+
+def _covariance(table: Array, total: Array, size: int) -> Array:
+    """The covariance of rows, from their products and their sum."""
+    mean, covariance = total / size, table / size
+    for low in range(0, len(covariance), ROWS):  # in parts: no second table
+        covariance[low : low + ROWS] -= np.outer(mean[low : low + ROWS], mean)
+    return covariance

@@ -46,7 +46,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 LEVEL = 0.05
-NORMAL = 1.959963984540054  # standard errors of a two-sided 95 % interval
+NORMAL = 1.959963984540054  # standard errors of a two-sided 95% interval
 _DIGITS = 6  # of p-values: far in the tail they are less exact than other numbers
 _CLEAR = (
     3.5  # chosen: standard errors, √2 times as large, beyond which a difference of certificates needs no common witness

@@ -6,13 +6,13 @@ reference minus that of the model is then a constant plus a sum of signs times a
 of signs.
 
 Atoms can be merged at random into fewer that change sides together. That too is a group of permutations under which
-nothing changes if there is no gap, so that a test stays exact, and it costs less. Rows are in the order of their values.
-What is drawn at random must therefore differ from one division of the same rows into sides to the next: a fixed choice
-of ranks would be the same function of the values in all samples (`generator_of_sides`).
+nothing changes if there is no gap, so that a test stays exact, and it costs less. Rows are in the order of their
+values. What is drawn at random must therefore differ from one division of the same rows into sides to the next: a
+fixed choice of ranks would be the same function of the values in all samples (`generator_of_sides`).
 
-Units that have no counterpart of their size cannot be exchanged. A few of them are left out, and all if the other side
-has no units of its own; where they are many (400
-texts against 100 prompts with 4 texts each), larger units are cut at random to a size that both sides have.
+Units that have no counterpart of their size cannot be exchanged. A few of them are left out, and all if the other
+side has no units of its own; where they are many (400 texts against 100 prompts with 4 texts each), larger units are
+cut at random to a size that both sides have.
 """
 
 from __future__ import annotations

@@ -68,6 +68,19 @@ class HeldOut:
     widths: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     known: dict[tuple[str, int], Certificate] = field(default_factory=dict, repr=False)  # of cut systems
 
+    def certify_texts_alone(self, name: str) -> Certificate | None:
+        """The certificate by the spaces that do not look at prompts.
+
+        None where no space does, and where nothing is certified with prompts: then there is nothing to compare with.
+        """
+        if self.certificates[name].estimates["mauve"].high >= 1.0 or name not in self.widths:
+            return None
+        x, y, widths = pair_spaces(*self.samples[name], prompts=False)
+        if widths == self.widths[name]:
+            return None
+        units = _units_of_pair(self.units, self.samples, name)
+        return gather_and_certify(self.measure, (x, y), units, widths=widths)[1]
+
     def evidence_in_memory(self, name: str) -> Evidence:
         """The evidence about the samples of a system that are in memory."""
         evidence = self.evidence[name]
@@ -161,7 +174,7 @@ def _certify_richly(measure: Measure, cut: _Cut) -> Certificate:
     units = Units((of_reference[rows], cut.units.sets[1]), cut.units.keys)
     model = cut.source[1]
     model = model if isinstance(model, np.ndarray) else model.take(np.arange(len(model)))
-    space = find_space([reference, model], units, 0)
+    space = find_space([reference, model], units)
     leading = [space.points[place][:, :AXES] for place in space.places]
     widths = dict(cut.widths or {"": reference.shape[1]})
     own = widths[""]  # views see the first space alone: the leading axes of all columns come at its end
@@ -188,13 +201,11 @@ def hold_out(
     sources = {name: (x, y) for name, (x, y, _) in columns.items()}
     widths = {name: own for name, (_, _, own) in columns.items()}
 
-    def gather(place: int, name: str) -> tuple[Evidence, Certificate]:
-        own = units.pair(place)
-        if pairs[name][0] is not references[0]:
-            own = _with_keys_of(own, find_units(*pairs[name]))
+    def gather(name: str) -> tuple[Evidence, Certificate]:
+        own = _units_of_pair(units, pairs, name)
         return gather_and_certify(measure, sources[name], own, permutations=permutations, widths=widths[name])
 
-    tasks = [partial(gather, place, name) for place, name in enumerate(pairs, start=1)]
+    tasks = [partial(gather, name) for name in pairs]
     each = run_systems(tasks, pairs.values(), alone=bool(measure.witness.views))
     return HeldOut(measure, sources, units, pairs, *_by_name(pairs, each), widths=widths)
 
@@ -236,12 +247,15 @@ def _by_name(
     return {name: own for name, (own, _) in pairs.items()}, {name: own for name, (_, own) in pairs.items()}
 
 
-def _with_keys_of(units: Units, alone: Units) -> Units:
-    """The units of a pair with the keys that they have without other systems.
+def _units_of_pair(units: Units, pairs: Pairs, name: str) -> Units:
+    """The units of a system and its reference, from those of all systems.
 
-    A joint embedder gave it its own features.
+    Where a joint embedder gave the pair its own features, their keys are those that they have without other systems.
     """
-    keys = units.keys.copy()
-    for numbers, own in zip(units.sets, alone.sets, strict=True):
-        keys[numbers] = alone.keys[own]
-    return Units(units.sets, keys)
+    own = units.pair(list(pairs).index(name) + 1)
+    if pairs[name][0] is next(iter(pairs.values()))[0]:
+        return own
+    alone, keys = find_units(*pairs[name]), own.keys.copy()
+    for numbers, known in zip(own.sets, alone.sets, strict=True):
+        keys[numbers] = alone.keys[known]
+    return Units(own.sets, keys)

@@ -1,4 +1,4 @@
-"""The test of identity for many samples: the statistics of `_identity.py` on small integers, in blocks of rows."""
+"""The test of identity for many samples: the statistics of `_atoms.py` on small integers, in blocks of rows."""
 
 from __future__ import annotations
 
@@ -10,21 +10,11 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from mallow.engine import cores, ordered_map, single_threaded_blas
+from mallow.evidence._atoms import FLOOR, STRENGTHS, bin_products, merge_atoms, random_kernel_products
 from mallow.evidence._blocks import Rows, Values, at_once
 from mallow.evidence._coarse import CoarseGrid, Metric
 from mallow.evidence._exchange import Exchange, Flags, find_exchange
-from mallow.evidence._identity import (
-    FLOOR,
-    STRENGTHS,
-    IdentityTest,
-    bin_products,
-    judge_draws,
-    judge_rows,
-    judge_statistics,
-    merge_atoms,
-    number_units,
-    random_kernel_products,
-)
+from mallow.evidence._identity import IdentityTest, judge_draws, judge_rows, judge_statistics, number_units
 from mallow.evidence._space import PARTITIONS_OF_MANY
 from mallow.evidence._units import Indices
 from mallow.theory import Array
@@ -73,7 +63,7 @@ def run_test_of_many(
         at, own_unit = np.flatnonzero(kept), number_units(number[kept])
         if cut:  # axes, bins and metric know nothing of rows that take no part
             at = at[own_unit < _CUT_UNITS]
-            return judge_rows(read(at), number_units(number[at]), place[at] == 0, permutations, seed)
+            return judge_rows({"": read(at)}, number_units(number[at]), place[at] == 0, permutations, seed)
         exchange = find_exchange(own_unit, place[at] == 0)
         with single_threaded_blas():
             merged, join = merge_atoms(exchange)

@@ -82,7 +82,9 @@ class Measure:
     def summarise_counts(self, p_counts: Array, q_counts: Array) -> dict[str, float | Array]:
         """The summaries of histograms of counts, for estimators that quantise; leading axes are kept."""
         if not isinstance(self.estimator, Quantize):
-            raise InputError(f"Counts need an estimator with bins, such as Quantize; this one is {self.estimator!r}.")
+            raise InputError(
+                f"Counts need an estimator with bins, such as Quantize, but this one is {self.estimator!r}."
+            )
         return self.summarise(self.estimator.smooth(p_counts, q_counts))
 
 

@@ -83,12 +83,12 @@ def published_interval(
     divergence: Divergence,
     scale: float,
 ) -> dict[str, tuple[float, float]]:
-    """Where the summaries of another draw of so many units would be, in 95 % of draws: around the mean of `values`.
+    """Where the summaries of another draw of so many units would be, in 95% of draws: around the mean of `values`.
 
     The other draw has noise of its own, so that the interval is √2 times as wide as a confidence interval of the
     expected value. The noise is that of units, in all partitions, and of the clustering (unknown and left out with
     one partition). Where masses jump with the counts, as in Good–Turing smoothing, the interval is too narrow near
-    identity (70 to 90 % of other draws).
+    identity (70 to 90% of repeat samples).
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ def published_interval(
 def debiased_estimate(
     partitions: Sequence[Partition], units: Units, *, divergence: Divergence, scale: float
 ) -> dict[str, Estimate]:
-    """The summaries of the distributions behind the samples, in the bins of these partitions, with 95 % confidence
+    """The summaries of the distributions behind the samples, in the bins of these partitions, with 95% confidence
     intervals.
 
     Bias-corrected by a jackknife that leaves out units, so that it knows about shared prompts and several
@@ -222,7 +222,7 @@ def _mean_curve(pairs: Sequence[tuple[Array, Array]], divergence: Divergence) ->
 
 
 def _blend(pairs: Sequence[tuple[Array, Array]], units: Units) -> list[tuple[Array, Array]]:
-    """Both sides with as much of the other as may be there though none was seen, with 97.5 % confidence.
+    """Both sides with as much of the other as may be there though none was seen, with 97.5% confidence.
 
     3.7 of n units.
 

@@ -8,7 +8,7 @@ Bins: partitions of the samples by a few rounds of k-means, whichever side they 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from itertools import pairwise
@@ -91,10 +91,6 @@ class Space:
         """
         return self.axes.result().bins
 
-    def metric(self, strength: float) -> Array:
-        """The inverse variances along each axis, regularised by `strength` times their mean."""
-        return regularised_inverse(self.variances, strength)
-
 
 def regularised_inverse(variances: Array, strength: float) -> Array:
     """1/(variance + strength · mean variance) along each axis; 0 where there is none."""
@@ -102,15 +98,15 @@ def regularised_inverse(variances: Array, strength: float) -> Array:
     return np.where(variances > 0, 1.0 / np.maximum(variances + floor, np.finfo(float).tiny), 0.0)
 
 
-def find_space(sets: Sequence[Features], units: Units, seed: int) -> Space:
+def find_space(sets: Sequence[Features], units: Units) -> Space:
     """The common coordinates of the reference and one or more systems, whose units are known."""
-    return find_spaces(sets, units, seed, [sets[0].shape[1]])[0]
+    return find_spaces(sets, units, {"": sets[0].shape[1]})[""]
 
 
-def find_spaces(sets: Sequence[Features], units: Units, seed: int, widths: Sequence[int]) -> list[Space]:
-    """The same for columns of several spaces, so many of each, one after the other; all have the same rows."""
+def find_spaces(sets: Sequence[Features], units: Units, widths: Mapping[str, int]) -> dict[str, Space]:
+    """The same for columns of several spaces by name, so many of each, one after the other; all have the same rows."""
     contents = content_keys(sets)
-    ends = np.cumsum([0, *widths])
+    ends = np.cumsum([0, *widths.values()])
     parts = [[rows[:, low:high] for rows in sets] for low, high in pairwise(ends)]
     order, unit, keys = _order_rows(contents, _project(parts[0]), units)
     row = np.empty_like(order)
@@ -126,12 +122,12 @@ def find_spaces(sets: Sequence[Features], units: Units, seed: int, widths: Seque
         def find_axes() -> Axes:
             with single_threaded_blas():
                 points, variances = principal_axes(columns)
-                bins = find_partitions(points, variances, unit, pair, seed)
+                bins = find_partitions(points, variances, unit, pair)
             return Axes(points, variances, bins)
 
         return Space(columns, places, unit, keys, pair, start(find_axes))
 
-    return [find(part) for part in parts]
+    return {name: find(part) for name, part in zip(widths, parts, strict=True)}
 
 
 def _project(sets: Sequence[Features]) -> list[Array]:
@@ -329,7 +325,7 @@ _ROUNDS = 3  # of k-means; chosen: bins need not be the best ones
 PARTITIONS = 8  # of each number of bins; chosen: several poor ones see more than one good one, and depend less on luck
 
 
-def find_partitions(points: Values, variances: Array, unit: Indices, pair: int, seed: int) -> tuple[Indices, ...]:
+def find_partitions(points: Values, variances: Array, unit: Indices, pair: int) -> tuple[Indices, ...]:
     """The bin of each sample, (partitions, rows), in several partitions with few bins and several with many.
 
     Parameters
@@ -343,8 +339,8 @@ def find_partitions(points: Values, variances: Array, unit: Indices, pair: int, 
         How many distinct samples two sides have together. The bins follow it, not the number of systems.
     """
     leading = np.ascontiguousarray(points[:, : leading_axes(variances, float(variances.sum()))])
-    every = find_centres(leading, unit, pair, seed)
-    labels = list(ordered_map(lambda own: label_points(leading, own), every, cores()))
+    centres = find_centres(leading, unit, pair)
+    labels = list(ordered_map(lambda bins: label_points(leading, bins), centres, cores()))
     return tuple(np.stack(labels[low : low + PARTITIONS]) for low in range(0, len(labels), PARTITIONS))
 
 
@@ -354,18 +350,18 @@ def leading_axes(variances: Array, total: float) -> int:
     return min(int(np.searchsorted(share, _VARIANCE)) + 1, AXES)
 
 
-def find_centres(points: Values, unit: Indices, pair: int, seed: int, *, partitions: int = PARTITIONS) -> list[Values]:
+def find_centres(points: Values, unit: Indices, pair: int, *, partitions: int = PARTITIONS) -> list[Values]:
     """The centres of all partitions, those with few bins first, so many `partitions` with each number of bins."""
     # A few dozen samples per bin see broad shifts, twenty see narrow ones.
     sizes = min(round(math.sqrt(pair) / 2), _MOST_BINS // 2), min(pair // 20, _MOST_BINS)
     counts = sorted({max(2, count) for count in sizes})
-    tasks = [(place, count, times) for place, count in enumerate(counts) for times in range(partitions)]
+    tasks = [(count, [0, 1, size, times]) for size, count in enumerate(counts) for times in range(partitions)]
 
-    def task(one: tuple[int, int, int]) -> Values:
-        place, count, times = one
-        return _cluster(points, unit, count, np.random.default_rng([seed, 1, place, times]))
+    def cluster(task: tuple[int, list[int]]) -> Values:
+        count, seed = task
+        return _cluster(points, unit, count, np.random.default_rng(seed))
 
-    return list(ordered_map(task, tasks, cores()))
+    return list(ordered_map(cluster, tasks, cores()))
 
 
 def _cluster(points: Values, unit: Indices, count: int, rng: np.random.Generator) -> Values:

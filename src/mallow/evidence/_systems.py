@@ -34,15 +34,18 @@ def pair_points(reference: Samples, model: Samples) -> tuple[NDArray[Any], NDArr
     return x, y
 
 
-def pair_spaces(reference: Samples, model: Samples) -> tuple[NDArray[Any], NDArray[Any], dict[str, int]]:
+def pair_spaces(
+    reference: Samples, model: Samples, *, prompts: bool = True
+) -> tuple[NDArray[Any], NDArray[Any], dict[str, int]]:
     """All columns that evidence looks at, of both sides, and how many each space has, by name.
 
     The first space, "", is that of the features, and of the prompts where both sides have the same: with them, what a
-    prompt decides about a text is no noise. Other spaces come after it, those that both sides have.
+    prompt decides about a text is no noise. Other spaces come after it, those that both sides have. Without `prompts`,
+    the texts alone are looked at.
     """
     sides = pair_points(reference, model)
     known = [dict(side.spaces or {}) for side in (reference, model)]
-    if not shares_prompts(reference, model):
+    if not prompts or not shares_prompts(reference, model):
         for spaces in known:
             spaces.pop("prompt", None)
             spaces.pop("prompts", None)

@@ -18,7 +18,9 @@ from mallow.embed import embed_all
 from mallow.errors import InputError
 from mallow.estimate import Features, checked_pair
 from mallow.evidence._blocks import Rows
-from mallow.evidence._learner import Learner, MemoryLearner, PassLearner, View
+from mallow.evidence._learner import Learner, View
+from mallow.evidence._memory_learner import MemoryLearner
+from mallow.evidence._pass_learner import PassLearner
 from mallow.evidence._units import Units, find_units
 from mallow.samples import Samples
 from mallow.theory import Array, Masses
@@ -79,7 +81,7 @@ class Witness:
             if not isinstance(values, tuple):
                 raise InputError(f"`{name}` must be a tuple; got {values!r}.")
         for strength in self.strengths:
-            positive("strengths", strength, why=" It keeps directions of little variance from deciding alone.")
+            positive("strengths", strength, why=" It keeps directions of little variance from deciding everything.")
         for view in self.views:
             if not callable(view):
                 raise InputError(f"`views` must be functions (reference, model, others) -> scores; got {view!r}.")

@@ -143,7 +143,7 @@ def tabulate_bins(masses: Masses, divergence: Divergence, evidence: Evidence) ->
     """The costs and p-values of all bins; `evidence` has the units of the samples."""
     partition = masses.partition
     if partition is None:  # for the type checker: Quantize always returns one
-        raise InputError("`measure` must keep the bin of every sample; its masses have no partition.")
+        raise InputError("`measure` must keep the bin of every sample, but its masses have no partition.")
     costs = bin_costs(masses, divergence)
     if not np.isfinite(costs).all():
         raise InputError(

@@ -95,16 +95,16 @@ class Memorisation(Result):
     exact : bool
         Whether all units could be exchanged in both tests.
     share : Estimate
-        The share of near copies among the model's samples, less what fresh samples show by chance, with a 95 %
-        interval. Copies that were edited so much that 1 % of the fresh samples are as near are not among them.
+        The share of near copies among the model's samples, less what fresh samples show by chance, with a 95%
+        interval. Copies that were edited so much that 1% of the fresh samples are as near are not among them.
     drawn : Estimate
         The share of the model's samples that lie at training data beyond chance, however far they were edited: what the
-        first entry of `nearest` has beyond the second, as a share of what it could have, with a 95 % interval. Less
+        first entry of `nearest` has beyond the second, as a share of what it could have, with a 95% interval. Less
         precise than `share`.
     near : tuple of float
         The shares of the reference and of the model that are as near to training data as `threshold`.
     threshold : float
-        The ratio up to which a sample is listed: at most 1 % of the reference are as near.
+        The ratio up to which a sample is listed: at most 1% of the reference are as near.
     nearest : tuple of float
         The share of the model's samples whose nearest neighbour, among training data and reference, is a training
         sample; and what it would be by chance.
@@ -149,7 +149,7 @@ class Memorisation(Result):
 
     @property
     def copying(self) -> bool:
-        """Whether copying was found, at the 5 % level."""
+        """Whether copying was found, at the 5% level."""
         return self.p_value < LEVEL
 
     @property
@@ -159,7 +159,7 @@ class Memorisation(Result):
         if self.copying:
             return (
                 f"The model copies training data ({p_text(self.p_value)}): {_percent(self.share.value)} of its "
-                f"samples are near copies beyond what fresh data show (95 % interval: {_percent(low)} to "
+                f"samples are near copies beyond what fresh data show (95% interval: {_percent(low)} to "
                 f"{_percent(high)}), and about {_percent(self.drawn.value)} ({_percent(self.drawn.low)} to "
                 f"{_percent(self.drawn.high)}) lie at training data beyond chance, edited or not."
             )
@@ -171,8 +171,8 @@ class Memorisation(Result):
             )
         return (
             f"No copying was found ({p_text(self.p_value)}): the model's samples are about as near to the training "
-            f"data as fresh data are. At most {at_most(100 * high, 1)} % of them are nearer than 99 % of fresh data "
-            "beyond chance (95 % confidence)."
+            f"data as fresh data are. At most {at_most(100 * high, 1)}% of them are nearer than 99% of fresh data "
+            "beyond chance (95% confidence)."
         )
 
     def copy_lines(self, count: int = _SHOWN) -> list[str]:
@@ -240,7 +240,7 @@ class Memorisation(Result):
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:.1f} %"
+    return f"{100 * share:.1f}%"
 
 
 def memorisation(
@@ -359,7 +359,7 @@ def _likelihoods(pool: Array, y: Array, unit_of: tuple[Indices, Indices]) -> Arr
 
 
 def _threshold(at_x: Array, at_y: Array) -> tuple[float, tuple[float, float]]:
-    """A ratio that at most 1 % of the reference reach (one sample, where there are fewer than 100), and both shares."""
+    """A ratio that at most 1% of the reference reach (one sample, where there are fewer than 100), and both shares."""
     ordered = np.sort(at_x)
     threshold = float(ordered[max(0, int(_LISTED * len(at_x)) - 1)])
     if float((at_x <= threshold).mean()) > max(_LISTED, 1.0 / len(at_x)):  # ties, such as the same text many times
@@ -368,7 +368,7 @@ def _threshold(at_x: Array, at_y: Array) -> tuple[float, tuple[float, float]]:
 
 
 def _excess(near: tuple[float, float], units: tuple[int, int]) -> Estimate:
-    """The model's share minus the reference's, with Newcombe's 95 % interval; every unit counts once."""
+    """The model's share minus the reference's, with Newcombe's 95% interval; every unit counts once."""
     (low_x, high_x), (low_y, high_y) = (_wilson(share, count) for share, count in zip(near, units, strict=True))
     value = near[1] - near[0]
     low = value - math.hypot(near[1] - low_y, high_x - near[0])
@@ -377,7 +377,7 @@ def _excess(near: tuple[float, float], units: tuple[int, int]) -> Estimate:
 
 
 def _drawn(nearest: Indices, train: int, size: int) -> Estimate:
-    """The share of samples that have their nearest in the training data beyond chance, with a 95 % interval.
+    """The share of samples that have their nearest in the training data beyond chance, with a 95% interval.
 
     The error is that of exchanging training data and reference, in which samples with the same neighbour go together.
     """
@@ -389,7 +389,7 @@ def _drawn(nearest: Indices, train: int, size: int) -> Estimate:
 
 
 def _wilson(share: float, count: int) -> tuple[float, float]:
-    """Wilson's 95 % interval of a share."""
+    """Wilson's 95% interval of a share."""
     square = NORMAL**2 / count
     middle = (share + square / 2.0) / (1.0 + square)
     reach = NORMAL * math.sqrt(share * (1.0 - share) / count + square / (4.0 * count)) / (1.0 + square)

@@ -269,7 +269,7 @@ def _term_phrase(terms: Sequence[str], shares: Array, model: float, reference: f
     amount = "more" if model > reference else "less"
     quoted = [f"“{term}”" for term in terms]
     subject = "in" if len(terms) == 1 else f"{quoted[0]} in"
-    text = f"{join_names(quoted)} {amount} often ({subject} {share} % of the texts, reference {share_reference} %)"
+    text = f"{join_names(quoted)} {amount} often ({subject} {share}% of the texts, reference {share_reference}%)"
     return text, values
 
 
@@ -369,7 +369,7 @@ def _mean(trait: Array, noun: str, unit: str) -> Candidate:
 def _share_phrase(predicate: str, model: float, reference: float) -> tuple[str, dict[str, float]]:
     shown, shown_reference = numbers_apart(100.0 * model, 100.0 * reference)
     only = "only " if model < reference else ""
-    text = f"{only}{shown} % of the texts {predicate} (reference {shown_reference} %)"
+    text = f"{only}{shown}% of the texts {predicate} (reference {shown_reference}%)"
     return text, {"model": model, "reference": reference}
 
 
@@ -405,7 +405,7 @@ def _spread_phrase(length: Array, n: int, model: float, reference: float) -> tup
     ratio = (of_model[1] - of_model[0] + 1.0) / (of_reference[1] - of_reference[0] + 1.0)
     amount = "more" if model > reference else "less"
     text = (
-        f"texts whose length varies {amount} (80 % have {of_model[0]:.0f} to {of_model[1]:.0f} words, reference "
+        f"texts whose length varies {amount} (80% have {of_model[0]:.0f} to {of_model[1]:.0f} words, reference "
         f"{of_reference[0]:.0f} to {of_reference[1]:.0f})"
     )
     return (text if (ratio if model > reference else 1.0 / ratio) >= _RATIO else ""), values

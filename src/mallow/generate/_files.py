@@ -258,13 +258,13 @@ def check_prompts(model: NextToken, prompts: Sequence[Prompt], max_new: int) -> 
         raise InputError("`prompts` must have unique ids; some share one.")
     for prompt in prompts:
         if not prompt.tokens:
-            raise InputError(f"`prompts` must have at least one token each; that of {prompt.id!r} is empty.")
+            raise InputError(f"`prompts` must have at least one token each, but the prompt of {prompt.id!r} is empty.")
         room = None if model.context is None else model.context - len(prompt.tokens)
         if room is not None and room < max_new:
             way_out = f"Use `max_new={room}`, or shorter prompts." if room > 0 else "Use shorter prompts."
             raise InputError(
-                f"`prompts` must leave room for {max_new} new tokens in the model's context of {model.context}; that "
-                f"of {prompt.id!r} has {len(prompt.tokens)} tokens. {way_out}"
+                f"`prompts` must leave room for {max_new} new tokens in the model's context of {model.context}, "
+                f"but the prompt of {prompt.id!r} has {len(prompt.tokens)} tokens. {way_out}"
             )
 
 

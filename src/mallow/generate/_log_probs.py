@@ -132,7 +132,7 @@ def check_normalised(total: float, model: NextToken) -> None:
     """Raise an InputError if the probabilities of a row, of which `total` is the sum, do not sum to 1."""
     if not abs(total - 1.0) <= SUM_TOLERANCE:
         raise InputError(
-            f"`model` must return log-probabilities, which sum to 1 after exp; a row of {model.name} sums to "
+            f"`model` must return log-probabilities, which sum to 1 after exp, but a row of {model.name} sums to "
             f"{total:.4g}. Subtract scipy.special.logsumexp of each row from logits."
         )
 
@@ -152,7 +152,7 @@ def _check_tokens(model: NextToken, tokens: Sequence[int], name: str) -> None:
     if min(tokens) < 0 or max(tokens) >= model.vocabulary:
         raise InputError(
             f"{name} must hold tokens from 0 to {model.vocabulary - 1}; got {min(tokens)} to {max(tokens)}. "
-            "Do they come from another model's tokenizer?"
+            "Do they come from the tokenizer of a different model?"
         )
 
 

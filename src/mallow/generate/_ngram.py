@@ -286,7 +286,7 @@ def _cut(text: str, tokenize: Callable[[str], list[str]], name: str) -> list[str
     cut = tokenize(text)
     if "".join(cut) != text:
         raise InputError(
-            f"`tokenize` must cut a text without changing it; the pieces of {name} do not join to the same text."
+            f"`tokenize` must cut a text without changing it, but the pieces of {name} do not join to the same text."
         )
     return cut
 

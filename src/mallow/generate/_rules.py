@@ -423,7 +423,7 @@ def _check_log_probs(log_probs: Any) -> LogProbs:
     bad = np.flatnonzero(~(np.isfinite(top) & (top <= SUM_TOLERANCE)))
     if len(bad):
         raise InputError(
-            "`log_probs` must be rows of log-probabilities, at most 0 and not all −∞; the largest value of row "
+            "`log_probs` must be rows of log-probabilities, at most 0 and not all −∞, but the largest value of row "
             f"{bad[0]} is {top[bad[0]]:.4g}. Subtract scipy.special.logsumexp of each row from logits."
         )
     return rows

@@ -266,7 +266,7 @@ def check_annotators(votes: Votes, *, min_seconds: float = FASTEST) -> Annotator
     """
     people = [vote for vote in votes if vote.annotator and not vote.judge]
     if not people:
-        raise InputError("`votes` must hold votes of known annotators; there are none.")
+        raise InputError("`votes` must hold votes of known annotators, but there are none.")
     tasks = [vote for vote in people if vote.kind == "task"]
     by_name: dict[str, list[Vote]] = defaultdict(list)
     for vote in people:

@@ -87,11 +87,11 @@ def _check_wins(wins: Any) -> Floats:
     try:
         counts = np.asarray(wins, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InputError("`wins` must be a square array of counts; it holds something else.") from None
+        raise InputError("`wins` must be a square array of counts, but it holds something else.") from None
     if counts.ndim != 2 or counts.shape[0] != counts.shape[1]:
         raise InputError(f"`wins` must be a square array of counts; got shape {counts.shape}.")
     if len(counts) < 2:
-        raise InputError("`wins` must hold at least 2 systems: one alone cannot be ranked.")
+        raise InputError("`wins` must hold at least 2 systems, since a single one cannot be ranked.")
     if not np.isfinite(counts).all() or (counts < 0).any():
         raise InputError("`wins` must hold counts of at least 0; got a negative or infinite one, or nan.")
     if np.diag(counts).any():
@@ -110,8 +110,8 @@ def connection_caveats(wins: Floats, names: Sequence[str], what: str) -> tuple[C
         small = min(parts, key=len)
         rest = [i for i in range(len(names)) if i not in small]
         raise InputError(
-            f"{what} must connect all systems; no vote links {describe(small)} with {describe(rest)}, not even through "
-            "other systems. Collect votes between them, or rank each group alone."
+            f"{what} must connect all systems, but no vote links {describe(small)} with {describe(rest)}, not even "
+            "through other systems. Collect votes between them, or rank each group separately."
         )
     strong = components(wins, strong=True)
     if len(strong) == 1:
@@ -126,7 +126,7 @@ def connection_caveats(wins: Floats, names: Sequence[str], what: str) -> tuple[C
     message = (
         f"{'; '.join([*never_lost, *never_won])}: the votes set no limit to these differences. "
         f"A weak penalty (a normal prior with a standard deviation of {SCALE / _RIDGE**0.5:.0f} points) keeps the "
-        "scores finite; they and their intervals depend on it. Collect more votes."
+        "scores finite. They and their intervals depend on it. Collect more votes."
     )
     return (Caveat("separation", message, values={"ridge": _RIDGE}),)
 

@@ -99,7 +99,7 @@ class Correlations(Result):
     def __str__(self) -> str:
         lines = [*self.sentences(), "", self.table(), ""]
         lines.append(
-            "95 %: of the correlation of the true values of these systems. Worst: metric ± one standard deviation."
+            "95%: of the correlation of the true values of these systems. Worst: metric ± one standard deviation."
         )
         if len(self.correlations) <= _MOST_ROWS:
             lines += ["", self.other_table(), ""]
@@ -111,7 +111,7 @@ class Correlations(Result):
             [one.metric, one.criterion, *_cells(one.kendall), *_cells(one.pearson), p_number(one.p_value)]
             for one in self.correlations
         ]
-        head = ["", "", "Kendall", "95 %", "Pearson", "95 %", "p of no association"]
+        head = ["", "", "Kendall", "95%", "Pearson", "95%", "p of no association"]
         return render(form, TableData(head, rows, left=(0, 1)))
 
     def of(self, metric: str, criterion: str) -> Correlation:
@@ -142,7 +142,7 @@ class Correlations(Result):
     def _table(self) -> TableData:
         head, rows, marked = [""], [], set()
         for criterion in self.people:
-            head += [f"{criterion}\nSpearman", "95 %", "worst"]
+            head += [f"{criterion}\nSpearman", "95%", "worst"]
         for place, metric in enumerate(self.metrics):
             cells = [metric]
             for criterion in self.people:
@@ -184,7 +184,7 @@ class Correlations(Result):
         ax.set_xlabel(f"{metric} (± 1 standard deviation)".replace("$", r"\$"))
         ax.set_ylabel(f"{criterion}: people (± 1 standard error)".replace("$", r"\$"))
         value, span = _cells(one.spearman)
-        ax.set_title(f"Spearman {value} (95 %: {span})", fontsize="medium")
+        ax.set_title(f"Spearman {value} (95%: {span})", fontsize="medium")
         ax.spines[["top", "right"]].set_visible(False)
         if len(points) <= 12:
             ax.legend(fontsize="x-small", framealpha=0.8, edgecolor="none")

@@ -94,7 +94,7 @@ def rank_with_judges(
     n, unlabelled = tasks.sizes
     if n < 2 or not unlabelled:
         raise InputError(
-            "`votes` must hold pairs that people and judges voted on, and pairs that judges alone voted on, with the "
+            "`votes` must hold pairs that people and judges voted on, and pairs that only judges voted on, with the "
             f"same `task` for the same texts; got {n} and {unlabelled}."
         )
     caveats = list(connection_caveats(tasks.wins(tasks.people), tasks.names, "the votes of people"))

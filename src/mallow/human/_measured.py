@@ -98,7 +98,7 @@ def _gap(measured: Measured, reference: str) -> Measured:
 
 
 def _from_comparison(comparison: Comparison) -> dict[str, Measured]:
-    """The published MAUVE, with the spread of other draws, and the certified one, with its one-sided limit."""
+    """The published MAUVE, with the spread of repeat samples, and the certified one, with its one-sided limit."""
     published, certified = {}, {}
     for name, score in comparison.scores.items():
         low, high = score.interval.get("mauve", (math.nan, math.nan))

@@ -100,7 +100,7 @@ def worst_case_spearman(mean: Any, std: Any, target: Any) -> float:
             f"`mean`, `std` and `target` must have one entry per system; got {len(a)}, {len(s)} and {len(h)}."
         )
     if len(a) < 2:
-        raise InputError("`mean` must hold at least 2 systems: one alone has no rank correlation.")
+        raise InputError("`mean` must hold at least 2 systems, since a single one has no rank correlation.")
     if (s < 0).any():
         raise InputError(f"`std` must hold standard deviations of at least 0; got {s.min():g}.")
     if (h == h[0]).all():

@@ -169,16 +169,16 @@ class Ranking(Result):
     def verdict(self) -> str:
         """What can be said about the order, in one sentence."""
         significant = sum(one.significant for one in self.differences)
-        told = f"{significant} of {len(self.differences)} pairs of systems can be told apart."
+        told = f"{significant} of {len(self.differences)} pairs of systems differ significantly."
         if self.winner is not None:
             few = f"{self.annotators} annotator{'' if self.annotators == 1 else 's'} preferred"
             people = few if 0 < self.annotators < 5 else "People prefer"
-            return f"{people} {self.winner} to every other system; {told}"
+            return f"{people} {self.winner} to every other system. {told}"
         if len(self.best) == len(self.scores):
-            return f"No system is significantly better than all others; {told}"
+            return f"No system is significantly better than all others. {told}"
         if len(self.best) > 4:
-            return f"{len(self.best)} systems share the first place; {told}"
-        return f"{join_names(self.best)} share the first place; {told}"
+            return f"{len(self.best)} systems share the first place. {told}"
+        return f"{join_names(self.best)} share the first place. {told}"
 
     @property
     def summary(self) -> str:
@@ -216,7 +216,7 @@ class Ranking(Result):
         for name, effect in self.effects.items():
             form = ".3f" if name == "tie" else "+.1f"
             value, low, high = (format(number, form) for number in (effect.value, effect.low, effect.high))
-            lines.append(f"{value} {words[name]} (95 % interval: {low} to {high})")
+            lines.append(f"{value} {words[name]} (95% interval: {low} to {high})")
         return lines
 
     def probability(self, first: str, second: str) -> float:
@@ -240,7 +240,7 @@ class Ranking(Result):
             best, worst = self.ranks[name]
             span = str(best) if best == worst else f"{best}–{worst}"
             rows.append([name, f"{score:.2f}", f"{low:.2f} to {high:.2f}", span, letters[name]])
-        return TableData(["", "score", "95 % interval of it", "rank", "group"], rows, left=(0, 4))
+        return TableData(["", "score", "95% interval", "rank", "group"], rows, left=(0, 4))
 
     def _records(self) -> list[dict[str, Any]]:
         return [
@@ -259,7 +259,7 @@ class Ranking(Result):
         """Draw the scores with their 95% intervals; returns the axes."""
         ax = draw.axes(ax)
         rows = {name: (score, *self.interval[name]) for name, score in self.scores.items()}
-        draw.intervals(ax, rows, "Bradley–Terry score (100 points: odds of e to 1), with 95 % interval")
+        draw.intervals(ax, rows, "Bradley–Terry score (100 points: odds of e to 1), with 95% interval")
         if self.question:
             ax.set_title(self.question)
         return ax
@@ -324,7 +324,7 @@ class Rankings(Result):
                 else:
                     cells += ["–", "–"]
             rows.append(cells)
-        head = [title for question in self.rankings for title in (question, "95 % interval of it")]
+        head = [title for question in self.rankings for title in (question, "95% interval")]
         return TableData(["", *head], rows)
 
     def _records(self) -> list[dict[str, Any]]:
@@ -339,7 +339,7 @@ class Rankings(Result):
             for question, one in self.rankings.items()
             if name in one.scores
         }
-        draw.intervals(ax, rows, "Bradley–Terry score, with 95 % interval")
+        draw.intervals(ax, rows, "Bradley–Terry score, with 95% interval")
         return ax
 
 
@@ -386,7 +386,7 @@ class JudgedRanking(Result):
     def __str__(self) -> str:
         lines = [
             self.ranking.verdict,
-            f"{self.labelled:,} pairs with votes of people and judges, {self.unlabelled:,} with judges alone: as "
+            f"{self.labelled:,} pairs with votes of people and judges, {self.unlabelled:,} with only judges: as "
             f"precise as {self.effective:,.0f} votes of people. Weight of the judges: {self.weight:.2f}.",
             "",
             self.table(),
@@ -409,7 +409,7 @@ class JudgedRanking(Result):
             own, alone = self.ranking.interval[name], self.people.interval[name]
             cells = [f"{score:.2f}", f"{own[0]:.2f} to {own[1]:.2f}", str(best) if best == worst else f"{best}–{worst}"]
             rows.append([name, *cells, f"{self.people.scores[name]:.2f}", f"{alone[0]:.2f} to {alone[1]:.2f}"])
-        head = ["", "score", "95 % interval of it", "rank", "people alone", "95 % interval of that"]
+        head = ["", "score", "95% interval", "rank", "people only", "95% interval"]
         return TableData(head, rows)
 
     def _records(self) -> list[dict[str, Any]]:

@@ -138,7 +138,8 @@ def _label_studio(row: Row) -> Iterator[Vote]:
     sides = next((pair for pair in names if set(pair) <= set(data)), None)
     if sides is None:
         raise InputError(
-            f"each task's data must name the systems as model_a and model_b; it has {', '.join(map(str, data))}. Pass "
+            f"each task's data must name the systems as model_a and model_b, but it has "
+            f"{', '.join(map(str, data))}. Pass "
             "`columns={'model_a': …, 'model_b': …}`."
         )
     for annotation in row["annotations"]:

@@ -153,7 +153,7 @@ class Study(Result):
         """Twelve hexadecimal digits that identify the whole study."""
         return _digest(self._seal(), 12)
 
-    @property
+    @functools.cached_property
     def pair_counts(self) -> dict[tuple[str, str], int]:
         """How many tasks compare each pair of systems, whatever the sides; pairs in the order of `systems`."""
         place = {name: number for number, name in enumerate(self.systems)}
@@ -198,7 +198,7 @@ class Study(Result):
             f"comparisons each, {prompts:,} prompts; {self.votes} {'vote' if self.votes == 1 else 'votes'} per pair "
             "and question.",
             f"Questions: {', '.join(question.name for question in self.form.questions)}. Quality checks: "
-            f"{len(self.gold)} gold pairs, {_every(self.checks.gold_every if self.gold else 0)}; a pair again, "
+            f"{len(self.gold)} gold pairs, {_every(self.checks.gold_every if self.gold else 0)}, and a repeated pair, "
             f"{_every(self.checks.repeat_every)}.",
         ]
         if self.dropped:
@@ -365,7 +365,7 @@ def read_form(path: str | os.PathLike[str]) -> Form:
     unknown = set(data) - set(Form.__dataclass_fields__)
     if unknown:
         raise InputError(
-            f"{os.fspath(path)}: a form has no {', '.join(sorted(unknown))}; it has "
+            f"{os.fspath(path)}: a form has no {', '.join(sorted(unknown))}. Its fields are "
             f"{', '.join(Form.__dataclass_fields__)}."
         )
     try:

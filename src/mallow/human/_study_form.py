@@ -187,7 +187,7 @@ _PICTURE_EXAMPLES = (
         left="A blurred snapshot of a dog that turns its head, badly lit.",
         right="A brilliant portrait of a dog in evening light. It has five legs.",
         answers={"real": -2, "appealing": 1},
-        why="A is a bad photograph, but a photograph; no dog has five legs. B is still the more beautiful picture: the "
+        why="A is a bad photograph, but a photograph. No dog has five legs. B is still the more beautiful picture: the "
         "questions may have different answers.",
     ),
 )

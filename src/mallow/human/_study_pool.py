@@ -248,7 +248,7 @@ def _match(samples: Mapping[str, Samples], kind: str) -> tuple[dict[str, Sequenc
         return {name: labels or () for name, labels in named.items()}, []
     if without and len(without) < len(named):
         raise InputError(
-            f"the samples of all systems must have ids or prompts, or those of none; {join_names(without)} "
+            f"the samples of all systems must have ids or prompts, or none of them may; {join_names(without)} "
             f"{'has' if len(without) == 1 else 'have'} none. Write the `id` or the `prompt` of each sample into the "
             "file."
         )

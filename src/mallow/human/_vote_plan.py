@@ -225,7 +225,7 @@ class VotePlan(Result):
         better = first if self.scores[first] > self.scores[second] else second
         other = second if better == first else first
         level = f"{self.goal.level:.3g} level"
-        return f"{better}, which wins {100 * chance:.1f} % against {other}, is then found better at the {level}"
+        return f"{better}, which wins {100 * chance:.1f}% against {other}, is then found better at the {level}"
 
     def _table(self) -> TableData:
         rows = {

@@ -75,7 +75,7 @@ class Vote:
 
     def __post_init__(self) -> None:
         if self.left == self.right:
-            raise InputError(f"`left` and `right` must be two systems; both are {self.left!r}.")
+            raise InputError(f"`left` and `right` must be two systems, but both are {self.left!r}.")
         for name in ("answer", "expected"):
             value = getattr(self, name)
             if not (isinstance(value, int) and -2 <= value <= 2) and (name == "answer" or value is not None):

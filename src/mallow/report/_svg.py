@@ -178,14 +178,14 @@ def pictures(scores: Mapping[str, Score]) -> tuple[Picture, ...]:
     pictures = (
         Picture(
             "certified-curves",
-            "What is certain",
+            "Proven",
             "Certified: the true curve lies below, up to the noise of sampling",
             _name(sure),
         ),
         Picture(
             "published-curves",
             "As in papers",
-            "Published: the area below is MAUVE as in papers; it can miss a gap",
+            "Published: the area below is MAUVE as in papers, which can miss a gap",
             _name(published),
         ),
     )
@@ -197,7 +197,7 @@ _Curve = tuple[Frontier, float, float, str]  # with the scale, the area, and wha
 
 def _certified(score: Score, frontier: Frontier) -> _Curve:
     estimate = score.certified["mauve"]
-    says = f"certified MAUVE {estimate.value:.4f}; with 95 % confidence at most {at_most(estimate.high)}"
+    says = f"certified MAUVE {estimate.value:.4f}, with 95% confidence at most {at_most(estimate.high)}"
     return frontier, score.scale, estimate.value, says
 
 
@@ -205,7 +205,7 @@ def _published(score: Score) -> _Curve:
     says = f"published MAUVE {score.mauve:.3f}"
     if "mauve" in score.interval:
         low, high = score.interval["mauve"]
-        says += f"; 95 % of other draws from {low:.3f} to {high:.3f}"
+        says += f", 95% of repeat samples from {low:.3f} to {high:.3f}"
     return score.frontier, score.scale, score.mauve, says
 
 

@@ -105,7 +105,7 @@ def costs(ax: Axes, score: Drawable, *, label: str, number: int = 0) -> None:
 def scores(ax: Axes, systems: Mapping[str, Drawable]) -> None:
     """One row per system: above, what is certified, and where the true area may be; below, the published score.
 
-    The published score has the interval of other draws and the self-score beside it.
+    The published score has the interval of repeat samples and the self-score beside it.
     """
     names = list(systems)[::-1]  # the first on top
     wide: dict[str, Any] = {"linewidth": 6, "solid_capstyle": "butt"}
@@ -113,13 +113,13 @@ def scores(ax: Axes, systems: Mapping[str, Drawable]) -> None:
         above, below = row + 0.17, row - 0.17
         if "mauve" in score.certified:
             sure = score.certified["mauve"]
-            may = "where the true value may be (95 % confidence)"
+            may = "where the true value may be (95% confidence)"
             ax.plot([0.0, sure.high], [above, above], color=_PALE, label=may, **wide)
             style: dict[str, Any] = {"color": COLOURS[0], "markerfacecolor": "white", "markersize": 5, "linestyle": ""}
             ax.plot(sure.value, above, marker="D", label="certified value", **style)
         if "mauve" in score.interval:
             ax.plot(
-                score.interval["mauve"], [below, below], color="0.7", label="95 % of other draws of this size", **wide
+                score.interval["mauve"], [below, below], color="0.7", label="95% of repeat samples of this size", **wide
             )
         if np.isnan(score.mauve):
             continue
@@ -138,13 +138,13 @@ def curve(
 ) -> None:
     """Scores against the number in which systems of a family differ, published and certified; others as level lines.
 
-    The band is where the published scores of other draws would be; it has a gap where that is not known.
+    The band is where the published scores of repeat samples would be; it has a gap where that is not known.
     """
     ends = np.array([score.interval.get("mauve", (np.nan, np.nan)) for score in inside])
     style = line_style(0)
     if np.isfinite(ends).any():
         ax.fill_between(
-            values, ends[:, 0], ends[:, 1], color=style["color"], alpha=0.25, linewidth=0, label="95 % of other draws"
+            values, ends[:, 0], ends[:, 1], color=style["color"], alpha=0.25, linewidth=0, label="95% of repeat samples"
         )
     ax.plot(values, [score.mauve for score in inside], label=f"{_plain(family)}, published", **style)
     certified = [
@@ -195,11 +195,11 @@ def marks(ax: Axes, positions: Sequence[float], label: str) -> None:
 
 
 def _certified_points(ax: Axes, estimates: Sequence[Estimate], places: Sequence[float]) -> None:
-    """Certified values as open diamonds, each with a line up to the 95 % upper bound of the area."""
+    """Certified values as open diamonds, each with a line up to the 95% upper bound of the area."""
     values = [estimate.value for estimate in estimates]
     reach = np.array([[0.0] * len(values), [estimate.high - estimate.value for estimate in estimates]])
     style: dict[str, Any] = {"fmt": "D", "color": "k", "markerfacecolor": "white", "markersize": 6, "capsize": 3}
-    ax.errorbar(places, values, yerr=reach, label="certified, with its 95 % confidence limit", **style)
+    ax.errorbar(places, values, yerr=reach, label="certified, with its 95% confidence limit", **style)
 
 
 def ranks(ax: Axes, ranges: Mapping[str, tuple[int, int]]) -> None:

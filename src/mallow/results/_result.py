@@ -150,7 +150,7 @@ def _unpacked(entry: dict[str, Any], field: str) -> np.ndarray[Any, Any]:
             return np.array(entry["values"], dtype).reshape(shape)
         return np.frombuffer(base64.b64decode(entry["base64"], validate=True), dtype).reshape(shape).copy()
     except (KeyError, OverflowError, TypeError, ValueError) as error:  # binascii's error is a ValueError
-        raise InputError(f"{_called(field)} must be an array of numbers; it is damaged: {error}.") from None
+        raise InputError(f"{_called(field)} must be an array of numbers, but it is damaged: {error}.") from None
 
 
 class Result:
@@ -175,13 +175,13 @@ class Result:
         """The result that `to_dict` wrote."""
         kind = data.get("kind") if isinstance(data, dict) else type(data).__name__
         if kind != f"mallow {cls.KIND}":
-            raise InputError(f"`data` must be what {cls.__name__}.to_dict wrote; its kind is {kind!r}.")
+            raise InputError(f"`data` must be what {cls.__name__}.to_dict wrote, but its kind is {kind!r}.")
         try:
             result: Self = from_plain(cls, data)
             result._check_parts()
         except InputError as error:
             raise InputError(
-                f"`data` must be what {cls.__name__}.to_dict wrote; it is damaged, or was written by another "
+                f"`data` must be what {cls.__name__}.to_dict wrote, but it is damaged, or was written by another "
                 f"version: {error}"
             ) from error
         return result

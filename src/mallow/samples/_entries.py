@@ -192,7 +192,7 @@ def _check_consistent(name: str, label: str | None, earlier: list[str]) -> None:
     if (label is not None) != bool(earlier):
         here, before = ("present", "missing") if label is not None else ("missing", "present")
         raise BadEntryError(
-            f"`{name}` is {here} here but {before} in the entries before it; all entries must have it, or none"
+            f"`{name}` is {here} here but {before} in the entries before it. All entries must have it, or none"
         )
 
 

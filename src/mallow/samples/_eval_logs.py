@@ -128,8 +128,8 @@ def object_rows(stream: BinaryIO, name: str, limits: Limits) -> Iterator[Row]:
     names = list(value)
     fields = list_names(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
     raise InputError(
-        f"{name}: must be a JSON array, one JSON object per line, or a log of Inspect; it is an object with the fields "
-        f"{fields}. Write the list of samples to a file of its own."
+        f"{name}: must be a JSON array, one JSON object per line, or a log of Inspect, but it is an object with the "
+        f"fields {fields}. Write the list of samples to a file of its own."
     )
 
 

@@ -232,7 +232,7 @@ def _no_such_file(path: Path, name: str) -> InputError:
         return InputError(f"{shown}: is a link that leads to no file, or back to itself. Check where it points.")
     folder, way_out = path.parent, "To pass texts themselves, put them into a list."
     if not os.path.isdir(folder):
-        return InputError(f"{shown}: no such file; the folder {str(folder)[:200]} does not exist. {way_out}")
+        return InputError(f"{shown}: no such file. The folder {str(folder)[:200]} does not exist. {way_out}")
     try:
         suggestion = did_you_mean(path.name, os.listdir(folder))
     except OSError:  # a folder that may not be listed

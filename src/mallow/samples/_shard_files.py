@@ -123,8 +123,7 @@ def stamp_of(name: str) -> Stamp:
 def gone(name: str) -> InputError:
     """The error for a shard that is no longer there."""
     return InputError(
-        f"{name}: the shard is no longer there. Put it back and start again: with a checkpoint, what is done stays "
-        "done."
+        f"{name}: the shard is no longer there. Put it back and start again. A checkpoint keeps finished work."
     )
 
 

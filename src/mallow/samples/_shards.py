@@ -238,7 +238,7 @@ def find_shards(source: str, field: str | None = None, *, names: Sequence[str] |
             ours, theirs = getattr(last, what), getattr(first, what)
             if ours != theirs:
                 raise InputError(
-                    f"{name}: all shards must have the same {what}; this one has {ours or 'none'}, and "
+                    f"{name}: all shards must have the same {what}, but this one has {ours or 'none'}, and "
                     f"{shards[0].name} has {theirs or 'none'}. Were they embedded by the same model? Choose shards "
                     "that belong together, or write this one again."
                 )

@@ -211,5 +211,5 @@ def _refuse_utf16(start: bytes, name: str) -> None:
     even, odd = start[0:4:2], start[1:4:2]
     if marked or (odd and ((all(even) and not any(odd)) or (all(odd) and not any(even)))):
         raise InputError(
-            f"{name}: must be UTF-8; it looks like UTF-16 or UTF-32. Re-encode it with iconv -f UTF-16 -t UTF-8."
+            f"{name}: must be UTF-8, but it looks like UTF-16 or UTF-32. Re-encode it with iconv -f UTF-16 -t UTF-8."
         )

@@ -214,7 +214,7 @@ def array_rows(stream: BinaryIO, name: str, options: Options) -> Iterator[Row]:
     text = _Buffer(stream, name)
     if text.next_sign() != "[":
         raise InputError(
-            f'{name}: must be a JSON array, such as [{{"text": "…"}}, …]; it begins with '
+            f'{name}: must be a JSON array, such as [{{"text": "…"}}, …], but it begins with '
             f"{text.next_sign() or 'nothing'!r}. "
             "If it contains one JSON object per line, rename it to .jsonl."
         )

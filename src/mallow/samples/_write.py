@@ -94,7 +94,7 @@ def _check_features(samples: Samples, form: str, name: str) -> None:
         )
     losses = [label for label in ("ids", "prompts", "provenance") if getattr(samples, label) is not None]
     if form == "npy" and losses:
-        raise InputError(f"{name}: npy files hold features alone and would lose: {', '.join(losses)}. Write .npz.")
+        raise InputError(f"{name}: npy files hold only features and would lose: {', '.join(losses)}. Write .npz.")
 
 
 def _check_texts(samples: Samples, form: str, name: str) -> None:

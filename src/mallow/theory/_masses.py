@@ -53,7 +53,7 @@ def checked_counts(name: str, counts: Any) -> Array:
     empty = array.sum(axis=-1) == 0
     if empty.any():
         where = f" in row {first_place(empty)}" if empty.ndim else ""
-        raise InputError(f"`{name}` must hold at least one sample; all bins are empty{where}.")
+        raise InputError(f"`{name}` must hold at least one sample, but all bins are empty{where}.")
     return array
 
 
@@ -351,7 +351,9 @@ def _weighted_sums(p: Array, q: Array, weights: Array, values: Callable[[Array, 
         finite = np.isfinite(costs)
         if not finite.all():
             if np.isnan(costs).any():
-                raise InputError("The generator `f` of the divergence must not return NaN; it did for legal masses.")
+                raise InputError(
+                    "The generator `f` of the divergence must not return NaN, but it did for legal masses."
+                )
             total[(weight != 0).astype(np.float64) @ ~finite > 0] = np.inf
             costs = np.where(finite, costs, 0.0)
         total += weight @ costs

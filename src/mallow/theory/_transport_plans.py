@@ -116,7 +116,7 @@ def _square_root(name: str, covariance: Any, size: int) -> Array:
     require_finite(name, matrix)
     off = float(np.abs(matrix - matrix.T).max())
     if off > _NEGATIVE * float(np.abs(matrix).max()):
-        raise InputError(f"`{name}` must be symmetric; it differs from its transpose by up to {off:.3g}.")
+        raise InputError(f"`{name}` must be symmetric, but it differs from its transpose by up to {off:.3g}.")
     values, axes = np.linalg.eigh((matrix + matrix.T) / 2)
     if values[0] < -_NEGATIVE * np.abs(values).max():
         raise InputError(f"`{name}` must be a covariance, without negative eigenvalues; got {values[0]:.3g}.")

@@ -127,8 +127,8 @@ def paper_constants(divergence: Divergence) -> Constants:
         if divergence == interpolated(CHI2, lam):
             return Constants(rest, rest**2 / lam, 2.0, 2 * rest**2 / lam**2, 4 / (27 * lam), 4 * rest / (27 * lam**2))
     raise InputError(
-        f"The paper's table has no finite constants for {divergence}; "
-        "it has them for JS, LE_CAM, KL_INTEGRAL, skew_js, interpolated(KL, ·) and interpolated(CHI2, ·). "
+        f"The paper's table has no finite constants for {divergence}. "
+        "It has them for JS, LE_CAM, KL_INTEGRAL, skew_js, interpolated(KL, ·) and interpolated(CHI2, ·). "
         "Use `constants`, which computes them numerically."
     )
 
