@@ -138,7 +138,7 @@ def test_different_texts_with_the_same_features():
     assert (system, caveat.values) == ("model", {"distinct": 30, "items": 100, "n": 100})
     assert caveat.message == (
         "100 different texts have only 30 different rows of features: the embedder cannot tell the others apart, and neither "
-        "can a score. It may cut them, or not know their language. See what it notices with `mallow audit`, or use another "
+        "can a score. It may cut them, or not know their language. See what it notices with `mallow audit`, or use a different "
         "embedder."
     )
     constant = embedded(texts, np.ones((100, 3)))

@@ -315,7 +315,7 @@ class Ledger:
         return int(execute(counted, (task, besides, now))[0][0])
 
     def _keep(self, execute: Execute, annotator: str, place: int, pair: tuple[str, str, float], now: float) -> bool:
-        """Whether an open pair (task, kind, time of expiry) is still the annotator's; its time is then renewed."""
+        """Whether an open pair (task, kind, time of expiry) is still the annotator's. Its time is then renewed."""
         task, kind, expires = pair
         if kind == "task" and expires <= now and self._held(execute, task, now, annotator) >= self.study.votes:
             self._set_state(execute, annotator, place, "lost")
@@ -341,7 +341,7 @@ class Store:
 
     @property
     def owner_token(self) -> str:
-        """The token of the owner's page; the same for as long as the database exists."""
+        """The token of the owner's page. The same for as long as the database exists."""
         return self.signer.mac("owner link", self.study.digest)
 
     def close(self) -> None:

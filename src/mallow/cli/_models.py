@@ -28,7 +28,7 @@ class ModelChoice:
     does: str = "continues"
 
     def __call__(self, texts: Samples) -> NextToken:
-        """The model, loaded; an n-gram model is fitted to the training texts, by default to those that it continues."""
+        """The model, loaded. An n-gram model is fitted to the training texts, by default to those that it continues."""
         from mallow.generate import CausalModel, NGram
         from mallow.samples import read
 

@@ -196,7 +196,7 @@ Decorator = Callable[[Function], Function]
 
 
 def option(*names: str, least: int | None = None, **settings: Any) -> Decorator:
-    """An option of a command; a default is shown in the help.
+    """An option of a command. A default is shown in the help.
 
     `least` stands for a whole number of at least this size. `python` is as in `Option`.
     """

@@ -33,7 +33,7 @@ _MANY_SHORT = 0.05  # chosen: the share of texts too short for the kernel above 
 
 
 class StringKernel:
-    """The methods that both kernels share; each of them only computes similarities of token sequences."""
+    """The methods that both kernels share. Each of them only computes similarities of token sequences."""
 
     n: int
     tokenize: Tokenize

@@ -46,7 +46,7 @@ class SubsequenceKernel(StringKernel):
     n : int
         Tokens of a subsequence (N in the paper, which found 5 the best of 3, 4 and 5).
     decay : float
-        The gap penalty λ, strictly between 0 and 1; the paper found 0.5 the best of 0.1 to 0.9. Towards 0 only
+        The gap penalty λ, strictly between 0 and 1. The paper found 0.5 the best of 0.1 to 0.9. Towards 0 only
         contiguous N-grams count, with their frequencies; towards 1 gaps cost nothing.
     normalise : bool
         True: the cosine κ(x, x′)/√(κ(x, x) κ(x′, x′)). The paper does not state this, and its κ is unbounded: the norm

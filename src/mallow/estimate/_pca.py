@@ -38,7 +38,7 @@ class Projection:
     Attributes
     ----------
     axes : float64 array (d', d)
-        Orthonormal up to the grid they lie on; the largest entry of each is positive.
+        Orthonormal up to the grid they lie on. The largest entry of each is positive.
     mean : float64 array (d,)
         Of the (normalised) pooled rows, in units of ``2**exponent``.
     normalise : bool
@@ -248,7 +248,7 @@ def _with_signs(axes: Doubles) -> Doubles:
 def _on_grid(axes: Doubles) -> Doubles:
     """Axes, rounded: what LAPACK's own rounding can change, it changes once in some thousand runs.
 
-    It is about 1e-13 for a width of 1,000 and falls with the width; the chance that it crosses a border grows with the
+    It is about 1e-13 for a width of 1,000 and falls with the width. The chance that it crosses a border grows with the
     number of entries. Hence a step of 2^-14 there, and a finer one for narrow data, down to 2^-30.
     """
     bits = max(14, AXIS_BITS + 2 - 2 * axes.shape[1].bit_length())

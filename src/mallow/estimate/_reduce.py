@@ -166,7 +166,7 @@ def reduce_views(
     surveys: Sequence[Survey],
     views: Sequence[tuple[int, ...]],
 ) -> list[View]:
-    """The reduction of each view; a side that is in several of them is read once for all."""
+    """The reduction of each view. A side that is in several of them is read once for all."""
     dtypes = [np.result_type(*(shards[side].dtype for side in sides)) for sides in views]
     keys = [
         np.concatenate([surveys[side].keys[dtype.name] for side in sides])

@@ -371,7 +371,7 @@ def estimate_drop(before: Evidence, now: Evidence, divergence: Divergence, scale
 
 
 def gaussian_areas(divergence: Divergence, scale: float) -> Array:
-    """The area for two Gaussians of variance 1 whose means differ by each of `_SHIFTS`; it falls from 1."""
+    """The area for two Gaussians of variance 1 whose means differ by each of `_SHIFTS`. It falls from 1."""
     half = _SHIFTS[:, None] / 2.0
     sides = (np.diff(ndtr(_EDGES + shift), axis=1) for shift in (half, -half))
     masses = Masses(*(side / side.sum(axis=1, keepdims=True) for side in sides))

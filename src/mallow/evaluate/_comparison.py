@@ -207,7 +207,7 @@ class Comparison(ScoredSystems):
     ranks : dict
         System → (best, worst): the ranks that are compatible with the significant differences. Empty with a baseline.
     groups : tuple of tuples
-        Systems that cannot be told apart, best first; a system may be in several groups. Empty with a baseline.
+        Systems that cannot be told apart, best first. A system may be in several groups. Empty with a baseline.
     variance : dict
         System → {"clustering", "sampling", "generation"}: the variance of its area. That of clustering is of a single
         repeat; "generation" is there where several generations per prompt were given.
@@ -311,9 +311,9 @@ class Comparison(ScoredSystems):
             return ""
         _, first, second = max(turned)
         above, below = (f"{name} ({self.scores[name].mauve:.3f})" for name in (second, first))
-        such = "" if len(turned) == 1 else f", and orders {len(turned)} pairs of systems otherwise in all"
+        such = "" if len(turned) == 1 else f" ({len(turned)} pairs of systems are in the opposite order)"
         return (
-            f"Published MAUVE puts {above} above {below}{such}: it counts samples in bins of a few directions, while "
+            f"Published MAUVE puts {above} above {below}{such}. It counts samples in bins of a few directions, whereas "
             "the proven gap uses all directions."
         )
 

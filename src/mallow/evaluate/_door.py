@@ -111,7 +111,7 @@ def score(
         Clusterings with different seeds, whose mean is the published score. They share embedding and reduction.
     rng : int, numpy Generator or None
         Seed: the same seed gives the same numbers, on any number of threads. A generator draws one, None takes a fresh
-        one; the signature names the seed in use.
+        one. The signature names the seed in use.
     engine : None, "ray", "ray://…", or an engine
         What spreads the work: the threads of this machine, or a Ray cluster (`mallow.Ray`). The result is the same, to
         the last bit. Shards that do not fit the memory are read chunk by chunk in either case: docs/scale.md.

@@ -156,7 +156,7 @@ class Explained:
     Attributes
     ----------
     reasons : tuple of Reason
-        What gives it away.
+        Telltale signs.
     texts_alone : Certificate or None
         By the spaces that do not look at prompts: `HeldOut.certify_texts_alone`.
     answers : dict
@@ -197,7 +197,7 @@ class Evaluation:
 
 
 def evaluate_systems(systems: Systems, settings: Settings, *, split: bool = False) -> Evaluation:
-    """The runs, the evidence and the self-score of each system; nothing is warned about.
+    """The runs, the evidence and the self-score of each system. Nothing is warned about.
 
     With `split`, each generation of several samples per prompt has a run of its own. The parts of a single system share
     the processors; of several, one part after the other runs for all systems at once.
@@ -346,7 +346,7 @@ def _as_one(samples: Samples) -> Samples:
 
 
 def split_generations(samples: Samples) -> list[Samples]:
-    """The samples of each generation; they come one generation after the other, as `match_prompts` puts them."""
+    """The samples of each generation. They come one generation after the other, as `match_prompts` puts them."""
     times = samples.generations if samples.ids else 1
     if not times or times == 1:
         return [samples]

@@ -107,7 +107,7 @@ def compare_gaps(
     """Which of two gaps is larger, each between a reference and a model of its own.
 
     Such as: is the model farther from people in German than another, or the same, model in English? Each gap gets its
-    own held-out evidence; the errors of both are those of means over units, and units that occur in both pairs, by
+    own held-out evidence. The errors of both are those of means over units, and units that occur in both pairs, by
     their ids, count once. What is compared is what evidence finds at these sizes, so the larger pair is cut to the size
     of the smaller one: by units, chosen by a hash.
 

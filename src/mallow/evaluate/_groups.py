@@ -86,7 +86,7 @@ class GroupScores(ScoredSystems):
 
 
 def score_groups(x: Samples, y: Samples, groups: Any, settings: Settings) -> GroupScores:
-    """The score of each group of samples that have features; nothing is warned about.
+    """The score of each group of samples that have features. Nothing is warned about.
 
     Parameters
     ----------

@@ -116,7 +116,7 @@ class MatchedScore(ScoredSystems):
 
 
 def score_matched(x: Samples, y: Samples, match: Any, settings: Settings) -> MatchedScore:
-    """The score where a covariate agrees between the sides; nothing is warned about.
+    """The score where a covariate agrees between the sides. Nothing is warned about.
 
     Samples are kept so that the covariate has the same distribution on both sides: of each of its categories (twenty
     ranges, for a number) as large a share as both sides have. Who is kept depends on the covariate alone, never on

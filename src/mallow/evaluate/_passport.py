@@ -110,7 +110,7 @@ class Passport(Result):
 
     @property
     def measure(self) -> Measure:
-        """A measure that turns the counts into the published score; its bins are not those of the data."""
+        """A measure that turns the counts into the published score. Its bins are not those of the data."""
         smooth = getattr(smoothing, self.smoothing, None)
         if self.smoothing not in smoothing.__all__ or self.divergence not in DIVERGENCES or not callable(smooth):
             raise InputError(f"a smoothing {self.smoothing!r} or a divergence {self.divergence!r} is not known here.")

@@ -137,7 +137,7 @@ def verify_passport(
 ) -> PassportCheck:
     """Check a passport: its digest, its signature where a key is given, and everything that can be recomputed.
 
-    All numbers are computed again from the counts and the held-out scores; the measure, the sizes, the bins and the
+    All numbers are computed again from the counts and the held-out scores. The measure, the sizes, the bins and the
     number of repeats have to be those of the signature of the score.
 
     Parameters

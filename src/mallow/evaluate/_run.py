@@ -22,7 +22,7 @@ from mallow.theory import Frontier, Masses
 
 
 class Begin(Protocol):
-    """Begins a task; its result may already be there."""
+    """Begins a task. Its result may already be there."""
 
     def __call__(self, task: Callable[[], Outcome], /) -> Future[Outcome]: ...
 
@@ -129,7 +129,7 @@ def run_repeats(measure: Measure, prepared: Any, repeats: int, seed: int, *, beg
 
 
 def reduction_of(prepared: Any) -> Reduction | None:
-    """The axes of what an estimator's `prepare` returned; the points, which take memory, are not kept."""
+    """The axes of what an estimator's `prepare` returned. The points, which take memory, are not kept."""
     reduction = getattr(prepared, "reduction", None)
     return reduction.without_points() if isinstance(reduction, Reduction) else None
 

@@ -306,7 +306,7 @@ def brief_values(score: Score, name: str) -> dict[str, Any]:
 
 
 def score_whole(x: Samples, y: Samples, settings: Settings, engine: AnyEngine) -> Score:
-    """The score of all samples of the reference and of the model, which may be in shards; nothing is warned about."""
+    """The score of all samples of the reference and of the model, which may be in shards. Nothing is warned about."""
     with open_systems({"model": (x, y)}, settings.measure, engine) as systems:
         return _score_system(systems, settings)
 
@@ -432,7 +432,7 @@ def _doubts(
 def published_errors(
     measure: Measure, run: Run, values: dict[str, tuple[float, ...]]
 ) -> tuple[dict[str, tuple[float, float]], dict[str, Estimate]]:
-    """The interval of each summary for another draw, and its value behind the samples; nothing without bins."""
+    """The interval of each summary for another draw, and its value behind the samples. Nothing without bins."""
     partitions = [masses.partition for masses in run.masses if masses.partition is not None]
     if not partitions:
         return {}, {}

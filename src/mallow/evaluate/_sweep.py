@@ -175,7 +175,7 @@ def sweep(
     folder : path
         Where the texts of each decoder go; created if it does not exist.
     plan : GenerationPlan or None
-        How many texts per prompt (one for deterministic decoders), how long, which random numbers; the score uses the
+        How many texts per prompt (one for deterministic decoders), how long, which random numbers. The score uses the
         same `rng`. Its `with_prompt` is ignored. None: ``GenerationPlan()``.
     tokens :
         The length of prompts, as in `mallow.generate.prompts_of`.

@@ -91,7 +91,7 @@ class Rows(Protocol):
     def scan(self, function: Callable[..., Result], *along: NDArray[Any]) -> Iterator[tuple[slice, Result]]:
         """``function(rows, *along)`` for chunks of all rows, with the places of each chunk.
 
-        The last axis of the arrays `along` has an entry for each row; the function gets those of its chunk. It may be
+        The last axis of the arrays `along` has an entry for each row. The function gets those of its chunk. It may be
         called in another process.
         """
 

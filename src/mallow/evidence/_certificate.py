@@ -5,7 +5,7 @@ samples an honest one. With t = p/r and s = q/r by the witness, for the mixtures
 
     D_f(P‖R_λ) ≥ E_P[f′(t)] − E_R[t f′(t) − f(t)]          D_f(Q‖R_λ) ≥ E_Q[f′(s)] − E_R[s f′(s) − f(s)]
 
-with equality where the witness is the true log-ratio. Each side is a mean over samples; its error is that of a mean
+with equality where the witness is the true log-ratio. Each side is a mean over samples. Its error is that of a mean
 over units, whatever they share.
 """
 
@@ -230,7 +230,7 @@ def _lower_quantile(influence: Array, worst: Array) -> float:
 def cost_terms(at_p: Array, at_q: Array, divergence: Divergence, lam: Array, rest: Array) -> tuple[Array, Array]:
     """What each sample of P and of Q adds to the bounds of the costs, (n, 2·points) and (m, 2·points).
 
-    The bounds of D_f(P‖R_λ) come first, then those of D_f(Q‖R_λ); each is the mean over P plus the mean over Q.
+    The bounds of D_f(P‖R_λ) come first, then those of D_f(Q‖R_λ). Each is the mean over P plus the mean over Q.
     `rest` is 1 − λ.
     """
     sides = []

@@ -58,7 +58,7 @@ class Exchange:
     permuted: tuple[Indices, ...]
 
     def draw(self, permutations: int, rng: np.random.Generator) -> Array:
-        """Signs of so many exchanges at random, (permutations, atoms + 1); the last column is 1."""
+        """Signs of so many exchanges at random, (permutations, atoms + 1). The last column is 1."""
         signs = np.tile(np.append(self.observed, 1).astype(np.float64), (permutations, 1))
         signs[:, self.flips] *= 1.0 - 2.0 * rng.integers(2, size=(permutations, len(self.flips)))
         for members in self.permuted:

@@ -10,7 +10,7 @@ V₂) with V₁ = Σ ψ² and V₂ = ½ Σ K².
 **Bias.** Let f(x) be the expected summary when each unit is kept with probability 1/x (counts divided by what they
 lost). The value behind the samples is f(0), and the derivatives at 1 are differences: with D the change of T by
 leaving out one unit, summed over units, and D₂ the same for two units, f(0) = f(1) − f′(1) + ½f″(1) − … = D + ½D₂ + …
-(the terms are homogeneous, so f(1) cancels). The first is the jackknife; both agree with ten samples in a bin, and
+(the terms are homogeneous, so f(1) cancels). The first is the jackknife. Both agree with ten samples in a bin, and
 with two the truth lies between them. Terms for the change of totals (n and m are known) are taken off: one degree of
 freedom.
 
@@ -155,7 +155,7 @@ def masses_by_count(bins: UnitBins, masses: Masses, least: float = -np.inf) -> C
 
 
 def _fit_line(counts: Counts, masses: Array, least: float) -> tuple[float, float]:
-    """The constant and the factor of (count + constant)·factor by least squares; these masses sum to 1 as well."""
+    """The constant and the factor of (count + constant)·factor by least squares. These masses sum to 1 as well."""
     spread = counts - counts.mean()
     slope = float(spread @ masses)
     # Rounded, so that all partitions have the same constant where one was added: their terms are computed together.
@@ -191,7 +191,7 @@ def look_up_terms(
 
 @lru_cache(maxsize=1)
 def exact_nodes() -> Array:
-    """The λ of an exact frontier; they are symmetric, so that reversed they are 1 − λ."""
+    """The λ of an exact frontier. They are symmetric, so that reversed they are 1 − λ."""
     nodes = frontier.quiet(Masses.from_histograms([1.0], [1.0])).lam
     nodes.setflags(write=False)
     return nodes

@@ -145,13 +145,13 @@ def debiased_estimate(
     intervals.
 
     Bias-corrected by a jackknife that leaves out units, so that it knows about shared prompts and several
-    generations; the smoothing of the measure plays no part. Where identity cannot be excluded, an interval reaches
+    generations. The smoothing of the measure plays no part. Where identity cannot be excluded, an interval reaches
     the end of the range: area 1, costs 0.
 
     Parameters
     ----------
     partitions : sequence of Partition
-        One for each repeat; the target is the mean over them.
+        One for each repeat. The target is the mean over them.
     units : Units
         Those of the reference (set 0) and of the model (set 1). With a single unit on a side the intervals are the
         whole range.

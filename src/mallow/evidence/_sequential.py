@@ -158,7 +158,7 @@ def fit_mean_test(features: Array, mean: Array, square_length: float, units: flo
     Parameters
     ----------
     features : array (m, k)
-        Of some samples of the reference, all of different units, in random order; the first 400 are used.
+        Of some samples of the reference, all of different units, in random order. The first 400 are used.
     square_length : float
         The mean of |features|² over the whole reference.
     """
@@ -350,7 +350,7 @@ def fit_sequential_test(
     fitted : names
         Of the units of `fitting`.
     widths : mapping or None
-        How many of the columns each space has, by name; the features, called "", come first. None: all are features.
+        How many of the columns each space has, by name. The features, called "", come first. None: all are features.
     """
     views = fit_views(fitting) if widths is None or len(widths) == 1 else fit_views_of_spaces(fitting, widths)
     bins, size = len(codebook.centres), len(counted)
@@ -374,7 +374,7 @@ def _add(looks: Looks, sums: Sequence[Sums], squares: Sequence[int], rows: int) 
 
 
 def _name_key(name: str) -> int:
-    """A short number for the name of a unit; there may be many of them."""
+    """A short number for the name of a unit. There may be many of them."""
     return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "little")
 
 

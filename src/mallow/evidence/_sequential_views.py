@@ -74,7 +74,7 @@ class FeatureViews:
         return rows
 
     def values(self, rows: Features) -> list[Array]:
-        """The views of each row, (n, ·) each; no row is longer than 1."""
+        """The views of each row, (n, ·) each. No row is longer than 1."""
         return [np.concatenate(blocks) / GRID for blocks in zip(*self._blocks(rows), strict=True)]
 
     def totals(self, rows: Features) -> tuple[list[Sums], list[int]]:
@@ -125,7 +125,7 @@ class ViewsOfSpaces:
     Attributes
     ----------
     widths : dict
-        How many columns each space has, by name; the features are called "".
+        How many columns each space has, by name. The features are called "".
     parts : tuple of FeatureViews
         Of each space.
     """

@@ -75,7 +75,7 @@ class Space:
 
     @property
     def points(self) -> Values:
-        """The samples on their principal axes, centred, (rows, width); all directions with any variance are kept."""
+        """The samples on their principal axes, centred, (rows, width). All directions with any variance are kept."""
         return self.axes.result().points
 
     @property
@@ -104,7 +104,7 @@ def find_space(sets: Sequence[Features], units: Units) -> Space:
 
 
 def find_spaces(sets: Sequence[Features], units: Units, widths: Mapping[str, int]) -> dict[str, Space]:
-    """The same for columns of several spaces by name, so many of each, one after the other; all have the same rows."""
+    """The same for columns of several spaces by name, so many of each, one after the other. All have the same rows."""
     contents = content_keys(sets)
     ends = np.cumsum([0, *widths.values()])
     parts = [[rows[:, low:high] for rows in sets] for low, high in pairwise(ends)]

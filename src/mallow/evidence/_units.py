@@ -52,7 +52,7 @@ class Units:
         return len(self.keys)
 
     def pair(self, system: int) -> Units:
-        """The reference and one system (1 is the first) alone; the units keep their numbers."""
+        """The reference and one system (1 is the first) alone. The units keep their numbers."""
         return Units((self.sets[0], self.sets[system]), self.keys)
 
     def totals(self, number: int, values: Array) -> Array:
@@ -74,7 +74,7 @@ def find_units(reference: Samples, *systems: Samples, keys: Sequence[Keys] = (),
     Samples with the same id are one unit; without ids, those with the same prompt, unless all samples of the set have
     it (`Samples.unit_names`). Samples of a set that has neither are independent, except for copies: where a system was
     copied from the reference, a sample and its copy are one unit, and so are all copies where every sample of a set
-    occurs twice or more, equally often. Samples of few kinds are equal by nature; they remain units of their own.
+    occurs twice or more, equally often. Samples of few kinds are equal by nature. They remain units of their own.
     Without `copies`, samples are not linked with the reference by what they are.
 
     Examples
@@ -147,7 +147,7 @@ def choose_units(units: Units, most: int) -> NDArray[np.bool_]:
 
 
 def content_keys(sets: Sequence[Features]) -> list[Keys]:
-    """A number for each row of features that depends on its values alone; a few columns usually tell all rows apart."""
+    """A number for each row of features that depends on its values alone. A few columns usually tell all rows apart."""
     tables = [rows if rows.ndim == 2 else rows[:, None] for rows in sets]
     few = [row_keys(rows[:, :_FEW_COLUMNS]) for rows in tables]
     if len(np.unique(np.concatenate(few))) == sum(len(values) for values in few):

@@ -105,7 +105,7 @@ class Witness:
         return x, y
 
     def masses(self, prepared: tuple[Features, Features], rng: int | np.random.Generator | None) -> Masses:
-        """Learn once; all samples are independent."""
+        """Learn once. All samples are independent."""
         return self._learn(*prepared)
 
     def _learn(self, x: Features, y: Features, *, paired: bool = False) -> Masses:

@@ -89,7 +89,7 @@ class Diagnosis(Result):
         that the model produces.
     off_topic : tuple of OffTopic
         The model's texts that are farthest from their own prompts, compared with the reference's texts for the same
-        prompts; the farthest first. Empty where evidence does not look at prompts, or shows no gap.
+        prompts. The farthest first. Empty where evidence does not look at prompts, or shows no gap.
     """
 
     KIND: ClassVar[str] = "diagnosis"
@@ -279,8 +279,8 @@ def diagnose(
         Whether row i of each set belongs to row i of the others, as in `mallow.score`.
     measure : Measure
         Its estimator must be `Quantize`. With ``bins="auto"`` there are √(n + m) bins here, fewer than for a score: a
-        region should be a topic of a few dozen samples, not a piece of one. Any other number, or a codebook, is kept;
-        the gap is then the mid-point that ``score(…, repeats=1)`` returns for the same measure and seed. To look for a
+        region should be a topic of a few dozen samples, not a piece of one. Any other number, or a codebook, is kept.
+        The gap is then the mid-point that ``score(…, repeats=1)`` returns for the same measure and seed. To look for a
         small defect in many samples, use more bins.
     regions : int
         The largest number of regions of each kind to return.

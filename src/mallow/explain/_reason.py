@@ -161,7 +161,7 @@ class Region:
     bin : int
         Its number in the partition.
     share : float
-        Its share of what the model misses or invents; the shares of all bins of a side sum to 1.
+        Its share of what the model misses or invents. The shares of all bins of a side sum to 1.
     reference, model : int
         The number of samples of each side in the bin.
     expected : tuple of float

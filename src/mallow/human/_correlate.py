@@ -240,9 +240,9 @@ def correlate(
     metrics : Comparison, table of baselines, path, or mapping metric → system → value
         Higher is better. A value may be a pair: the value and its standard deviation. Of a comparison the published and
         the certified MAUVE are taken; of baselines −|T(Q) − T(P)|. A path is the JSON file of these, or a .csv file
-        with a column for the system and one per metric; a column "X std" holds the standard deviations of "X".
+        with a column for the system and one per metric. A column "X std" holds the standard deviations of "X".
     people : Ranking, Rankings, JudgedRanking, path, or mapping criterion → system → score
-        As for metrics; a ranking brings the covariance of its scores.
+        As for metrics. A ranking brings the covariance of its scores.
     reference : str or None
         The name under which `metrics` holds the values of the reference text: metrics that have it are compared by
         their distance from it, −|T(Q) − T(P)| (paper: sec:expt-setup:human-eval).
@@ -389,7 +389,7 @@ def draw_true_values(
     """True values of both sides, (draws, n) each, from their distribution given the measurements and their errors.
 
     The true values of a system are a draw from a bivariate normal distribution whose mean, spreads and correlation are
-    unknown (flat on a grid); the measurements add normal errors with the given covariances. Drawing each side by itself
+    unknown (flat on a grid). The measurements add normal errors with the given covariances. Drawing each side by itself
     would put the errors in twice and pull all correlations towards 0.
     """
     n = len(x)

@@ -277,7 +277,7 @@ def _errors(tasks: Tasks, weight: float, fit: PairedFit) -> Errors:
 
 
 def _scores(tasks: Tasks, fit: PairedFit) -> tuple[Floats, Floats]:
-    """x (y − p) and x (f − p) for each pair; the first is 0 where people did not vote."""
+    """x (y − p) and x (f − p) for each pair. The first is 0 where people did not vote."""
     design = make_design(tasks.left, tasks.right, len(tasks.names))
     expected = expit(design @ fit.coefficients)
     people = np.where(tasks.labelled, tasks.people - expected, 0.0)

@@ -86,7 +86,7 @@ def measure_metrics(metrics: Any, reference: str | None) -> dict[str, Measured]:
 
 
 def _gap(measured: Measured, reference: str) -> Measured:
-    """−|T(Q) − T(P)| for a metric whose value is known for the reference P; others are as they are."""
+    """−|T(Q) − T(P)| for a metric whose value is known for the reference P. Others are as they are."""
     if reference not in measured.values:
         return measured
     ideal = measured.values[reference]
@@ -170,7 +170,7 @@ def _pair(where: str, value: Any) -> tuple[float, float]:
 def read_measured(path: str | os.PathLike[str]) -> Any:
     """A result in a .json file, or values in a .csv file, as a mapping name → system → (value, standard deviation).
 
-    The first column of the .csv names the system; a column "X std" holds the standard deviations of column "X". Empty
+    The first column of the .csv names the system. A column "X std" holds the standard deviations of column "X". Empty
     cells are missing values.
     """
     file = Path(path).expanduser()

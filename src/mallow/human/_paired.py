@@ -140,7 +140,7 @@ def fit_newton(rows: Rows, *, ridge: float = 0.0) -> PairedFit | None:
 
 
 def residuals(rows: Rows, fit: PairedFit) -> tuple[Floats, Floats]:
-    """Per row, what the left side got beyond its expectation, and its variance under the model; both weighted."""
+    """Per row, what the left side got beyond its expectation, and its variance under the model. Both weighted."""
     _, by_eta, _, second, *_ = _parts(rows, fit.coefficients)
     return by_eta, second
 
@@ -209,7 +209,7 @@ def cluster_errors(rows: Rows, fit: PairedFit, clusterings: Sequence[Ints], scor
     (Cameron, Gelbach and Miller, 2011), made positive semi-definite. Each of the first two is a jackknife that leaves
     out one cluster at a time, by one Newton step (CR3, which has no downward bias with few clusters). The degrees of
     freedom are one less than the effective number of clusters, 1/Σw², with w the share of a cluster in the information
-    about a coefficient; the fewer of both kinds count.
+    about a coefficient. The fewer of both kinds count.
 
     `scores` are the derivatives of the likelihood by row and coefficient, where they are not those of the fit.
     """
@@ -318,7 +318,7 @@ def check_pairs(
     """Each pair's votes beside what the model predicts, the largest deviation first, and the p-value of the whole.
 
     The error of a deviation takes into account that the scores were fitted to the same votes, and what votes have in
-    common within clusters, such as items and people; it is never smaller than that of independent votes. A tie that
+    common within clusters, such as items and people. It is never smaller than that of independent votes. A tie that
     counts as half a win for both varies less than a vote: the variance of the model is multiplied by the ratio of the
     squared residuals to it, where that is below 1. Nothing can be checked where there are no more pairs than scores.
     """
@@ -391,7 +391,7 @@ def _clustered_gaps(deviations: Any, scores: Any, along: Floats, clusterings: Se
 def _misfit_in_clusters(deviations: Floats, covariance: Floats, clusters: int) -> float:
     """The p-value of the sum of squares of deviations with this covariance, estimated from so many clusters.
 
-    A sum of squares with unequal variances λ is nearly that of (Σλ)²/Σλ² equal ones (Satterthwaite); the noise of
+    A sum of squares with unequal variances λ is nearly that of (Σλ)²/Σλ² equal ones (Satterthwaite). The noise of
     the estimate adds (Σλ)²/(clusters − 1) to Σλ², which is taken off, and makes χ² an F.
     """
     values = np.linalg.eigvalsh((covariance + covariance.T) / 2)

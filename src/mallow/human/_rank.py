@@ -95,7 +95,7 @@ def rank_all(
 
 
 def as_votes(votes: Votes | str | os.PathLike[str]) -> Votes:
-    """Votes as they are; a path is read."""
+    """Votes as they are. A path is read."""
     if isinstance(votes, Votes):
         return votes
     if isinstance(votes, str | os.PathLike):
@@ -191,7 +191,7 @@ def cluster_votes(votes: Sequence[Vote], others: Sequence[Vote] = ()) -> tuple[l
 
     An item is a prompt, or a task where prompts are not known. A vote on an unknown item, or by an unknown person, is a
     cluster of its own. With fewer than five of a kind their differences cannot be seen: the intervals then hold for
-    these alone. `others` are votes that were not given by people; they have items only.
+    these alone. `others` are votes that were not given by people. They have items only.
     """
     prompts, people = [vote.prompt for vote in votes], [vote.annotator for vote in votes]
     few_prompts = _few(prompts)

@@ -89,7 +89,7 @@ class Ranking(Result):
     Attributes
     ----------
     scores : dict
-        System → score, best first. P(i beats j) = 1 / (1 + exp(−(wᵢ − wⱼ) / 100)); the mean is 0 (paper:
+        System → score, best first. P(i beats j) = 1 / (1 + exp(−(wᵢ − wⱼ) / 100)). The mean is 0 (paper:
         sec:a:human-eval:bt).
     interval : dict
         System → (low, high): contains the score relative to the mean of these systems, by other people and on other
@@ -98,7 +98,7 @@ class Ranking(Result):
     ranks : dict
         System → (best, worst): the ranks that are compatible with the significant differences.
     groups : tuple of tuples
-        Systems that cannot be told apart, best first; a system may be in several groups.
+        Systems that cannot be told apart, best first. A system may be in several groups.
     differences : tuple of PairDifference
         Between all pairs.
     effects : dict
@@ -360,7 +360,7 @@ class JudgedRanking(Result):
     Attributes
     ----------
     ranking : Ranking
-        By people and judges together; its intervals are valid for what people would say, however wrong the judges are.
+        By people and judges together. Its intervals are valid for what people would say, however wrong the judges are.
     people : Ranking
         By the same people alone.
     weight : float

@@ -39,7 +39,7 @@ FASTEST = 25.0  # seconds; paper: answers faster than this were dropped in the p
 
 
 class DroppedRow(Exception):  # noqa: N818 - it is no error
-    """A row that holds no vote; the reason is counted."""
+    """A row that holds no vote. The reason is counted."""
 
 
 @dataclass(frozen=True)
@@ -353,7 +353,7 @@ def _rows(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def parse_at(where: str, text: str) -> Any:
-    """What JSON holds; the error for anything else names the place."""
+    """What JSON holds. The error for anything else names the place."""
     try:
         return parse_json(text)
     except ValueError as error:

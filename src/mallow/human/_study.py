@@ -75,7 +75,7 @@ class Task:
 
 @dataclass(frozen=True)
 class QualityChecks:
-    """Pairs whose answers tell how careful an annotator is; they are not votes.
+    """Pairs whose answers tell how careful an annotator is. They are not votes.
 
     Attributes
     ----------
@@ -298,7 +298,7 @@ def write_study(study: Study, path: str | os.PathLike[str]) -> Study:
 
 
 def read_study(path: str | os.PathLike[str], *, accept_edits: bool = False) -> Study:
-    """The study in a file of `write_study`; a file that was edited since is refused, unless `accept_edits` is true."""
+    """The study in a file of `write_study`. A file that was edited since is refused, unless `accept_edits` is true."""
     text = read_text(path)
     try:
         data = parse_json(text)
@@ -339,7 +339,7 @@ def picture_folder(path: str | os.PathLike[str]) -> Path:
 
 
 def _copy(item: str, folder: Path) -> str:
-    """Copy a picture under the name of its content; the name of its file or folder might tell the system."""
+    """Copy a picture under the name of its content. The name of its file or folder might tell the system."""
     source = Path(item)
     if source.suffix.lower() not in _SHOWN:
         raise InputError(

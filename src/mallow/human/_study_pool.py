@@ -100,7 +100,7 @@ class PromptFilter:
     letters : float
         The smallest share of letters among the characters that are no white space.
     keep : frozenset of str or None
-        Ids of the prompts to use, chosen by hand; the rules then do not apply.
+        Ids of the prompts to use, chosen by hand. The rules then do not apply.
 
     Examples
     --------
@@ -233,7 +233,7 @@ def _common_kind(samples: Mapping[str, Samples]) -> str:
 
 
 def _match(samples: Mapping[str, Samples], kind: str) -> tuple[dict[str, Sequence[str]], list[Caveat]]:
-    """The id of the prompt of each sample; its place where there are no ids and prompts, or images share no names."""
+    """The id of the prompt of each sample. Its place where there are no ids and prompts, or images share no names."""
     named = {name: side.ids or side.prompts for name, side in samples.items()}
     without = [name for name, labels in named.items() if labels is None]
     shared = functools.reduce(set.__and__, (set(labels or ()) for labels in named.values()))

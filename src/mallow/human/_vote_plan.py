@@ -159,7 +159,7 @@ class VotePlan(Result):
     per_pair : int
         Votes on each pair of systems that is compared.
     votes : int
-        Votes in all; each answers all questions about one pair of samples.
+        Votes in all. Each answers all questions about one pair of samples.
     power : float
         The probability of reaching the goal with them, in the simulation.
     goal : VoteGoal

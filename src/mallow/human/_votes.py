@@ -36,7 +36,7 @@ class Vote:
     prompt : str
         What both continuations belong to; "" where that is not known.
     seconds : float or None
-        How long the page was looked at; all questions of a page have the same time. None where it was not measured.
+        How long the page was looked at. All questions of a page have the same time. None where it was not measured.
     kind : str
         "task"; "gold", whose answer is known; "repeat", a pair shown again to the same annotator.
     task : str
@@ -181,7 +181,7 @@ class Votes:
         return self.drop("of excluded annotators", [vote.annotator in annotators for vote in self.votes])
 
     def drop(self, reason: str, which: Iterable[bool]) -> Votes:
-        """The votes that are not marked; the others are counted as dropped for this reason."""
+        """The votes that are not marked. The others are counted as dropped for this reason."""
         marks = list(which)
         counts = {question: dict(reasons) for question, reasons in self.left_out.items()}
         for vote, out in zip(self.votes, marks, strict=True):

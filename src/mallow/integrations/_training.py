@@ -68,7 +68,7 @@ def trainer_callback(monitor: Monitor, sample: Sampler, *, prefix: str = "eval_m
 def lightning_callback(monitor: Monitor, sample: Sampler, *, prefix: str = "mallow") -> Any:
     """A Lightning ``Callback`` that scores samples of the module at the end of every validation, and logs the numbers.
 
-    Works with the packages ``lightning`` and ``pytorch_lightning``; the first one that is installed is taken.
+    Works with the packages ``lightning`` and ``pytorch_lightning``. The first one that is installed is taken.
     Parameters as in `trainer_callback`; `scores` of the callback has all scores.
     """
     try:

@@ -18,7 +18,7 @@ from mallow._optional import optional
 from mallow.errors import InputError
 
 Attention = Literal["causal", "both", "encoder"]
-"""Only backwards; in both directions; the encoder of an encoder–decoder model."""
+"""Only backwards; in both directions. The encoder of an encoder–decoder model."""
 
 Tokens = NDArray[np.int32]
 

@@ -84,7 +84,7 @@ def compare_and_diagnose(
     repeats: int = 5,
     rng: int | np.random.Generator | None = 0,
 ) -> tuple[Comparison, dict[str, Diagnosis]]:
-    """A comparison of several systems and a diagnosis of each, for `html` and `write`; nothing is embedded twice.
+    """A comparison of several systems and a diagnosis of each, for `html` and `write`. Nothing is embedded twice.
 
     The results are those of `mallow.compare` and `mallow.diagnose`, the latter with six examples of images. Caveats are
     in the results, and nothing is warned about. A measure that cannot be split into bins has no diagnoses.

@@ -42,7 +42,7 @@ def axes(ax: Axes | None) -> Axes:
 
 
 def line_style(number: int) -> dict[str, Any]:
-    """Colour, dash and marker of the system with this number; the first 30 differ in colour or dash."""
+    """Colour, dash and marker of the system with this number. The first 30 differ in colour or dash."""
     return {
         "color": COLOURS[number % len(COLOURS)],
         "linestyle": _DASHES[number % len(_DASHES)],
@@ -81,7 +81,7 @@ def exponentiated(
 
 
 def certified_line(ax: Axes, score: Drawable) -> None:
-    """The certified frontier, exponentiated, as a dashed line; nothing where there is none."""
+    """The certified frontier, exponentiated, as a dashed line. Nothing where there is none."""
     if score.certified_frontier is None:
         return
     x, y = exponentiated_points(score.certified_frontier, score.scale)
@@ -136,9 +136,9 @@ def scores(ax: Axes, systems: Mapping[str, Drawable]) -> None:
 def curve(
     ax: Axes, family: str, values: Sequence[float], inside: Sequence[Drawable], outside: Mapping[str, Drawable]
 ) -> None:
-    """Scores against the number in which systems of a family differ, published and certified; others as level lines.
+    """Scores against the number in which systems of a family differ, published and certified. Others as level lines.
 
-    The band is where the published scores of repeat samples would be; it has a gap where that is not known.
+    The band is where the published scores of repeat samples would be. It has a gap where that is not known.
     """
     ends = np.array([score.interval.get("mauve", (np.nan, np.nan)) for score in inside])
     style = line_style(0)
