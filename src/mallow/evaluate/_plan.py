@@ -17,7 +17,7 @@ from mallow.embed import AnyEmbedder
 from mallow.errors import Caveat, InputError, warn_about
 from mallow.evaluate._check import _SHIFTS, gaussian_areas
 from mallow.evaluate._compare import embed_pairs
-from mallow.evidence import MAUVE_STAR, NORMAL, HeldOut, Measure, Pairs, find_units, hold_out
+from mallow.evidence import MAUVE_STAR, NORMAL, HeldOut, Measure, Pairs, find_measure, find_units, hold_out
 from mallow.results import Result, TableData, draw
 from mallow.samples import Samples
 
@@ -133,7 +133,7 @@ def plan_samples(
     *,
     power: float = 0.8,
     level: float = 0.05,
-    measure: Measure = MAUVE_STAR,
+    measure: Measure | str = MAUVE_STAR,
     embedder: AnyEmbedder | str | None = None,
     paired: bool = False,
     rng: int | np.random.Generator | None = 0,
@@ -179,6 +179,7 @@ def plan_samples(
     >>> 300 < plan.n < 3000
     True
     """
+    measure = find_measure(measure)
     open_unit("detect", detect, why=" It is a difference in MAUVE, such as 0.01.")
     open_unit("power", power, why=" It is a probability, such as 0.8.")
     open_unit("level", level, why=" It is a probability, such as 0.05.")
