@@ -12,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pytest import approx
 
+from held_out import gaussian_slope
 from mallow import EstimateWarning, InputError, compare
 from mallow.evaluate import SamplePlan, plan_samples
-from mallow.evaluate._check import _SHIFTS, gaussian_areas, gaussian_slope
+from mallow.evaluate._check import _SHIFTS, gaussian_areas
 from mallow.evaluate._plan import _dimension, _LearningLaw, _plan_caveats, _show_pilot
 from mallow.evidence import MAUVE_STAR, hold_out
 from mallow.results import Estimate

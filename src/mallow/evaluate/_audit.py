@@ -116,7 +116,7 @@ class Audit(Result):
 
     def __str__(self) -> str:
         lines = [self.verdict, "", self.table(), "", self._rate_line()]
-        return "\n".join([*lines, *(f"caveat: {line}" for line in self.caveat_lines())])
+        return self._with_caveats(lines)
 
     @property
     def verdict(self) -> str:

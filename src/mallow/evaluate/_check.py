@@ -104,7 +104,7 @@ class Check(Result):
         lines = [self.message, f"Certified MAUVE: {self.before:.4f} in the baseline, {self.now:.4f} now{whole}."]
         if self.outcome == "cannot tell" and self.interval[0] <= self.max_drop < self.interval[1]:
             lines.append("More samples narrow the interval: `mallow plan` estimates how many are needed.")
-        return "\n".join([*lines, *(f"caveat: {line}" for line in self.caveat_lines())])
+        return self._with_caveats(lines)
 
     @property
     def ok(self) -> bool:
@@ -377,13 +377,6 @@ def gaussian_areas(divergence: Divergence, scale: float) -> Array:
     masses = Masses(*(side / side.sum(axis=1, keepdims=True) for side in sides))
     falling: Array = np.minimum.accumulate(np.asarray(area(frontier.quiet(masses, divergence), scale=scale)))
     return falling
-
-
-def gaussian_slope(value: float, divergence: Divergence, scale: float) -> float:
-    """How fast the area falls as the means of two Gaussians move apart, where it has this value."""
-    areas = gaussian_areas(divergence, scale)
-    slopes = -np.gradient(areas, _SHIFTS)
-    return float(np.interp(np.interp(-value, -areas, _SHIFTS), _SHIFTS, slopes))
 
 
 def _arms(certificate: Certificate, evidence: Evidence, areas: Array) -> tuple[float, float]:

@@ -52,7 +52,7 @@ class ScoredSystems(Result, ABC):
     def __str__(self) -> str:
         blocks = [self.verdict, *self._tables()]
         lines = [line for block in blocks for line in (block, "")]
-        return "\n".join([*lines, *(f"caveat: {line}" for line in self.caveat_lines())]).rstrip()
+        return self._with_caveats(lines)
 
     @property
     @abstractmethod

@@ -107,8 +107,7 @@ class Passport(Result):
         sealed = " and ".join(["SHA-256", *["HMAC"] * bool(self.mac), *["Ed25519"] * bool(self.ed25519)])
         sizes = f"{self.signature.n:,} and {self.signature.m:,} samples"
         head = f"Passport of a score of {sizes}, sealed by {sealed}: {self.digest}"
-        caveats = (f"caveat: {line}" for line in self.caveat_lines())
-        return "\n".join([head, "", self.table(), "", str(self.signature), *caveats])
+        return self._with_caveats([head, "", self.table(), "", str(self.signature)])
 
     @property
     def measure(self) -> Measure:

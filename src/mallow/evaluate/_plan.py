@@ -94,7 +94,7 @@ class SamplePlan(Result):
             lines.append("That is less than its standard error, so the required sample size cannot be estimated.")
         else:
             lines.append(f"If the true difference is that large, {self.n_observed:,} are enough.")
-        return "\n".join([*lines, *(f"caveat: {line}" for line in self.caveat_lines())])
+        return self._with_caveats(lines)
 
     def power_with(self, n: float) -> float:
         """About the power of n samples: the normal approximation that gives `power` at the plan's own `n`."""

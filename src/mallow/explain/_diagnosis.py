@@ -160,12 +160,12 @@ class Diagnosis(Result):
             return ""
         rows = [
             [
-                in_one_line(one.prompt, _CELL),
-                in_one_line(one.text or "", _CELL),
-                f"{one.cosine:.2f}",
-                f"{one.reference:.2f}",
+                in_one_line(answer.prompt, _CELL),
+                in_one_line(answer.text or "", _CELL),
+                f"{answer.cosine:.2f}",
+                f"{answer.reference:.2f}",
             ]
-            for one in self.off_topic[: _TELLTALES_SHOWN if form == "text" else None]
+            for answer in self.off_topic[: _TELLTALES_SHOWN if form == "text" else None]
         ]
         return render(form, TableData(["prompt", "text", "cosine", "reference"], rows, left=(0, 1)), width=width)
 
