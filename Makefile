@@ -106,7 +106,7 @@ records: $(STAMP)
 	@git diff --stat -- tests
 
 mutate: $(STAMP)
-	@$(BIN)/python tests/mutate.py all --jobs 2 --record tests/mutations.json
+	@$(BIN)/python tests/mutate.py all --jobs 2 --watch 60 --budget 20 --record tests/mutations.json
 
 clean:
 	rm -rf site $(VENV) $(LOCK) .venv-audit .venv-matrix sbom.json .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist

@@ -26,7 +26,7 @@ from mallow.theory import KL
 
 # width, shifts of the systems, pilot
 CHOSEN = [(8, 0.6, 0.9, 150), (50, 0.6, 1.0, 150), (50, 0.9, 1.4, 200), (8, 0.5, 1.0, 120), (30, 0.7, 1.1, 150)]
-CONFIRMED = [(4, 0.5, 0.9, 150), (40, 0.8, 1.3, 100), (12, 0.6, 1.0, 120)]
+CONFIRMED = [(4, 0.5, 0.9, 150), (40, 0.8, 1.3, 100), (12, 0.6, 1.0, 120), (8, 0.7, 0.9, 200)]
 SEEDS = {"chosen": 14, "confirmed": 1914}
 CELLS = [(width, n) for width in (2, 8, 20, 50) for n in (100, 200, 400)]
 SHIFTS, DRAWS = (0.6, 1.0, 1.5), 24

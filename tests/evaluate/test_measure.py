@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 import mallow
 from mallow import CHI2, HELLINGER2, KL, MAUVE_2021, MAUVE_STAR, InputError, Masses, Measure, Neighbors, Samples
-from mallow.evidence import MAUVE_KERNEL, Witness
-from mallow.evidence._measure import measure_for
+from mallow.evidence import MAUVE_KERNEL, Witness, measure_for
 
 
 @given(seed=st.integers(0, 10_000), bins=st.integers(2, 40), divergence=st.sampled_from([KL, CHI2, HELLINGER2]))

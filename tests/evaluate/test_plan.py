@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from pytest import approx
 
 from mallow import EstimateWarning, InputError, compare
+from mallow.evaluate import SamplePlan, plan_samples
 from mallow.evaluate._check import _SHIFTS, gaussian_areas, gaussian_slope
-from mallow.evaluate._plan import SamplePlan, _dimension, _LearningLaw, _plan_caveats, _show_pilot, plan_samples
+from mallow.evaluate._plan import _dimension, _LearningLaw, _plan_caveats, _show_pilot
 from mallow.evidence import MAUVE_STAR, hold_out
 from mallow.results import Estimate
 from mallow.samples import Samples
@@ -45,7 +46,7 @@ def test_n_is_where_the_difference_is_far_enough_from_0_in_standard_errors(plan)
     assert plan.pilot["n"] == 300
     law = gaussian_law(8)
     for difference in (0.05, 0.2, 0.5):
-        n = law.samples_for(difference, 2.8)
+        n = law.samples_for(difference, 2.8, 100)
         assert law.z(n, difference) >= 2.8
         assert n == 100 or law.z(n - 1, difference) < 2.8
 
@@ -88,7 +89,7 @@ def test_the_noise_of_a_pilot_of_gaussians_is_that_of_gaussians(dimension):
 
 
 def test_more_dimensions_need_more_samples():
-    assert gaussian_law(2).samples_for(0.2, 2.8) < gaussian_law(20).samples_for(0.2, 2.8)
+    assert gaussian_law(2).samples_for(0.2, 2.8, 100) < gaussian_law(20).samples_for(0.2, 2.8, 100)
     rng = np.random.default_rng(0)
     round_ones = [Samples(features=rng.normal(shift, 1.0, size=(400, 20))) for shift in (0.0, 3.0)]
     flat = [Samples(features=own.features * np.r_[10.0, np.ones(19)]) for own in round_ones]
@@ -112,7 +113,7 @@ def test_n_rises_with_what_is_asked_for(plan):
     assert 3 * plan.n < n(detect=0.05) < 6 * plan.n
     assert n(power=0.4) < plan.n < n(power=0.95)
     assert n(level=0.001) > 1.5 * plan.n
-    assert n(detect=0.9) == 100  # no plan is smaller than a pilot
+    assert n(detect=0.9) == 300  # no plan is smaller than its pilot
     other = plan_samples(X, A, B, detect=0.1, measure=replace(MAUVE_STAR, divergence=CHI2))
     assert other.pilot["difference"] != plan.pilot["difference"]
 
@@ -262,11 +263,11 @@ def test_a_pilot_without_noise_is_refused():
 
 
 def test_the_power_rises_with_the_square_root_of_n(plan):
-    """z is about normal, with a standard deviation of 1.2, and has to pass the level by 0.4."""
+    """z is about normal, with a standard deviation of 1.2, and has to pass the level by 0.2."""
     normal = NormalDist()
     for level, power in ((0.05, 0.8), (0.01, 0.5)):
         own = replace(plan, level=level, power=power)
-        least = normal.inv_cdf(1 - level / 2) + 0.4
+        least = normal.inv_cdf(1 - level / 2) + 0.2
         z = least + 1.2 * normal.inv_cdf(power)
         for times in (0.25, 1.0, 9.0):
             expected = 1 - normal.cdf((least - z * math.sqrt(times)) / 1.2)

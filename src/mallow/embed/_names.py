@@ -32,7 +32,7 @@ _NAMES = {
     "glove": ("text", "mallow.embed._word_vectors:glove"),
     "style": ("text", "mallow.embed._style:Style"),
     "ngram": ("text", "mallow.embed._string_kernels:NGramKernel"),
-    "subsequence": ("text", "mallow.embed._string_kernels:SubsequenceKernel"),
+    "subsequence": ("text", "mallow.embed._subsequence_kernel:SubsequenceKernel"),
     "efficientnet": ("image", "mallow.embed._efficientnet:efficientnet"),
     "texture": ("image", "mallow.embed._texture:Texture"),
     "mel": ("audio", "mallow.embed._mel:MelStatistics"),

@@ -7,7 +7,7 @@
 arguments and raises warnings; `masses` returns doubts as values, in `Masses.caveats`.
 
     features  _features · _row_order          accepted arrays, in an order that depends on their values alone
-    reduce    _reduce · _pca                  joint principal components
+    reduce    _reduce · _pca · _spectrum      joint principal components
     bins      _quantize · _kmeans · _nearest · _device · _quantisers
     shards    _survey · _stream               the same bins, of rows that are never all in memory
     ratios    _neighbors · _kernel_density · _classifier · _gaussian · _direct

@@ -16,20 +16,17 @@ from mallow.engine import Passes, cores, ordered_map, single_threaded_blas
 from mallow.errors import InputError
 from mallow.estimate._features import Features, checked_pair
 from mallow.estimate._pca import (
-    ROWS,
-    ProductSums,
     Projection,
     Reduction,
     RowSource,
-    Spectrum,
     evenly_spaced,
     find_axes,
     is_enough,
     largest_rest,
     pca_joint,
-    spectrum_from_sums,
 )
 from mallow.estimate._row_order import BLOCK, NO_ROWS, canonical_order
+from mallow.estimate._spectrum import ROWS, ProductSums, Spectrum, spectrum_from_sums
 from mallow.estimate._survey import Survey, chunk_rows, fetch_rows
 from mallow.samples import Chunk, Shards
 

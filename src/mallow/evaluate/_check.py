@@ -253,12 +253,12 @@ def _cut_to_baseline(before: Evidence, now: Evidence, sides: Mapping[str, Sample
     Which units are chosen depends on neither the seed nor the order of the samples.
     """
     cut = []
-    for samples, own, known in zip(sides.values(), now.units.sets, before.units.sets, strict=True):
-        if len(own) > _SIMILAR * len(known):
-            chosen = choose_units(Units((own,), now.keys), len(known))
-            samples = samples.take(np.flatnonzero(chosen[own]))
+    for samples, numbers, earlier in zip(sides.values(), now.units.sets, before.units.sets, strict=True):
+        if len(numbers) > _SIMILAR * len(earlier):
+            chosen = choose_units(Units((numbers,), now.keys), len(earlier))
+            samples = samples.take(np.flatnonzero(chosen[numbers]))
         cut.append(samples)
-    if all(len(samples) == len(own) for samples, own in zip(cut, now.units.sets, strict=True)):
+    if all(len(samples) == len(numbers) for samples, numbers in zip(cut, now.units.sets, strict=True)):
         return now
     return hold_out(settings.measure, {"model": (cut[0], cut[1])}).evidence["model"]
 
@@ -319,7 +319,7 @@ def _same_measure(before: Score, measure: Measure | None) -> Measure:
 
 
 def _refuse_other_embedder(before: Score, now: Score) -> None:
-    there, here = (f"{one.signature.embedder}, width={one.signature.width}" for one in (before, now))
+    there, here = (f"{result.signature.embedder}, width={result.signature.width}" for result in (before, now))
     if there != here:
         raise InputError(
             f"`embedder` must be the embedder of the baseline, {there}; got {here}. Scores of two embedders cannot be "
@@ -401,11 +401,11 @@ def _arms(certificate: Certificate, evidence: Evidence, areas: Array) -> tuple[f
 
 def _shared_error(before: Evidence, now: Evidence, certificates: tuple[Certificate, Certificate]) -> float:
     """The correlation of the errors of two certificates; units with the same key are the same unit."""
-    keys, place = np.unique(np.concatenate([before.keys, now.keys]), return_inverse=True)
-    places = np.split(place, [len(before.keys)])
+    keys, inverse = np.unique(np.concatenate([before.keys, now.keys]), return_inverse=True)
+    places = np.split(inverse, [len(before.keys)])
     first, second = (
-        np.bincount(own, certificate.influence[:, 0], len(keys))
-        for own, certificate in zip(places, certificates, strict=True)
+        np.bincount(rows, certificate.influence[:, 0], len(keys))
+        for rows, certificate in zip(places, certificates, strict=True)
     )
     size = math.sqrt(float(first @ first) * float(second @ second))
     return float(first @ second) / size if size > 0 else 0.0

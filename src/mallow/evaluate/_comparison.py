@@ -163,9 +163,9 @@ class Difference:
 
     def __post_init__(self) -> None:
         for name in ("difference", "interval", "p_value", "adjusted"):
-            known = getattr(self, name)
-            if "mauve" not in known:
-                raise InputError(f"`{name}` must have an entry mauve; got {', '.join(known) or 'none'}.")
+            estimates = getattr(self, name)
+            if "mauve" not in estimates:
+                raise InputError(f"`{name}` must have an entry mauve; got {', '.join(estimates) or 'none'}.")
 
     @property
     def significant(self) -> bool:
@@ -249,7 +249,7 @@ class Comparison(ScoredSystems):
     def best(self) -> tuple[str, ...]:
         """The system with the highest certified area, and those that do not differ from it significantly."""
         first, *others = self.scores
-        apart = {one.systems for one in self.differences if one.significant}
+        apart = {pair.systems for pair in self.differences if pair.significant}
         return (first, *(other for other in others if frozenset((first, other)) not in apart))
 
     @property
@@ -263,7 +263,7 @@ class Comparison(ScoredSystems):
     def worst(self) -> tuple[str, ...]:
         """The system with the lowest certified area, after those that do not differ from it significantly."""
         *others, last = self.scores
-        apart = {one.systems for one in self.differences if one.significant}
+        apart = {pair.systems for pair in self.differences if pair.significant}
         return (*(other for other in others if frozenset((last, other)) not in apart), last)
 
     @property
@@ -298,7 +298,7 @@ class Comparison(ScoredSystems):
 
     def _reversed_text(self) -> str:
         """Why bins order systems otherwise than proven gaps do; "" where both orders agree up to noise."""
-        shown = {one.systems: one.better for one in self.differences if one.significant}
+        shown = {pair.systems: pair.better for pair in self.differences if pair.significant}
         turned = []
         for first, second in combinations(self.scores, 2):  # the proven gap of the first is the smaller one
             here, there = self.scores[first], self.scores[second]
@@ -319,12 +319,12 @@ class Comparison(ScoredSystems):
 
     def _against(self, baseline: str) -> str:
         sides: dict[str, list[str]] = {"smaller": [], "larger": [], "not shown to differ": []}
-        for one in self.differences:
-            other = one.second if one.first == baseline else one.first
-            if not one.significant:
+        for pair in self.differences:
+            other = pair.second if pair.first == baseline else pair.first
+            if not pair.significant:
                 sides["not shown to differ"].append(other)
             else:
-                sides["smaller" if one.better == other else "larger"].append(other)
+                sides["smaller" if pair.better == other else "larger"].append(other)
         parts = [f"the gap of {join_names(names)} is {key}" for key, names in sides.items() if names]
         return f"Compared with the proven gap of {baseline}: {'; '.join(parts) or 'the differences were not tested'}."
 
@@ -356,12 +356,12 @@ class Comparison(ScoredSystems):
         With a baseline each other system minus the baseline.
         """
         if self.baseline is not None:
-            oriented = [one if one.second == self.baseline else one.reverse() for one in self.differences]
+            oriented = [pair if pair.second == self.baseline else pair.reverse() for pair in self.differences]
         else:
-            place = {name: i for i, name in enumerate(self.scores)}
-            oriented = [one if place[one.first] < place[one.second] else one.reverse() for one in self.differences]
+            order = {name: i for i, name in enumerate(self.scores)}
+            oriented = [pair if order[pair.first] < order[pair.second] else pair.reverse() for pair in self.differences]
         names = list(self.scores)
-        return tuple(sorted(oriented, key=lambda one: (names.index(one.first), names.index(one.second))))
+        return tuple(sorted(oriented, key=lambda pair: (names.index(pair.first), names.index(pair.second))))
 
     def difference_table(self, form: str = "text", *, width: int | None = None) -> str:
         """The differences of the certified area as a table; of more than 10 pairs only those of neighbours.
@@ -372,10 +372,10 @@ class Comparison(ScoredSystems):
         if not every:
             return ""
         neighbours = set(pairwise(self.scores))
-        shown = [one for one in every if len(every) <= _MOST_PAIRS or (one.first, one.second) in neighbours]
+        shown = [pair for pair in every if len(every) <= _MOST_PAIRS or (pair.first, pair.second) in neighbours]
         rows = [
-            (one.first, one.second, one.difference["mauve"], *one.interval["mauve"], one.adjusted["mauve"])
-            for one in shown
+            (pair.first, pair.second, pair.difference["mauve"], *pair.interval["mauve"], pair.adjusted["mauve"])
+            for pair in shown
         ]
         title = "difference" if len(shown) == len(every) else f"difference\n(neighbours, of {len(every)} pairs)"
         return render_differences(title, rows, form, width)
@@ -416,12 +416,12 @@ def rank_systems(
     """
     if not differences and len(order) > 1:
         return {}, ()
-    significant = [one for one in differences if one.significant]
-    apart = {one.systems for one in significant}
+    significant = [pair for pair in differences if pair.significant]
+    apart = {pair.systems for pair in significant}
     ranks = {}
     for name in order:
-        mine = [one for one in significant if name in one.systems]
-        beaten_by = sum(one.better != name for one in mine)
+        mine = [pair for pair in significant if name in pair.systems]
+        beaten_by = sum(pair.better != name for pair in mine)
         ranks[name] = (1 + beaten_by, len(order) - (len(mine) - beaten_by))
     groups: list[tuple[str, ...]] = []
     for i in range(len(order)):

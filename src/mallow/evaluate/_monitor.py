@@ -26,9 +26,9 @@ from mallow.embed import (
     spaces_of_texts,
 )
 from mallow.engine import single_threaded_blas
-from mallow.errors import Caveat, InputError, warn_about
+from mallow.errors import InputError, warn_about
 from mallow.estimate import Codebook, Features, Quantize, as_features, row_keys
-from mallow.evaluate._monitor_parts import pack_part, unpack_part
+from mallow.evaluate._monitor_parts import pack_part, unit_caveats, unpack_part
 from mallow.evaluate._run import Run
 from mallow.evaluate._score import Score, build_score
 from mallow.evidence import MAUVE_STAR, SUMMARIES, Looks, Measure, Units, find_units, fit_sequential_test, generator_for
@@ -40,7 +40,6 @@ _FITTING = 0.25  # share of the reference that fits the bins; half left fewer sa
 _FEWEST = 20  # reference samples; chosen: with fewer, not even one bin can be fitted and counted
 _DRAWS = 20  # of the self-score; chosen
 _LEVEL = 0.05  # of an alarm: the usual one
-_WORTH = 0.5  # of the samples; chosen: if the alarm can use fewer, a caveat says so
 
 Indices = NDArray[np.int64]
 
@@ -274,7 +273,7 @@ class Monitor:
         reference, model = (self._counted_samples(size) for size in (n, m))
         units = Units((np.arange(n), n + np.arange(m)), np.zeros(n + m, np.uint64))  # every sample is one
         run = Run(reference, model, [masses], None, units)
-        result = build_score(self.measure, run, self._self_score(), self._seed, caveats=_unit_caveats(self._looks, m))
+        result = build_score(self.measure, run, self._self_score(), self._seed, caveats=unit_caveats(self._looks, m))
         warn_about(result.caveats)
         signature = replace(result.signature, codebook=self.key[:12])
         return replace(result, masses=replace(masses, partition=None), signature=signature, p_value=self.p_value)
@@ -406,25 +405,6 @@ def _resolve(reference: object, embedder: AnyEmbedder | str | None) -> tuple[obj
             "such as 'minilm'."
         )
     return reference, embedder
-
-
-def _unit_caveats(looks: Looks, m: int) -> list[Caveat]:
-    """Caveats about ids or prompts that repeat, and about those that the alarm cannot use."""
-    caveats = []
-    if looks.units < _WORTH * looks.rows:
-        text = (
-            f"the {m} samples of the model share ids or prompts: for the alarm they count as {looks.units:.0f} "
-            "independent ones, while the interval of the score takes each as independent. One sample for each of many "
-            "prompts says more."
-        )
-        caveats.append(Caveat("repeated units", text, values={"samples": m, "units": looks.units}))
-    if looks.left_out > (1 - _WORTH) * m:
-        text = (
-            f"{looks.left_out} of the {m} samples have ids or prompts of reference samples that fitted the bins, and "
-            "the alarm leaves them out: use other prompts, or more of them."
-        )
-        caveats.append(Caveat("left out", text, values={"samples": m, "left_out": looks.left_out}))
-    return caveats
 
 
 def _split_reference(samples: Samples, rows: Features, seed: int) -> tuple[Indices, Indices, int]:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-_FEWEST = 100  # of a pilot and of a plan; chosen: with fewer, next to nothing is learned from the folds
+_FEWEST = 100  # of a pilot; chosen: with fewer, next to nothing is learned from the folds
 _NO_NOISE = 1e-9  # below which an error comes from rounding
 _FAR = 30  # times the pilot, beyond which a plan is doubtful; chosen
 _CONSTANT, _PER_DIMENSION, _METRIC = (
@@ -34,7 +34,7 @@ _CONSTANT, _PER_DIMENSION, _METRIC = (
     1.3,
 )  # of what a witness has to learn; fitted in experiments/honesty/plan.py
 _LUCK = 1.2  # how much z varies, since each system has a witness of its own, with luck of its own; fitted there too
-_COMMON = 0.4  # standard errors that it takes until a common witness agrees; fitted there too
+_COMMON = 0.2  # standard errors that it takes until a common witness agrees; fitted there too
 _LEAST, _MOST = 0.7, 3.0  # of the noise of a pilot, as a multiple of that for Gaussians; chosen
 _LIMIT = 2**40  # samples, beyond which no plan is made
 
@@ -48,7 +48,7 @@ class SamplePlan(Result):
     n : int
         Samples of the reference and of each system with which a difference of `detect` is found significant with
         probability `power`. Where samples come in units of several, such as one prompt with five texts, it counts
-        units.
+        units. It is at least the number of the pilot: what fewer samples show is not known from it.
     n_observed : int or None
         The same for the difference observed in the pilot; None where that is smaller than its standard error, since the
         true one may then have any size. A difference that was noticed because it is large tends to be overestimated,
@@ -198,11 +198,11 @@ def plan_samples(
     pilot = _show_pilot(held_out, max(counts))
     law = _LearningLaw.fit(held_out, max(counts), _dimension([pairs["A"][0], pairs["A"][1], pairs["B"][1]]))
     distance = _distance(level, power)
-    n, seen = law.samples_for(detect, distance), abs(pilot["difference"])
+    n, seen = law.samples_for(detect, distance, max(counts)), abs(pilot["difference"])
     caveats = unique_caveats([*_sample_caveats(pairs, held_out), *_plan_caveats(held_out, n, max(counts))])
     warn_about(caveats)
     grouped = any(len(own) > count for own, count in zip(units.sets, counts, strict=True))
-    n_observed = law.samples_for(seen, distance) if seen > pilot["standard error"] else None
+    n_observed = law.samples_for(seen, distance, max(counts)) if seen > pilot["standard error"] else None
     return SamplePlan(n, n_observed, detect, power, level, pilot, "prompts" if grouped else "samples", caveats)
 
 
@@ -284,9 +284,9 @@ class _LearningLaw:
         near, far = np.interp(seen, _SHIFTS, self.areas)
         return float(near - far) / max(self.error(n, seen), 1e-300)
 
-    def samples_for(self, difference: float, distance: float) -> int:
-        """The fewest samples with which a difference is so many standard errors from 0."""
-        low, high = _FEWEST - 1, _FEWEST
+    def samples_for(self, difference: float, distance: float, fewest: int) -> int:
+        """The fewest samples with which a difference is so many standard errors from 0, but not fewer than `fewest`."""
+        low, high = fewest - 1, fewest
         while self.z(high, difference) < distance and high < _LIMIT:
             low, high = high, 2 * high
         while high - low > 1:

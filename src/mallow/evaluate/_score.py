@@ -130,9 +130,9 @@ class Score(Result):
         if math.isnan(self.p_value):
             raise InputError("`p_value` must be a number; got NaN.")
         for name in ("std", "interval", "debiased", "certified", "self_score"):
-            known = getattr(self, name)
-            if known and set(known) != set(SUMMARIES):
-                raise InputError(f"`{name}` must have the entries {', '.join(SUMMARIES)}; got {', '.join(known)}.")
+            estimates = getattr(self, name)
+            if estimates and set(estimates) != set(SUMMARIES):
+                raise InputError(f"`{name}` must have the entries {', '.join(SUMMARIES)}; got {', '.join(estimates)}.")
 
     def __repr__(self) -> str:
         certified = f"certified at most {at_most(self.certified['mauve'].high)}, " if self.certified else ""
@@ -209,7 +209,9 @@ class Score(Result):
     def _table(self) -> TableData:
         each = [self._rows(name) for name in SUMMARIES]
         rows = [
-            [f"{_TITLES[name]}, {row[0]}", *row[1:]] for name, own in zip(SUMMARIES, each, strict=True) for row in own
+            [f"{_TITLES[name]}, {row[0]}", *row[1:]]
+            for name, of_summary in zip(SUMMARIES, each, strict=True)
+            for row in of_summary
         ]
         breaks = [place * len(each[0]) for place in range(1, len(SUMMARIES))]
         return TableData(["", "value", "95% range", "meaning"], rows, breaks=breaks, left=(0, 3))
@@ -288,9 +290,13 @@ def brief_values(score: Score, name: str) -> dict[str, Any]:
     """What is known of one summary of a score, rounded to four digits."""
     values: dict[str, Any] = {}
     if score.certified:
-        one = score.certified[name]
-        values["certified"] = round(one.value, 4)
-        values |= {"at_most": float(at_most(one.high))} if name == "mauve" else {"at_least": float(at_least(one.low))}
+        estimate = score.certified[name]
+        values["certified"] = round(estimate.value, 4)
+        values |= (
+            {"at_most": float(at_most(estimate.high))}
+            if name == "mauve"
+            else {"at_least": float(at_least(estimate.low))}
+        )
     if not score.is_published:
         return values | {"published": None}
     values["published"] = round(float(getattr(score, name)), 4)

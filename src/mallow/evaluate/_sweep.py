@@ -107,8 +107,8 @@ class Sweep(ComparedSystems):
             One of `families`. None: the only one; where there are several or none, the decoders are listed in rows.
         """
         if family is not None and family not in self.families:
-            known = ", ".join(self.families) or "none"
-            raise InputError(f"`family` must be one of the families of decoders ({known}); got {family!r}.")
+            families = ", ".join(self.families) or "none"
+            raise InputError(f"`family` must be one of the families of decoders ({families}); got {family!r}.")
         if family is None and len(self.families) != 1:
             return self.comparison.plot(ax)
         ax = draw.axes(ax)
@@ -204,7 +204,7 @@ def sweep(
         n = 1 if is_deterministic(decoder(name)) else plan.n
         generate_file(model, prompts, name, path, replace(plan, n=n), batch=batch)
     kept = {prompt.id for prompt in prompts}
-    numbered = human.ids or tuple(str(place) for place in range(1, len(human) + 1))
+    numbered = human.ids or tuple(str(number) for number in range(1, len(human) + 1))
     texts = {id_: text for id_, text in zip(numbered, human.require_texts(), strict=True) if id_ in kept}
     cut = [model.decode(model.encode(text)[: tokens + plan.max_new]) for text in texts.values()]
     systems = {name: read(path) for name, path in files.items()}

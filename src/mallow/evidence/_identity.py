@@ -187,10 +187,10 @@ def compare_means(
     p_values = []
     for kept in draws:
         exchange = find_exchange(number_units(unit[kept]), is_first[kept])
-        each = exchange.atoms @ values[kept]
-        step = at_once(_ENTRIES, len(each))
-        parts = [exchange.draw(min(step, permutations - low), rng) @ each for low in range(0, permutations, step)]
-        p_values.append(share_as_large(np.concatenate([exchange.as_observed() @ each, *parts])))
+        of_atoms = exchange.atoms @ values[kept]
+        step = at_once(_ENTRIES, len(of_atoms))
+        parts = [exchange.draw(min(step, permutations - low), rng) @ of_atoms for low in range(0, permutations, step)]
+        p_values.append(share_as_large(np.concatenate([exchange.as_observed() @ of_atoms, *parts])))
     return combine_draws(p_values), not cut
 
 

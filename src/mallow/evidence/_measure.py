@@ -226,8 +226,8 @@ def _libraries() -> str:
     from threadpoolctl import threadpool_info  # type: ignore[import-untyped]
 
     blas = [library for library in threadpool_info() if library["user_api"] == "blas"]
-    own = [library for library in blas if "numpy" in library["filepath"]] or blas  # scipy may have loaded another
+    numpys = [library for library in blas if "numpy" in library["filepath"]] or blas  # scipy may have loaded another
     parts = [f"numpy {np.__version__}"]
-    for library in own[:1]:
+    for library in numpys[:1]:
         parts.append(" ".join(filter(None, [library["internal_api"], library["version"], library.get("architecture")])))
     return ", ".join(parts)

@@ -274,10 +274,10 @@ class SequentialTest:
         """
         if names is not None:
             keys = [_name_key(name) for name in names]
-            kept = [place for place, key in enumerate(keys) if key not in self.fitted]
+            kept = [number for number, key in enumerate(keys) if key not in self.fitted]
             if len(kept) < len(keys):
                 looks.left_out += len(keys) - len(kept)
-                rows, keys = rows[kept], [keys[place] for place in kept]
+                rows, keys = rows[kept], [keys[number] for number in kept]
                 counts = self.codebook.count(self.views.features(rows)) if kept else counts
             if not kept:
                 return
@@ -301,8 +301,8 @@ class SequentialTest:
     def p_values(self, looks: Looks) -> dict[str, float]:
         """Look, and return for each view the p-value of all looks so far, multiplied by the number of views."""
         self._look(looks)
-        each = [len(self.tests) * test.p_value(tail) for test, tail in zip(self.tests, looks.tails, strict=True)]
-        return {name: float(np.clip(value, LEAST, 1.0)) for name, value in zip(self.names, each, strict=True)}
+        corrected = [len(self.tests) * test.p_value(tail) for test, tail in zip(self.tests, looks.tails, strict=True)]
+        return {name: float(np.clip(value, LEAST, 1.0)) for name, value in zip(self.names, corrected, strict=True)}
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -313,16 +313,16 @@ class SequentialTest:
         if looks.units < START:
             return
         means = self._means(looks.sums, looks.squares, looks.rows)
-        for place, (name, test, (mean, square)) in enumerate(zip(self.names, self.tests, means, strict=True)):
+        for number, (name, test, (mean, square)) in enumerate(zip(self.names, self.tests, means, strict=True)):
             if name.rpartition(": ")[0] in looks.missing:
                 continue
-            looks.tails[place] = min(looks.tails[place], test.tail(mean, square, looks.units))
+            looks.tails[number] = min(looks.tails[number], test.tail(mean, square, looks.units))
 
     def _means(self, sums: Sequence[Sums], squares: Sequence[int], rows: int) -> list[tuple[Array, float]]:
         """The means of the features of each view and of their squared lengths."""
         *of_views, counts = sums
         means = [
-            (one / (GRID * rows), square / (GRID**2 * rows)) for one, square in zip(of_views, squares, strict=True)
+            (mean / (GRID * rows), square / (GRID**2 * rows)) for mean, square in zip(of_views, squares, strict=True)
         ]
         return [*means, (self.weights * counts / rows, float(self.weights**2 @ counts) / rows)]
 
@@ -363,7 +363,7 @@ def fit_sequential_test(
     sums, squares = views.totals(counted)
     empty = SequentialTest(views, codebook, weights, (), frozenset(map(_name_key, fitted)))
     means = empty._means([*sums, counts], squares, size)
-    tests = [fit_mean_test(each, *mean, worth) for each, mean in zip(features, means, strict=True)]
+    tests = [fit_mean_test(values, *mean, worth) for values, mean in zip(features, means, strict=True)]
     return replace(empty, tests=tuple(tests))
 
 

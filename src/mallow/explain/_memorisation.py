@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -215,11 +215,7 @@ class Memorisation(Result):
 
     def brief(self) -> dict[str, Any]:
         """The main numbers as a small dict, without the list of near copies."""
-        estimates = {"share": self.share, "drawn": self.drawn}
-        shares = {
-            name: {"value": estimate.value, "low": estimate.low, "high": estimate.high}
-            for name, estimate in estimates.items()
-        }
+        shares = {"share": asdict(self.share), "drawn": asdict(self.drawn)}
         return {**super().brief(), **shares, "listed": len(self.copies), "n": list(self.n)}
 
     def plot(self, ax: Axes | None = None) -> Axes:
