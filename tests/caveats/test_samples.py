@@ -85,7 +85,7 @@ def test_short_texts_are_told_once():
     assert count == approx(41, abs=1)  # a full stop is a mark
     assert caveat.values["tokens"] == approx(1.11 * count)
     assert caveat.message == (
-        f"the median text has {count:.0f} words and punctuation marks, about {1.11 * count:.0f} tokens. The paper advises at "
+        f"the texts are short, about {1.11 * count:.0f} tokens. The paper advises at "
         "least 256, because differences between shorter texts may go unnoticed. Use longer texts, or compare this score only "
         "with scores of texts as short as these."
     )

@@ -21,6 +21,7 @@ from mallow.evidence import (
     Evidence,
     Measure,
     Signature,
+    find_measure,
     measure_for,
     pair_points,
 )
@@ -160,7 +161,7 @@ def make_passport(
     reference: Any,
     model: Any,
     *,
-    measure: Measure = MAUVE_STAR,
+    measure: Measure | str = MAUVE_STAR,
     embedder: AnyEmbedder | str | None = None,
     key: str | bytes | None = None,
 ) -> Passport:
@@ -196,6 +197,7 @@ def make_passport(
     >>> passport.recompute_published()["mauve"] == result.mauve
     True
     """
+    measure = find_measure(measure)
     sides = embed_all({"reference": reference, "model": model}, embedder, prompts="joint")
     x, y = (samples.load() for samples in sides.values())
     measure = measure_for(measure, x)

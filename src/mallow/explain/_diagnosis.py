@@ -23,6 +23,7 @@ from mallow.evidence import (
     Measure,
     Signature,
     describe_units,
+    find_measure,
     generator_for,
     hold_out,
     make_signature,
@@ -255,7 +256,7 @@ def diagnose(
     *,
     embedder: AnyEmbedder | str | None = None,
     paired: bool = False,
-    measure: Measure = MAUVE_STAR,
+    measure: Measure | str = MAUVE_STAR,
     regions: int = 5,
     examples: int = 3,
     rng: int | np.random.Generator | None = 0,
@@ -304,6 +305,7 @@ def diagnose(
     >>> first.significant, first.share > 0.5, all(example.place < 200 for example in first.model_examples)
     (True, True, True)
     """
+    measure = find_measure(measure)
     whole("regions", regions, least=1)
     whole("examples", examples, least=0)
     seed = seed_from(rng)
