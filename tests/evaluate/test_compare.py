@@ -50,6 +50,26 @@ def found():
     return quietly(compare, X, SYSTEMS)
 
 
+def test_the_score_of_a_system_is_found_by_its_name(found):
+    assert found["far"] is found.scores["far"]
+    with pytest.raises(InputError, match=r"the systems are .* and far; got 'fer'\. Did you mean far\?"):
+        found["fer"]
+    with pytest.raises(InputError, match="got 0"):
+        found[0]
+
+
+def test_all_frontiers_are_drawn_in_one_picture_with_their_names(found):
+    axes = found.plot_frontiers()
+    words = [text.get_text() for text in axes.texts]
+    assert words == [f"{name}  {found[name].mauve:.2f}" for name in found.scores]
+    colours = {line.get_color() for line in axes.get_lines()}
+    assert len(colours) == len(found.scores)
+    places = np.array([text.xy for text in axes.texts])
+    assert min(np.linalg.norm(one - other) for one, other in pairwise(places)) > 0.05
+    certified = found.plot_frontiers(axes.figure.add_subplot(), certified=True)
+    assert certified.texts[-1].get_text().endswith(f"{found['far'].certified['mauve'].value:.2f}")
+
+
 def test_systems_are_ranked_and_those_that_cannot_be_told_apart_are_grouped(found):
     assert list(found.scores)[2:] == ["middle", "far"]
     assert found.ranks["far"] == (4, 4)

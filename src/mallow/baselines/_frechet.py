@@ -271,9 +271,9 @@ def load_statistics(name: str) -> Moments:
     """
     path = find_statistics(name)
     if path is None:
-        known = sorted(file.stem for file in _folder().glob("*.npz")) if _folder().is_dir() else []
-        listed = f"those that are saved: {', '.join(known)}" if known else "none are saved"
-        raise InputError(f"there are no statistics {name!r}; {listed}.{did_you_mean(name, known)}")
+        names = sorted(file.stem for file in _folder().glob("*.npz")) if _folder().is_dir() else []
+        listed = f"those that are saved: {', '.join(names)}" if names else "none are saved"
+        raise InputError(f"there are no statistics {name!r}; {listed}.{did_you_mean(name, names)}")
     try:
         with path.open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
             wanted = [key for key in ("mu", "sigma", "n", "embedder") if key in arrays]

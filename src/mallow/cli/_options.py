@@ -10,7 +10,6 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
 import click
@@ -48,18 +47,10 @@ def allow_working_folder(spec: str) -> None:
         show("note", f"{spec} runs code of the working folder: {files[0].name}")
 
 
+# The words of evidence.MEASURES, theory.DIVERGENCES and estimate.ESTIMATORS, which take time to load.
 MEASURES = ("mauve-star", "mauve-2021", "mauve-kernel")
-"""Constants of `mallow.evidence`, in lower case."""
 DIVERGENCES = ("kl", "chi2", "tv", "hellinger2", "js", "le-cam")
-"""Constants of `mallow.theory`, in lower case. The names of embedders are those of `mallow.embed.find_embedder`."""
-ESTIMATORS = {
-    "quantize": "Quantize",
-    "neighbors": "Neighbors",
-    "kernel-density": "KernelDensity",
-    "classifier": "Classifier",
-    "gaussian": "Gaussian",
-}
-"""Name → class in `mallow.estimate`; "quantize" stands for the estimator of the measure, with its settings."""
+ESTIMATORS = ("quantize", "neighbors", "kernel-density", "classifier", "gaussian")
 
 
 def find_measure(
@@ -71,10 +62,10 @@ def find_measure(
     no_normalise: bool = False,
 ) -> Measure:
     """The measure that the options describe; None stands for the setting of the measure, and at first for MAUVE*."""
-    from mallow import evidence, theory
+    from mallow import evidence
     from mallow.estimate import Quantize, Reduce
 
-    base: Measure = _constant(evidence, measure or "mauve-star")
+    base = evidence.find_measure(measure or "mauve-star")
     if not no_normalise and all(option is None for option in (estimator, divergence, bins, scale)):
         return base  # itself: only the default gives way to the measure of string kernels
     chosen = base.estimator if estimator in (None, "quantize") else _find_estimator(str(estimator))
@@ -89,17 +80,12 @@ def find_measure(
                 f"--no-normalise is for estimators that scale rows to length 1; {estimator or measure} does not."
             )
         chosen = replace(cast(Any, chosen), reduce=replace(reduce, normalise=False))
-    kind = base.divergence if divergence is None else _constant(theory, divergence)
-    return evidence.Measure(chosen, kind, base.scale if scale is None else scale)
+    return evidence.Measure(chosen, divergence or base.divergence, base.scale if scale is None else scale)
 
 
 def find_measure_if_named(*options: Any) -> Measure | None:
     """The measure that the options of `find_measure` describe; None if none of them is given."""
     return None if all(option is None or option is False for option in options) else find_measure(*options)
-
-
-def _constant(module: ModuleType, name: str) -> Any:
-    return getattr(module, name.upper().replace("-", "_"))
 
 
 def set_sample(measure: Measure, sample: int) -> Measure:
@@ -116,7 +102,7 @@ def _find_estimator(name: str) -> Estimator:
     from mallow.embed import import_object
 
     if name in ESTIMATORS:
-        made: Estimator = getattr(estimate, ESTIMATORS[name])()
+        made: Estimator = estimate.ESTIMATORS[name]()
         return made
     imported = None if ":" in name else find_plugin("estimators", name)
     if ":" not in name and imported is None:

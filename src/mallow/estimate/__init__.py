@@ -13,6 +13,8 @@ arguments and raises warnings; `masses` returns doubts as values, in `Masses.cav
     ratios    _neighbors · _kernel_density · _classifier · _gaussian · _direct
 """
 
+from collections.abc import Callable
+
 from mallow.estimate._classifier import Classifier, calibrate_scores, choose_penalty, logistic_regression
 from mallow.estimate._direct import LogLikelihoods, compute_direct_frontier, direct, direct_frontier, log_likelihoods
 from mallow.estimate._features import Estimator, Features, as_features, checked_features, checked_pair, same_width
@@ -27,6 +29,15 @@ from mallow.estimate._reduce import Reduce
 from mallow.estimate._row_order import canonical_order, row_keys, unit_keys
 from mallow.estimate._stream import StreamedQuantization, quantize_shards
 from mallow.estimate._survey import Survey, fetch_rows, hash_names, survey_rows
+
+ESTIMATORS: dict[str, Callable[[], Estimator]] = {
+    "quantize": Quantize,
+    "neighbors": Neighbors,
+    "kernel-density": KernelDensity,
+    "classifier": Classifier,
+    "gaussian": Gaussian,
+}
+"""Estimators from features, by the names that they have on the command line."""
 
 __all__ = [
     "Classifier",

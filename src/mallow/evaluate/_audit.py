@@ -15,7 +15,7 @@ from mallow.errors import Caveat, InputError, warn_about
 from mallow.evaluate._compare import compare_pairs, embed_pairs
 from mallow.evaluate._comparison import Comparison
 from mallow.evaluate._run import Settings
-from mallow.evidence import MAUVE_STAR, Measure, permutation_test
+from mallow.evidence import MAUVE_STAR, Measure, find_measure, permutation_test
 from mallow.results import Result, TableData, draw
 from mallow.samples import Samples, read
 
@@ -116,7 +116,7 @@ class Audit(Result):
 
     def __str__(self) -> str:
         lines = [self.verdict, "", self.table(), "", self._rate_line()]
-        return "\n".join([*lines, *(f"caveat: {line}" for line in self.caveat_lines())])
+        return self._with_caveats(lines)
 
     @property
     def verdict(self) -> str:
@@ -172,7 +172,7 @@ def audit_embedder(
     reference: object,
     embedder: AnyEmbedder | str | None = None,
     *,
-    measure: Measure = MAUVE_STAR,
+    measure: Measure | str = MAUVE_STAR,
     repeats: int = 5,
     rng: int | np.random.Generator | None = 0,
 ) -> Audit:
@@ -195,6 +195,7 @@ def audit_embedder(
     rng :
         The seed of the clusterings, as in `mallow.score`.
     """
+    measure = find_measure(measure)
     texts = read(reference).require_texts()
     if len(texts) < _FEWEST_TEXTS:
         raise InputError(f"`reference` must hold at least {_FEWEST_TEXTS} texts to be split in two; got {len(texts)}.")

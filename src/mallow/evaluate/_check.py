@@ -19,15 +19,14 @@ from mallow.errors import Caveat, InputError, warn_about
 from mallow.evaluate._run import Settings
 from mallow.evaluate._score import Score, score_embedded
 from mallow.evidence import (
-    MAUVE_2021,
-    MAUVE_KERNEL,
-    MAUVE_STAR,
+    MEASURES,
     ONE_SIDED,
     Certificate,
     Evidence,
     Measure,
     Units,
     choose_units,
+    find_measure,
     hold_out,
 )
 from mallow.results import Estimate, Result, TableData, draw
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
 
 Outcome = Literal["passed", "regression", "cannot tell"]
 
-_KNOWN = {repr(measure): measure for measure in (MAUVE_STAR, MAUVE_2021, MAUVE_KERNEL)}
+_KNOWN = {repr(measure): measure for measure in MEASURES.values()}
 _SCORE_AGAIN = " Write one with: mallow score REFERENCE MODEL --format json > baseline.json"
 _SIMILAR = 1.1  # chosen: times as many samples or units, up to which sizes count as equal
 _LUCK = math.sqrt(2.0)  # each run learned a witness of its own, with luck of its own: as in `subtract_certificates`
@@ -105,7 +104,7 @@ class Check(Result):
         lines = [self.message, f"Certified MAUVE: {self.before:.4f} in the baseline, {self.now:.4f} now{whole}."]
         if self.outcome == "cannot tell" and self.interval[0] <= self.max_drop < self.interval[1]:
             lines.append("More samples narrow the interval: `mallow plan` estimates how many are needed.")
-        return "\n".join([*lines, *(f"caveat: {line}" for line in self.caveat_lines())])
+        return self._with_caveats(lines)
 
     @property
     def ok(self) -> bool:
@@ -174,7 +173,7 @@ def check_regression(
     baseline: Score | str | PathLike[str],
     *,
     max_drop: float = 0.02,
-    measure: Measure | None = None,
+    measure: Measure | str | None = None,
     embedder: AnyEmbedder | str | None = None,
     paired: bool = False,
     rng: int | np.random.Generator | None = 0,
@@ -307,12 +306,13 @@ def _same_samples(before: Score, now: Score) -> bool:
     )
 
 
-def _same_measure(before: Score, measure: Measure | None) -> Measure:
+def _same_measure(before: Score, measure: Measure | str | None) -> Measure:
     made_by = before.signature.measure
     if measure is None:
         if made_by not in _KNOWN:
             raise InputError(f"`measure` must be passed, since the baseline was made with {made_by}.")
         return _KNOWN[made_by]
+    measure = find_measure(measure)
     if repr(measure) != made_by:
         raise InputError(f"`measure` must be the measure of the baseline, {made_by}; got {measure!r}.")
     return measure
@@ -377,13 +377,6 @@ def gaussian_areas(divergence: Divergence, scale: float) -> Array:
     masses = Masses(*(side / side.sum(axis=1, keepdims=True) for side in sides))
     falling: Array = np.minimum.accumulate(np.asarray(area(frontier.quiet(masses, divergence), scale=scale)))
     return falling
-
-
-def gaussian_slope(value: float, divergence: Divergence, scale: float) -> float:
-    """How fast the area falls as the means of two Gaussians move apart, where it has this value."""
-    areas = gaussian_areas(divergence, scale)
-    slopes = -np.gradient(areas, _SHIFTS)
-    return float(np.interp(np.interp(-value, -areas, _SHIFTS), _SHIFTS, slopes))
 
 
 def _arms(certificate: Certificate, evidence: Evidence, areas: Array) -> tuple[float, float]:

@@ -19,7 +19,7 @@ from mallow.evaluate._comparison import Comparison, Difference, rank_systems
 from mallow.evaluate._evaluation import Evaluation, LoadedSystems, Systems, evaluate_systems, open_systems, shares_bins
 from mallow.evaluate._run import Run, Settings, mean_frontier, summary_values
 from mallow.evaluate._score import Score, build_scores
-from mallow.evidence import MAUVE_STAR, NORMAL, SUMMARIES, HeldOut, Measure, Pairs, holm, run_systems
+from mallow.evidence import MAUVE_STAR, NORMAL, SUMMARIES, HeldOut, Measure, Pairs, find_measure, holm, run_systems
 from mallow.results import Estimate
 from mallow.samples import Samples, read
 
@@ -28,7 +28,7 @@ def compare(
     reference: Any,
     systems: Mapping[str, Any],
     *,
-    measure: Measure = MAUVE_STAR,
+    measure: Measure | str = MAUVE_STAR,
     embedder: AnyEmbedder | str | None = None,
     paired: bool = False,
     prompts: str = "joint",
@@ -74,6 +74,7 @@ def compare(
     >>> comparison.winner, comparison.ranks
     ('near', {'near': (1, 1), 'far': (2, 2)})
     """
+    measure = find_measure(measure)
     settings = Settings(measure, repeats, seed_from(rng))
     comparison = compare_quietly(
         reference,

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from mallow._optional import did_you_mean
 from mallow.errors import Caveat, InputError
 from mallow.evaluate._score import Score, brief_values
 from mallow.evidence import Signature
@@ -51,7 +52,7 @@ class ScoredSystems(Result, ABC):
     def __str__(self) -> str:
         blocks = [self.verdict, *self._tables()]
         lines = [line for block in blocks for line in (block, "")]
-        return "\n".join([*lines, *(f"caveat: {line}" for line in self.caveat_lines())]).rstrip()
+        return self._with_caveats(lines)
 
     @property
     @abstractmethod
@@ -232,6 +233,32 @@ class Comparison(ScoredSystems):
     def __repr__(self) -> str:
         certified = (f"{name} {_certified_cells(score)[0]}" for name, score in self.scores.items())
         return f"Comparison({', '.join(certified)}; winner: {self.winner or 'none'})"
+
+    def __getitem__(self, name: str) -> Score:
+        """The score of a system."""
+        if name not in self.scores:
+            hint = did_you_mean(name, self.scores) if isinstance(name, str) else ""
+            raise InputError(f"the systems are {join_names(list(self.scores))}; got {name!r}.{hint}")
+        return self.scores[name]
+
+    def plot_frontiers(self, ax: Axes | None = None, *, certified: bool | None = None) -> Axes:
+        """Draw the exponentiated frontiers of all systems in one picture, each with its name at the line.
+
+        Parameters
+        ----------
+        ax : matplotlib axes or None
+            None: new ones.
+        certified : bool or None
+            True: the certified frontiers. None: the published ones, or the certified ones where none was computed.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+        """
+        ax = draw.axes(ax)
+        published = all(score.is_published for score in self.scores.values())
+        draw.frontiers(ax, self.scores, certified=not published if certified is None else certified)
+        return ax
 
     def _tables(self, width: int | None = None) -> list[str]:
         return [self.table(width=width), self.difference_table(width=width)]

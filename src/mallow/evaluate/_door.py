@@ -14,7 +14,7 @@ from mallow.evaluate._groups import GroupScores, score_groups
 from mallow.evaluate._matched import MatchedScore, score_matched
 from mallow.evaluate._run import Settings
 from mallow.evaluate._score import Score, score_whole
-from mallow.evidence import MAUVE_STAR, Measure
+from mallow.evidence import MAUVE_STAR, Measure, find_measure
 from mallow.samples import read_column
 
 Pair: TypeAlias = tuple[Sequence[Any], Sequence[Any]]
@@ -26,7 +26,7 @@ def score(
     reference: Any,
     model: Any,
     *,
-    measure: Measure = ...,
+    measure: Measure | str = ...,
     embedder: AnyEmbedder | str | None = ...,
     paired: bool = ...,
     prompts: str = ...,
@@ -43,7 +43,7 @@ def score(
     reference: Any,
     model: Any,
     *,
-    measure: Measure = ...,
+    measure: Measure | str = ...,
     embedder: AnyEmbedder | str | None = ...,
     paired: bool = ...,
     prompts: str = ...,
@@ -60,7 +60,7 @@ def score(
     reference: Any,
     model: Any,
     *,
-    measure: Measure = ...,
+    measure: Measure | str = ...,
     embedder: AnyEmbedder | str | None = ...,
     paired: bool = ...,
     prompts: str = ...,
@@ -76,7 +76,7 @@ def score(
     reference: Any,
     model: Any,
     *,
-    measure: Measure = MAUVE_STAR,
+    measure: Measure | str = MAUVE_STAR,
     embedder: AnyEmbedder | str | None = None,
     paired: bool = False,
     prompts: str = "joint",
@@ -145,6 +145,7 @@ def score(
     >>> matched.same_size.p_value < 0.001 < 0.05 < matched.matched.p_value
     True
     """
+    measure = find_measure(measure)
     settings = Settings.checked(measure, repeats, rng)
     is_whole = by is None and match is None
     if not is_whole and engine is not None:

@@ -14,7 +14,15 @@ from mallow.errors import Caveat, InputError, warn_about
 from mallow.evaluate._comparison import LEVEL, Difference, ScoredSystems, score_cells
 from mallow.evaluate._run import Settings
 from mallow.evaluate._score import Score, score_embedded
-from mallow.evidence import MAUVE_STAR, Certificate, Measure, find_units, measure_for, subtract_certificates
+from mallow.evidence import (
+    MAUVE_STAR,
+    Certificate,
+    Measure,
+    find_measure,
+    find_units,
+    measure_for,
+    subtract_certificates,
+)
 from mallow.results import TableData, p_text
 from mallow.samples import Samples
 from mallow.theory import Array
@@ -99,7 +107,7 @@ class GapDifference(ScoredSystems):
 def compare_gaps(
     pairs: Mapping[str, tuple[Any, Any]],
     *,
-    measure: Measure = MAUVE_STAR,
+    measure: Measure | str = MAUVE_STAR,
     embedder: AnyEmbedder | str | None = None,
     repeats: int = 5,
     rng: int | np.random.Generator | None = 0,
@@ -133,6 +141,7 @@ def compare_gaps(
     >>> compare_gaps({"German": (german, far), "English": (english, near)}).larger
     'German'
     """
+    measure = find_measure(measure)
     if not isinstance(pairs, Mapping) or len(pairs) != 2 or any(len(pair) != 2 for pair in pairs.values()):
         raise InputError("`pairs` must map two names to (reference, model) each; got something else.")
     settings = Settings.checked(measure, repeats, rng)

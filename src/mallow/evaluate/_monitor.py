@@ -31,7 +31,17 @@ from mallow.estimate import Codebook, Features, Quantize, as_features, row_keys
 from mallow.evaluate._monitor_parts import pack_part, unit_caveats, unpack_part
 from mallow.evaluate._run import Run
 from mallow.evaluate._score import Score, build_score
-from mallow.evidence import MAUVE_STAR, SUMMARIES, Looks, Measure, Units, find_units, fit_sequential_test, generator_for
+from mallow.evidence import (
+    MAUVE_STAR,
+    SUMMARIES,
+    Looks,
+    Measure,
+    Units,
+    find_measure,
+    find_units,
+    fit_sequential_test,
+    generator_for,
+)
 from mallow.samples import Samples, read
 from mallow.theory import Partition
 from mallow.theory.smoothing import krichevsky_trofimov
@@ -146,10 +156,11 @@ class Monitor:
         reference: object,
         *,
         embedder: AnyEmbedder | str | None = None,
-        measure: Measure = MAUVE_STAR,
+        measure: Measure | str = MAUVE_STAR,
         prompts: str = "joint",
         rng: int | np.random.Generator | None = 0,
     ) -> None:
+        measure = find_measure(measure)
         if not isinstance(measure.estimator, Quantize) or measure.estimator.codebook == "shared":
             raise InputError(
                 f"`measure` must have Quantize as its estimator, with no shared codebook; got {measure.estimator!r}."

@@ -21,6 +21,7 @@ from mallow.evidence import (
     Evidence,
     Measure,
     Signature,
+    find_measure,
     measure_for,
     pair_points,
 )
@@ -106,8 +107,7 @@ class Passport(Result):
         sealed = " and ".join(["SHA-256", *["HMAC"] * bool(self.mac), *["Ed25519"] * bool(self.ed25519)])
         sizes = f"{self.signature.n:,} and {self.signature.m:,} samples"
         head = f"Passport of a score of {sizes}, sealed by {sealed}: {self.digest}"
-        caveats = (f"caveat: {line}" for line in self.caveat_lines())
-        return "\n".join([head, "", self.table(), "", str(self.signature), *caveats])
+        return self._with_caveats([head, "", self.table(), "", str(self.signature)])
 
     @property
     def measure(self) -> Measure:
@@ -161,7 +161,7 @@ def make_passport(
     reference: Any,
     model: Any,
     *,
-    measure: Measure = MAUVE_STAR,
+    measure: Measure | str = MAUVE_STAR,
     embedder: AnyEmbedder | str | None = None,
     key: str | bytes | None = None,
 ) -> Passport:
@@ -197,6 +197,7 @@ def make_passport(
     >>> passport.recompute_published()["mauve"] == result.mauve
     True
     """
+    measure = find_measure(measure)
     sides = embed_all({"reference": reference, "model": model}, embedder, prompts="joint")
     x, y = (samples.load() for samples in sides.values())
     measure = measure_for(measure, x)

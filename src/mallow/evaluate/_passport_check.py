@@ -74,7 +74,7 @@ class PassportCheck(Result):
     def __str__(self) -> str:
         lines = [self.verdict, "", self.table(), "", "Not recomputed, since the data are not in the file:"]
         lines += [f"- {item}" for item in NOT_RECOMPUTED]
-        return "\n".join([*lines, *(f"caveat: {line}" for line in self.caveat_lines())])
+        return self._with_caveats(lines)
 
     @property
     def consistent(self) -> bool:

@@ -17,7 +17,7 @@ from mallow.evaluate._compare import compare_quietly
 from mallow.evaluate._comparison import LEVEL, Comparison, ScoredSystems
 from mallow.evaluate._run import Settings
 from mallow.evaluate._score import Score
-from mallow.evidence import MAUVE_STAR, Measure, holm
+from mallow.evidence import MAUVE_STAR, Measure, find_measure, holm
 from mallow.results import TableData, draw, join_names, p_number
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ def compare_embedders(
     systems: Mapping[str, Any],
     embedders: Sequence[AnyEmbedder | str],
     *,
-    measure: Measure = MAUVE_STAR,
+    measure: Measure | str = MAUVE_STAR,
     paired: bool = False,
     repeats: int = 5,
     rng: int | np.random.Generator | None = 0,
@@ -206,6 +206,7 @@ def compare_embedders(
     >>> robust.winner
     'near'
     """
+    measure = find_measure(measure)
     if len(embedders) < 2:
         raise InputError(f"`embedders` must be at least two; got {len(embedders)}. For one, use compare.")
     if len(systems) < 2:

@@ -92,7 +92,7 @@ class SameModel(Result):
                 f"  {_short(prompt.prompt)}  {prompt.p_value:.2g}; {prompt.adjusted:.2g}"
                 for prompt in self.prompts[:_SHOWN]
             ]
-        return "\n".join([*lines, *(f"caveat: {line}" for line in self.caveat_lines())])
+        return self._with_caveats(lines)
 
     def _table(self) -> TableData:
         rows = [

@@ -141,7 +141,7 @@ class Score(Result):
 
     def __str__(self) -> str:
         lines = [self.verdict, "", self.mauve_table(), "", *self.basis_lines()]
-        return "\n".join([*lines, *(f"caveat: {line}" for line in self.caveat_lines())]).rstrip()
+        return self._with_caveats(lines)
 
     def basis_lines(self) -> list[str]:
         """What evidence rests on, and what it shows of prompts and of several answers; empty where nothing is known."""

@@ -16,7 +16,7 @@ from mallow.embed import AnyEmbedder
 from mallow.errors import InputError
 from mallow.evaluate._compare import compare
 from mallow.evaluate._comparison import ComparedSystems, Comparison
-from mallow.evidence import MAUVE_STAR, Measure
+from mallow.evidence import MAUVE_STAR, Measure, find_measure
 from mallow.results import TableData, draw
 from mallow.samples import Samples, read
 
@@ -154,7 +154,7 @@ def sweep(
     *,
     tokens: int = 35,
     skip_short: bool = False,
-    measure: Measure = MAUVE_STAR,
+    measure: Measure | str = MAUVE_STAR,
     embedder: AnyEmbedder | str | None = None,
     repeats: int = 5,
     batch: int = 64,
@@ -191,6 +191,7 @@ def sweep(
     batch : int
         As in `mallow.generate.generate_file`.
     """
+    measure = find_measure(measure)
     from mallow.generate import GenerationPlan, decoder, generate_file, is_deterministic, prompts_of
 
     names = grid(decoders)

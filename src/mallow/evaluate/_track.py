@@ -17,7 +17,7 @@ from mallow.errors import Caveat, InputError, warn_about
 from mallow.evaluate._compare import compare_pairs, compare_quietly, embed_pairs
 from mallow.evaluate._comparison import LEVEL, ComparedSystems, Comparison, Difference, render_differences, score_cells
 from mallow.evaluate._run import Settings
-from mallow.evidence import MAUVE_STAR, Measure, Pairs
+from mallow.evidence import MAUVE_STAR, Measure, Pairs, find_measure
 from mallow.results import TableData, draw, join_names, p_text
 from mallow.samples import Samples
 
@@ -176,7 +176,7 @@ def track(
     checkpoints: Mapping[str, Any],
     *,
     steps: Sequence[float] | None = None,
-    measure: Measure = MAUVE_STAR,
+    measure: Measure | str = MAUVE_STAR,
     embedder: AnyEmbedder | str | None = None,
     paired: bool = False,
     repeats: int = 5,
@@ -220,6 +220,7 @@ def track(
     >>> list(result.steps), [change.at for change in result.changes]
     (['ckpt-100', 'ckpt-300', 'ckpt-2000'], ['ckpt-2000'])
     """
+    measure = find_measure(measure)
     if not isinstance(checkpoints, Mapping) or len(checkpoints) < _FEWEST:
         count = len(checkpoints) if isinstance(checkpoints, Mapping) else type(checkpoints).__name__
         raise InputError(

@@ -23,6 +23,7 @@ from mallow.evidence import (
     Measure,
     Signature,
     describe_units,
+    find_measure,
     generator_for,
     hold_out,
     make_signature,
@@ -159,12 +160,12 @@ class Diagnosis(Result):
             return ""
         rows = [
             [
-                in_one_line(one.prompt, _CELL),
-                in_one_line(one.text or "", _CELL),
-                f"{one.cosine:.2f}",
-                f"{one.reference:.2f}",
+                in_one_line(answer.prompt, _CELL),
+                in_one_line(answer.text or "", _CELL),
+                f"{answer.cosine:.2f}",
+                f"{answer.reference:.2f}",
             ]
-            for one in self.off_topic[: _TELLTALES_SHOWN if form == "text" else None]
+            for answer in self.off_topic[: _TELLTALES_SHOWN if form == "text" else None]
         ]
         return render(form, TableData(["prompt", "text", "cosine", "reference"], rows, left=(0, 1)), width=width)
 
@@ -255,7 +256,7 @@ def diagnose(
     *,
     embedder: AnyEmbedder | str | None = None,
     paired: bool = False,
-    measure: Measure = MAUVE_STAR,
+    measure: Measure | str = MAUVE_STAR,
     regions: int = 5,
     examples: int = 3,
     rng: int | np.random.Generator | None = 0,
@@ -304,6 +305,7 @@ def diagnose(
     >>> first.significant, first.share > 0.5, all(example.place < 200 for example in first.model_examples)
     (True, True, True)
     """
+    measure = find_measure(measure)
     whole("regions", regions, least=1)
     whole("examples", examples, least=0)
     seed = seed_from(rng)

@@ -145,7 +145,7 @@ class Memorisation(Result):
 
     def __str__(self) -> str:
         lines = [self.verdict, "", self.table(), "", *self.copy_lines()]
-        return "\n".join([*lines, *(f"caveat: {line}" for line in self.caveat_lines())]).rstrip()
+        return self._with_caveats(lines)
 
     @property
     def copying(self) -> bool:

@@ -204,7 +204,7 @@ def order_systems(
     names: Sequence[str], differences: Sequence[PairDifference]
 ) -> tuple[dict[str, tuple[int, int]], tuple[tuple[str, ...], ...]]:
     """Rank ranges, and the largest sets of neighbours of which no two differ significantly; names are best first."""
-    apart = {frozenset((one.first, one.second)) for one in differences if one.significant}
+    apart = {frozenset((pair.first, pair.second)) for pair in differences if pair.significant}
     ranks = {}
     for place, name in enumerate(names):
         above = sum(frozenset((name, other)) in apart for other in names[:place])

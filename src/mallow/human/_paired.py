@@ -184,7 +184,9 @@ class Errors:
 
     def _of(self, contrast: Floats) -> tuple[float, float, float]:
         """Both standard errors, and the fewest degrees of freedom of the coefficients that the contrast is about."""
-        errors = (max(float(contrast @ one @ contrast), 0.0) ** 0.5 for one in (self.covariance, self.least))
+        errors = (
+            max(float(contrast @ covariance @ contrast), 0.0) ** 0.5 for covariance in (self.covariance, self.least)
+        )
         size = np.abs(contrast)
         return *errors, float(self.freedom[size > size.max() * 0.999].min())
 
@@ -285,12 +287,12 @@ def fit_zermelo(wins: Floats) -> Floats:
     The maximum must exist. The printed likelihood has the wrong sign: docs/paper.md, erratum 7.
     """
     w = np.zeros(len(wins))
-    own = np.log(wins.sum(axis=1))
+    totals = np.log(wins.sum(axis=1))
     played = wins + wins.T
     before = np.inf
     for _ in range(_ROUNDS):
         strength = np.exp(w)
-        new = own - np.log((played / (strength[:, None] + strength[None, :])).sum(axis=1))
+        new = totals - np.log((played / (strength[:, None] + strength[None, :])).sum(axis=1))
         new -= new.mean()
         change = float(np.abs(new - w).max())
         w = new
@@ -349,8 +351,8 @@ def check_pairs(
         around = sparse.csr_matrix((sign * residual - shares * gaps[pair_of_row], places), shape=(count, len(codes)))
         clustered = _clustered_gaps(around, row_scores(rows, fit), inverse @ moved.T, clusterings)
         information = sparse.csr_matrix((variance, places), shape=(count, len(codes)))
-        each = [_effective(sum_by(groups, information)) for groups in clusterings]
-        fewest = np.maximum(np.min(each, axis=0) - 1.0, 1.0)
+        sizes = [_effective(sum_by(groups, information)) for groups in clusterings]
+        fewest = np.maximum(np.min(sizes, axis=0) - 1.0, 1.0)
         wider = np.sqrt(np.maximum(np.where(free, np.diag(clustered), 0.0), errors**2))
         z = np.where(free, gaps / wider, 0.0)
         p_values = np.maximum(p_values, 2 * stdtr(fewest, -np.abs(z)))
@@ -379,9 +381,9 @@ def _clustered_gaps(deviations: Any, scores: Any, along: Floats, clusterings: Se
     for groups, factor in [*((groups, 1.0) for groups in kinds), (common, 1.0 - len(kinds))]:
         number = int(groups.max()) + 1
         gather = sparse.csr_matrix((np.ones(len(groups)), (groups, np.arange(len(groups)))))
-        own, fitted = gather @ deviations, gather @ scores
-        cross = (own.T @ fitted).toarray() @ along
-        gram = (own.T @ own).toarray() - cross - cross.T + along.T @ (fitted.T @ fitted).toarray() @ along
+        gathered, fitted = gather @ deviations, gather @ scores
+        cross = (gathered.T @ fitted).toarray() @ along
+        gram = (gathered.T @ gathered).toarray() - cross - cross.T + along.T @ (fitted.T @ fitted).toarray() @ along
         total += factor * gram * number / max(number - 1, 1)
     return total
 

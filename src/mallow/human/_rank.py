@@ -88,7 +88,7 @@ def rank_all(
     given, seed = as_votes(votes), seed_from(rng)
     if not given.questions:
         raise InputError(_no_votes(given))
-    made = {one: _rank_question(given, one, ties, effects, exclude, seed) for one in given.questions}
+    made = {question: _rank_question(given, question, ties, effects, exclude, seed) for question in given.questions}
     caveats = {caveat.message: caveat for ranking in made.values() for caveat in ranking.caveats}
     warn_about(caveats.values())
     return Rankings(made, tuple(caveats.values()))
@@ -167,13 +167,13 @@ def _add_effects(design: Any, votes: Sequence[Vote], effects: Collection[Effect]
         columns["left"] = np.ones(len(votes))
     if "length" in effects:
         lengths = [(vote.left_length, vote.right_length) for vote in votes]
-        missing = sum(not (one and two) for one, two in lengths)
+        missing = sum(not (first and two) for first, two in lengths)
         if missing:
             raise InputError(
                 f"`effects` with 'length' needs the lengths of both texts of every vote; {missing} of {len(votes)} "
                 "votes have none."
             )
-        columns["length"] = np.array([np.log(one / two) for one, two in lengths if one and two])
+        columns["length"] = np.array([np.log(first / two) for first, two in lengths if first and two])
     if not columns:
         return design, []
     systems = design.shape[1]

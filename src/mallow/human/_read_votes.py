@@ -179,9 +179,9 @@ def find_format(columns: Iterable[str]) -> Format:
     for form in FORMATS:
         if set(form.needs) <= there:
             return form
-    known = "; ".join(f"{', '.join(form.needs)} ({form.name})" for form in FORMATS)
+    formats = "; ".join(f"{', '.join(form.needs)} ({form.name})" for form in FORMATS)
     raise InputError(
-        f"these columns are of no known format of votes: {', '.join(sorted(map(str, there)))}. Known: {known}. Name "
+        f"these columns are of no known format of votes: {', '.join(sorted(map(str, there)))}. Known: {formats}. Name "
         "the columns with `columns={'model_a': …, 'model_b': …, 'winner': …}`."
     )
 

@@ -68,8 +68,8 @@ class VoteSharing:
 
     def freedom(self, votes: int) -> float:
         """Degrees of freedom of the errors that `rank` will find."""
-        known = [min(count, votes) - 1.0 for count in (self.prompts, self.annotators) if count is not None]
-        return max(min(known, default=math.inf), 1.0)
+        groups = [min(count, votes) - 1.0 for count in (self.prompts, self.annotators) if count is not None]
+        return max(min(groups, default=math.inf), 1.0)
 
     def __str__(self) -> str:
         parts = [(self.prompts, "prompt", self.prompt_spread), (self.annotators, "annotator", self.annotator_spread)]
@@ -209,7 +209,7 @@ class VotePlan(Result):
             f"The published {_PUBLISHED} votes per pair reach the goal with probability "
             f"{dict(self.curve)[_PUBLISHED]:.2f}. {self._assumption()}",
         ]
-        return "\n".join([*lines, *(f"caveat: {line}" for line in self.caveat_lines())])
+        return self._with_caveats(lines)
 
     def _assumption(self) -> str:
         if self.sharing == VoteSharing():
@@ -322,10 +322,10 @@ def plan_votes(
     compared = np.array([[names.index(a), names.index(b)] for a, b in scheme(names)])
     tested = _tested(goal, names, values)
     seed = seed_from(rng)
-    known: dict[int, float] = {}
+    powers: dict[int, float] = {}
 
     def power(count: int) -> float:
-        if count not in known:
+        if count not in powers:
             random = np.random.default_rng([seed, count])
             extra = sharing.extra_variance(count * len(compared))
             centres = values + math.sqrt(extra) * random.normal(size=(_RUNS, len(values))) if extra else values[None]
@@ -335,8 +335,8 @@ def plan_votes(
             freedom = sharing.freedom(count * len(compared))
             noise = random.chisquare(freedom, size=_RUNS) / freedom if math.isfinite(freedom) else np.ones(_RUNS)
             shared = SharedNoise(extra / SCALE**2, freedom, noise)
-            known[count] = share_reached(draws, count, compared, values, tested, goal.level, shared)
-        return known[count]
+            powers[count] = share_reached(draws, count, compared, values, tested, goal.level, shared)
+        return powers[count]
 
     count = _smallest(power, goal.power, sharing)
     for other in (_PUBLISHED, *(max(2, round(count * factor)) for factor in (0.25, 0.5, 0.75, 1.5, 2.0))):
@@ -348,8 +348,8 @@ def plan_votes(
     warn_about(caveats)
     chosen = goal if tested is None else VoteGoal("apart", (names[tested[0]], names[tested[1]]), goal.power, goal.level)
     expected = dict(zip(names, values.tolist(), strict=True))
-    curve = tuple(sorted(known.items()))
-    return VotePlan(count, votes, known[count], chosen, expected, pairs, sharing, hours, money, costs, curve, caveats)
+    curve = tuple(sorted(powers.items()))
+    return VotePlan(count, votes, powers[count], chosen, expected, pairs, sharing, hours, money, costs, curve, caveats)
 
 
 def _check_scores(scores: Mapping[str, float]) -> tuple[list[str], Array]:

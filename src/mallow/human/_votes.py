@@ -167,9 +167,9 @@ class Votes:
                 )
             return self
         if question not in self.questions and question not in self.left_out:
-            known = ", ".join(self.questions) or "none"
+            questions = ", ".join(self.questions) or "none"
             hint = did_you_mean(question, self.questions)
-            raise InputError(f"`question` must be one of {known}; got {question!r}.{hint}")
+            raise InputError(f"`question` must be one of {questions}; got {question!r}.{hint}")
         chosen = tuple(vote for vote in self.votes if vote.question == question)
         return replace(self, votes=chosen, left_out={q: self.left_out[q] for q in ("", question) if q in self.left_out})
 
@@ -186,8 +186,8 @@ class Votes:
         counts = {question: dict(reasons) for question, reasons in self.left_out.items()}
         for vote, out in zip(self.votes, marks, strict=True):
             if out:
-                own = counts.setdefault(vote.question, {})
-                own[reason] = own.get(reason, 0) + 1
+                of_question = counts.setdefault(vote.question, {})
+                of_question[reason] = of_question.get(reason, 0) + 1
         kept = tuple(vote for vote, out in zip(self.votes, marks, strict=True) if not out)
         return replace(self, votes=kept, left_out=counts)
 

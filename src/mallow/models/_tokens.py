@@ -108,9 +108,9 @@ class TokenFile:
 
 
 @functools.lru_cache(maxsize=4)
-def load_token_file(path: str, *, extra: str = "human") -> Any:
+def load_token_file(path: str) -> Any:
     """The tokenizer of a file or folder, which neither cuts nor pads; see `TokenFile`."""
-    tokenizers = optional("tokenizers", extra=extra)
+    tokenizers = optional("tokenizers", extra="human")
     place = Path(path).expanduser()
     file = place / "tokenizer.json" if place.is_dir() else place
     vocabulary, merges = place / "vocab.json", place / "merges.txt"

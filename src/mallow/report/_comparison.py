@@ -14,7 +14,7 @@ from mallow.embed import AnyEmbedder
 from mallow.errors import Caveat, InputError
 from mallow.estimate import Quantize
 from mallow.evaluate import Comparison, Score, Settings, compare_pairs, embed_pairs
-from mallow.evidence import MAUVE_STAR, Measure
+from mallow.evidence import MAUVE_STAR, Measure, find_measure
 from mallow.explain import Diagnosis, diagnose_embedded
 from mallow.theory import extrapolated
 
@@ -77,7 +77,7 @@ def compare_and_diagnose(
     reference: Any,
     systems: Mapping[str, Any],
     *,
-    measure: Measure = MAUVE_STAR,
+    measure: Measure | str = MAUVE_STAR,
     embedder: AnyEmbedder | str | None = None,
     paired: bool = False,
     prompts: str = "joint",
@@ -109,6 +109,7 @@ def compare_and_diagnose(
     rng :
         The seed of the clusterings, as in `mallow.compare`.
     """
+    measure = find_measure(measure)
     seed = seed_from(rng)
     pairs = embed_pairs(reference, systems, embedder, measure, paired=paired, prompts=prompts)
     comparison = compare_pairs(pairs, Settings(measure, repeats, seed))

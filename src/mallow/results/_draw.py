@@ -80,6 +80,32 @@ def exponentiated(
     _open_frame(ax)
 
 
+def frontiers(ax: Axes, systems: Mapping[str, Drawable], *, certified: bool = False) -> None:
+    """The exponentiated frontiers of several systems, each with its name and its area at the line."""
+    for number, (name, score) in enumerate(systems.items()):
+        exponentiated(ax, score, label=name, number=number, shade=0.0, certified=certified)
+        frontier = score.certified_frontier if certified else score.frontier
+        if frontier is None:
+            continue
+        x, y = exponentiated_points(frontier, score.scale)
+        # Names are at different angles, seen from the origin: curves that nearly coincide keep theirs apart.
+        angle = np.pi / 2 * (0.85 - 0.7 * (number + 0.5) / len(systems))
+        at = int(np.argmin(np.abs(np.arctan2(y, x) - angle)))
+        area = score.certified["mauve"].value if certified else score.mauve
+        ax.annotate(
+            f"{_plain(name)}  {area:.2f}",
+            (x[at], y[at]),
+            xytext=(-6, -6),
+            textcoords="offset points",
+            ha="right",
+            va="top",
+            fontsize="small",
+            color=line_style(number)["color"],
+            bbox={"facecolor": "white", "alpha": 0.75, "edgecolor": "none", "pad": 0.5},
+        )
+    ax.set_title("Certified: at most this area" if certified else "Published: the area is MAUVE", fontsize="medium")
+
+
 def certified_line(ax: Axes, score: Drawable) -> None:
     """The certified frontier, exponentiated, as a dashed line. Nothing where there is none."""
     if score.certified_frontier is None:

@@ -264,6 +264,10 @@ class Result:
         """The caveats of the result as lines, equal ones of several systems merged into one."""
         return merge_caveats(getattr(self, "caveats", ()))
 
+    def _with_caveats(self, lines: Sequence[str]) -> str:
+        """Lines and those of the caveats, as `str` shows them."""
+        return "\n".join([*lines, *(f"caveat: {line}" for line in self.caveat_lines())]).rstrip()
+
     def _repr_html_(self) -> str:
         caveats = "".join(f"<li>{html.escape(line)}</li>" for line in self.caveat_lines())
         return f"<p>{html.escape(self._headline())}</p>{self.table('html')}" + (
