@@ -43,7 +43,10 @@ def command(name: str, summary: str, *, example: str) -> Callable[[Callable[...,
             try:
                 return function(*args, **options)
             except InputError as error:
-                raise InputError(say_as_options(str(error), _written_as(made))) from error
+                words, embedder = _written_as(made), str(options.get("embedder_name") or "")
+                if embedder and embedder.rpartition(":")[2].partition("@")[0] in str(error):
+                    words["model"] = "--embedder"  # the model that embeds, not the argument MODEL
+                raise InputError(say_as_options(str(error), words)) from error
 
         made: click.Command = click.command(name, short_help=summary, epilog=epilog)(call_in_own_words)
         made.params += [debug_option(), _flag(["--quiet", "-q"], _QUIET, be_quiet)]
