@@ -272,6 +272,13 @@ CLAIMS: list[tuple[str, str, str, Callable[[Any], Any]]] = [
         "experiments/embedders/results.json",
         lambda d: [d["SmolLM2 last"]["audit"]["rate"]],
     ),
+    # spaces
+    (
+        "docs/evidence.md",
+        "EfficientNet's features give MAUVE at most {:.3f}, texture {:.3f}, and both together {:.3f}",
+        "experiments/eyes/images.json",
+        lambda d: [d["certificates"]["350"][name][1] for name in ("EfficientNet", "texture", "both")],
+    ),
     # mauve-text beside it
     (
         "docs/mauve-text.md",

@@ -86,7 +86,7 @@ def test_short_texts_are_told_once():
     assert count == approx(41, abs=1)  # a full stop is a mark
     assert caveat.values["tokens"] == approx(1.11 * count)
     assert caveat.message == (
-        f"the median text has {count:.0f} words and punctuation marks, about {1.11 * count:.0f} tokens. The paper advises at "
+        f"the texts are short, about {1.11 * count:.0f} tokens. The paper advises at "
         "least 256, because differences between shorter texts may go unnoticed. Use longer texts, or compare this score only "
         "with scores of texts as short as these."
     )
@@ -139,7 +139,7 @@ def test_different_texts_with_the_same_features():
     assert (system, caveat.values) == ("model", {"distinct": 30, "items": 100, "n": 100})
     assert caveat.message == (
         "100 different texts have only 30 different rows of features: the embedder cannot tell the others apart, and neither "
-        "can a score. It may cut them, or not know their language. See what it notices with `mallow audit`, or use another "
+        "can a score. It may cut them, or not know their language. See what it notices with `mallow audit`, or use a different "
         "embedder."
     )
     constant = embedded(texts, np.ones((100, 3)))

@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mallow.embed import Cache, NGramKernel, embed_samples
-from mallow.embed._embed import embed_all
+from mallow.embed import Cache, NGramKernel, embed_all, embed_samples
 from mallow.errors import InputError
 from mallow.samples import Samples, read, write
 

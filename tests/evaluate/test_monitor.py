@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 from interrupted import interruptions
 from mallow import EstimateWarning, InputError, Measure, Neighbors, Quantize, Reduce, Samples, Score
 from mallow.embed import NGramKernel
-from mallow.evaluate._monitor import Monitor, _fit_codebook, _split_reference
+from mallow.evaluate import Monitor
+from mallow.evaluate._monitor import _fit_codebook, _split_reference
 from mallow.evaluate._monitor_parts import _part_digest, unit_caveats
-from mallow.evidence import Looks
-from mallow.evidence._sequential import SequentialTest, _add, _add_sizes, _name_key
+from mallow.evidence import Looks, SequentialTest
+from mallow.evidence._sequential import _add, _add_sizes, _name_key
 
 pytestmark = pytest.mark.filterwarnings("ignore::mallow.errors.EstimateWarning")
 

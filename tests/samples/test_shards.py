@@ -13,19 +13,24 @@ from hypothesis import strategies as st
 
 from mallow import InputError, Samples, read
 from mallow.engine import memory_budget
-from mallow.samples import Shards, _shard_formats, find_shards
-from mallow.samples import _write as output
-from mallow.samples._read import holds_shards
-from mallow.samples._shard_files import list_shards, open_shard, read_bytes, shard_suffix, stamp_of
-from mallow.samples._shard_formats import describe_shard, read_ids, read_rows
-from mallow.samples._write import (
+from mallow.samples import (
+    Shards,
+    _shard_formats,
+    find_shards,
+    holds_shards,
     join,
+    list_shards,
     make_shard_folder,
     read_provenance,
     read_record,
     shard_exists,
+    shard_suffix,
+    stamp_of,
     write_record,
 )
+from mallow.samples import _write as output
+from mallow.samples._shard_files import open_shard, read_bytes
+from mallow.samples._shard_formats import describe_shard, read_ids, read_rows
 from shard_files import FORMATS, write_shard, write_shards
 
 ROWS = np.random.default_rng(0).normal(size=(300, 5)).astype(np.float32)

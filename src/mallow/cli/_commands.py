@@ -70,12 +70,13 @@ def result_command(
                 raise click.UsageError(f"--summary prints JSON, so it cannot be combined with --format {form}.")
             target = None if picture is None else check_picture_file(picture)
             result = call_and_hold_warnings(function, *args, **options)
+            save_pending()  # files first: a reader of standard output may leave
+            if target is not None:
+                curves = "frontier" in target.stem and getattr(result, "plot_frontiers", None)
+                save_picture(target, curves or result.plot)  # type: ignore[attr-defined]
             print_output(result.brief_json() if summary else result.format(form, width=terminal_width()))
             for line in result.caveat_lines():
                 show("caveat", say_as_options(line, _code_of_options(made)))
-            save_pending()
-            if target is not None:
-                save_picture(target, result.plot)  # type: ignore[attr-defined]
             if exit_code is not None:
                 click.get_current_context().exit(exit_code(result))
 

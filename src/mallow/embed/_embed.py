@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
@@ -16,6 +17,7 @@ from mallow.embed._cache import Cache, default_cache, sample_key
 from mallow.embed._names import find_embedder
 from mallow.embed._protocol import AnyEmbedder, Embedder, JointEmbedder, Points, Rows, StreamingEmbedder
 from mallow.embed._style import Style, style
+from mallow.embed._texture import Texture, texture
 from mallow.engine import bar
 from mallow.errors import Caveat, InputError
 from mallow.samples import Samples, read, read_provenance, shard_suffix
@@ -101,7 +103,7 @@ def embed_all(
 
     Sets that have features already stay as they are where `embedder` is None. Features of two embedders, or samples of
     two kinds, are an error. With `lazy`, features in shards are not read. With `paired`, row i of all sets belongs
-    together. With `prompts`, "joint" or "ignore", texts also get the spaces of `add_spaces`.
+    together. With `prompts`, "joint" or "ignore", texts and images also get the spaces of `add_spaces`.
     """
     sets = read_all(sources, embedder, lazy=lazy, paired=paired)
     embedder = resolve_embedder(sets, embedder)
@@ -121,10 +123,11 @@ def _embed_sets(sets: Mapping[str, Samples], embedder: AnyEmbedder) -> dict[str,
 
 
 def add_spaces(sets: Mapping[str, Samples], embedder: AnyEmbedder | None, *, prompts: str) -> dict[str, Samples]:
-    """Sets of texts, the reference first, with what evidence looks at beside the features.
+    """Sets of texts or images, the reference first, with what evidence looks at beside the features.
 
-    That is their style and, with ``prompts="joint"``, where a set has the prompts of the reference, the features of the
-    prompts and how far each text agrees with its own: the cosine of their features, and of their styles.
+    Texts get their style and, with ``prompts="joint"``, where a set has the prompts of the reference, the features of
+    the prompts and how far each text agrees with its own: the cosine of their features, and of their styles. Images get
+    their texture, if their files are there and Pillow is installed.
     """
     check_prompts(prompts)
     first = next(iter(sets.values()))
@@ -132,6 +135,10 @@ def add_spaces(sets: Mapping[str, Samples], embedder: AnyEmbedder | None, *, pro
     spaces: dict[int, dict[str, Points]] = {}
     if not _is_style(embedder, first):
         spaces = {key: {"style": style(samples.require_texts())} for key, samples in shown.items()}
+    if not isinstance(embedder, Texture) and importlib.util.find_spec("PIL") is not None:
+        for samples in sets.values():
+            if samples.images is not None and all(path.is_file() for path in samples.images):
+                spaces[id(samples)] = {"texture": _embed_set(samples, texture).require_features()}
     if (
         prompts == "joint"
         and id(first) in shown
@@ -169,7 +176,7 @@ def features_alone() -> Caveat:
 
 
 def _doubt_shards(samples: Samples) -> Samples:
-    """Shards of the features of texts get a caveat; others stay as they are."""
+    """Shards of the features of texts get a caveat. Others stay as they are."""
     name = "" if samples.shards is None else samples.shards.shards[0].name
     source = (read_provenance(name) or {}).get("source") if name.lower().endswith(".npz") else None
     if source is None or shard_suffix(str(source)) in ("", ".tar"):  # a folder or an archive of images
@@ -189,7 +196,7 @@ def spaces_of_texts(samples: Samples, embedder: AnyEmbedder | None, *, prompts: 
 
 
 def shares_prompts(reference: Samples, model: Samples) -> bool:
-    """Whether both sides answer the same prompts, more than one; a few may be missing on either side."""
+    """Whether both sides answer the same prompts, more than one. A few may be missing on either side."""
     if reference.prompts is None or model.prompts is None:
         return False
     sides = set(reference.prompts), set(model.prompts)

@@ -104,7 +104,7 @@ def quantize_shards(
 
 @dataclass(frozen=True, eq=False)
 class _Clustering:
-    """A clustering; the labels of all rows where all were clustered."""
+    """A clustering. The labels of all rows where all were clustered."""
 
     centres: Array
     grid: Grid

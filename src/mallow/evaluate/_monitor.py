@@ -31,7 +31,17 @@ from mallow.estimate import Codebook, Features, Quantize, as_features, row_keys
 from mallow.evaluate._monitor_parts import pack_part, unit_caveats, unpack_part
 from mallow.evaluate._run import Run
 from mallow.evaluate._score import Score, build_score
-from mallow.evidence import MAUVE_STAR, SUMMARIES, Looks, Measure, Units, find_units, fit_sequential_test, generator_for
+from mallow.evidence import (
+    MAUVE_STAR,
+    SUMMARIES,
+    Looks,
+    Measure,
+    Units,
+    find_measure,
+    find_units,
+    fit_sequential_test,
+    generator_for,
+)
 from mallow.samples import Samples, read
 from mallow.theory import Partition
 from mallow.theory.smoothing import krichevsky_trofimov
@@ -51,7 +61,7 @@ class Monitor:
     than the reference's: look after every batch and stop when you like; over all looks together, a model without a gap
     raises an alarm with a probability of at most 5%. `p_value` says how sure it is.
 
-    A quarter of the reference, drawn at random, fits the bins; the other three quarters are counted in them, once. From
+    A quarter of the reference, drawn at random, fits the bins. The other three quarters are counted in them, once. From
     then on the bins stay as they are: a batch is embedded, each sample falls into a bin, and the samples themselves are
     forgotten.
 
@@ -71,7 +81,7 @@ class Monitor:
     The alarm does not rest on the score. It compares means over the samples: of the features in the full width,
     weighted in two ways so that directions of small variance count, of distances from the centre, and of the bins. Sums
     and counts are all that is kept. Of texts it also looks at the style and at how near they are to their prompts, as
-    long as all samples of the model have prompts; the bins are those of the features. With 1,000 texts as the reference
+    long as all samples of the model have prompts. The bins are those of the features. With 1,000 texts as the reference
     it sounded after 20 samples of greedy decoding, 85 of contrastive search, 125 of typical sampling and 180 of top-k
     sampling by the features (medians, GPT-2 large on WebText,
     default embedder), where the bins alone saw only greedy decoding. What all looks share, the noise of the reference,
@@ -146,10 +156,11 @@ class Monitor:
         reference: object,
         *,
         embedder: AnyEmbedder | str | None = None,
-        measure: Measure = MAUVE_STAR,
+        measure: Measure | str = MAUVE_STAR,
         prompts: str = "joint",
         rng: int | np.random.Generator | None = 0,
     ) -> None:
+        measure = find_measure(measure)
         if not isinstance(measure.estimator, Quantize) or measure.estimator.codebook == "shared":
             raise InputError(
                 f"`measure` must have Quantize as its estimator, with no shared codebook; got {measure.estimator!r}."
@@ -255,7 +266,7 @@ class Monitor:
         )
 
     def compute(self) -> Score:
-        """The score of all samples since the last reset, with its interval and the self-score; it changes nothing.
+        """The score of all samples since the last reset, with its interval and the self-score. It changes nothing.
 
         `Score.p_value` is that of all looks so far. `Score.n` says how many samples were counted. `Score.std` is 0,
         since there is one partition; `Score.masses` has no partition, since samples are not kept.
@@ -309,7 +320,7 @@ class Monitor:
         return pack_part(self.key, self.counts, self._looks)
 
     def combine(self, parts: Iterable[bytes]) -> Monitor:
-        """A monitor with the bins and the reference of this one that has counted what these parts have; this one stays.
+        """A monitor with the bins and the reference of this one that has counted what these parts have. This one stays.
 
         Examples
         --------
@@ -408,7 +419,7 @@ def _resolve(reference: object, embedder: AnyEmbedder | str | None) -> tuple[obj
 
 
 def _split_reference(samples: Samples, rows: Features, seed: int) -> tuple[Indices, Indices, int]:
-    """An order of the rows, the unit of each row, and how many of the first rows fit the bins; no unit is cut.
+    """An order of the rows, the unit of each row, and how many of the first rows fit the bins. No unit is cut.
 
     The order is random, and does not depend on the order in which the rows are given.
     """

@@ -35,7 +35,7 @@ def _part_digest(part: dict[str, Any]) -> str:
 
 
 def unpack_part(key: str, part: bytes, empty: Looks) -> tuple[NDArray[np.int64], Looks]:
-    """What `pack_part` wrote; an InputError if it is damaged, or of a monitor with another key.
+    """What `pack_part` wrote. An InputError if it is damaged, or of a monitor with another key.
 
     Parameters
     ----------

@@ -24,7 +24,7 @@ def shard_suffix(name: str) -> str:
 
 
 def list_shards(source: str) -> tuple[str, ...]:
-    """The shards of a folder, a glob or a URL (also of a single file), in the order of their names; all of one format.
+    """The shards of a folder, a glob or a URL (also of a single file), in the order of their names. All of one format.
 
     Hidden files and files of other formats are ignored.
     """
@@ -145,7 +145,7 @@ def open_shard(name: str) -> Iterator[BinaryIO]:
 
 
 def read_bytes(name: str, start: int, stop: int) -> bytes:
-    """Some bytes of a shard; an InputError if there are fewer."""
+    """Some bytes of a shard. An InputError if there are fewer."""
     try:
         if is_url(name):
             system, path = file_system(name)
