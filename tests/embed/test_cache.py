@@ -415,7 +415,9 @@ def test_a_full_or_read_only_disk_is_a_warning_and_the_work_goes_on(tmp_path, mo
         patch.setattr(os, "fsync", fail)
         seen, noted = embed_twice(Cache(tmp_path))
     assert (seen, len(noted)) == (4, 2)
-    assert noted[0].startswith(f"The cache {tmp_path} cannot be written: {os.strerror(number)}. What is embedded is used")
+    assert noted[0].startswith(
+        f"The cache {tmp_path} cannot be written: {os.strerror(number)}. What is embedded is used"
+    )
     assert list(tmp_path.rglob("*.rows")) == []  # nothing half-written either
     assert embed_twice(Cache(tmp_path)) == (2, [])
 
