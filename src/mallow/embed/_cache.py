@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from mallow._files import atomic_file, create_folder
 from mallow.embed._protocol import Points, read_bytes
-from mallow.errors import EstimateWarning, InputError
+from mallow.errors import EstimateWarning
 
 KEY_BYTES = 16  # chosen: two of a trillion samples share a key with probability 1e-15
 _DIGEST_BYTES = 16
