@@ -16,8 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mallow
+from mallow.embed import Cache, default_cache
 from mallow.embed import _cache as _cache_file
-from mallow.embed._cache import Cache, Damage, Verification, default_cache, sample_key
+from mallow.embed._cache import Damage, Verification, sample_key
 from mallow.errors import EstimateWarning, InputError
 
 NAME = "Embedder(one)"

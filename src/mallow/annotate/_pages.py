@@ -1,6 +1,6 @@
 """The pages that annotators see: how they come in, what they read first, the pairs, and the thanks at the end.
 
-Everything that is filled into a template is escaped; the style and the script are files of our own.
+Everything that is filled into a template is escaped. The style and the script are files of our own.
 """
 
 from __future__ import annotations

@@ -90,7 +90,7 @@ def make_links(store: Store, base: str, people: Sequence[str] = (), *, days: flo
     expires = time.time() + 24 * 3600 * positive("days", days)
     names = [" ".join(name.split()) for name in people]
     if len(set(names)) < len(names) or "" in names:
-        raise InputError("`people` must be different names; a name occurs twice, or is empty.")
+        raise InputError("`people` must be different names, but a name occurs twice, or is empty.")
     personal = {name: f"{base}/join/{store.signer.personal_token(name, expires)}" for name in names}
     return Links(f"{base}/", f"{base}/owner/{store.owner_token}", personal)
 

@@ -62,7 +62,7 @@ class CacheFile:
 
     @classmethod
     def open(cls, path: Path) -> CacheFile:
-        """The file at `path`; a `DamageError` if its first line or its size is wrong."""
+        """The file at `path`. A `DamageError` if its first line or its size is wrong."""
         with path.open("rb") as stream:
             header = stream.readline(_LONGEST_HEADER)
             if stream.read(_DIGEST_BYTES) != _digest(b"", header):
@@ -77,7 +77,7 @@ class CacheFile:
         return cls(path, facts["rows"], record, start, header)
 
     def select(self, keys: Container[bytes]) -> dict[bytes, NDArray[Any]]:
-        """The rows of those keys that it holds; a `DamageError` if one of them is not as it was written."""
+        """The rows of those keys that it holds. A `DamageError` if one of them is not as it was written."""
         rows = {}
         for content, records in self._blocks():
             for place, key in enumerate(records["key"].tolist()):
@@ -205,7 +205,7 @@ class Verification:
 
 @dataclass(frozen=True)
 class Cache:
-    """A folder of features; it need not exist yet.
+    """A folder of features. It need not exist yet.
 
     Examples
     --------
@@ -441,7 +441,7 @@ def read_name(home: Path) -> str | None:
 
 
 def write_name(home: Path, name: str) -> None:
-    """Make the folder of an embedder say whose it is; a damaged file is replaced."""
+    """Make the folder of an embedder say whose it is. A damaged file is replaced."""
     if read_name(home) != name:
         with atomic_file(home / ABOUT) as stream:
             stream.write(json.dumps({"name": name}).encode())

@@ -134,7 +134,7 @@ class Quantize:
         None: a partition for each pair of samples. "shared": in `compare`, one partition of the reference and all
         systems together. A `Codebook` fitted earlier: no clustering at all.
     sample : int
-        `score` and `compare` cluster so many rows at most, chosen by a hash of their values; the bins then take all
+        `score` and `compare` cluster so many rows at most, chosen by a hash of their values. The bins then take all
         rows. With fewer rows, all are clustered.
     device : str or None
         Where points are compared with centres and summed. None or "cpu": on this processor. "cuda", "cuda:1", "mps" and

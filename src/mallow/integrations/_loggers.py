@@ -146,7 +146,7 @@ def log_wandb(
         if run is None:
             run = optional("wandb", extra="wandb").run
             if run is None:
-                raise InputError("`run` must be a run of wandb; there is none yet. Call wandb.init() first.")
+                raise InputError("`run` must be a run of wandb, but there is none yet. Call wandb.init() first.")
         run.log(metrics_of(result, prefix), step=step)
         run.summary[f"{prefix}/verdict"] = _verdict(result)
         run.summary[f"{prefix}/signature"] = str(getattr(getattr(result, "comparison", result), "signature", ""))

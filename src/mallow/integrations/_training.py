@@ -97,7 +97,7 @@ def trainer_callback(
 def lightning_callback(monitor: Monitor, sample: Sampler, *, prefix: str = "mallow", on_error: OnError = "warn") -> Any:
     """A Lightning ``Callback`` that scores samples of the module at the end of every validation, and logs the numbers.
 
-    Works with the packages ``lightning`` and ``pytorch_lightning``; the first one that is installed is taken.
+    Works with the packages ``lightning`` and ``pytorch_lightning``. The first one that is installed is taken.
     Parameters as in `trainer_callback`; `scores` of the callback has all scores. Lightning's ``EarlyStopping`` ends a
     training where its number is NaN, unless it has ``check_finite=False``.
     """
