@@ -81,7 +81,9 @@ def quantize_shards(
         return _with_codebook(passes, quantize, quantize.codebook, shards, rngs, split_rngs)
     smaller = quantize.for_halves(n, m)
     pair, alone = reduce_views(passes, quantize.reduce, shards, surveys, [(0, 1), (0,)])
-    _check_work(pair, quantize, bins, shards[0].width)
+    sample = quantize.sample_for(n, m)
+    _check_work(pair, sample, bins, shards[0].width)
+    quantize, smaller = replace(quantize, sample=sample), replace(smaller, sample=sample)
     clusterings = _cluster_all(passes, "clusters", quantize, shards, pair, rngs)
     clusterings_alone = _cluster_all(passes, "own-clusters", smaller, shards, alone, split_rngs)
     jobs = [
@@ -112,12 +114,12 @@ class _Clustering:
     caveats: tuple[Caveat, ...]
 
 
-def _check_work(view: View, quantize: Quantize, bins: int, columns: int) -> None:
+def _check_work(view: View, sample: int, bins: int, columns: int) -> None:
     """Raise an InputError if k-means would take days, or if the rows that it clusters do not fit the memory.
 
-    The published number of bins grows with the samples; `columns` are those of rows that are not reduced.
+    `columns` are those of rows that are not reduced.
     """
-    rows = min(len(view.keys), quantize.sample)
+    rows = min(len(view.keys), sample)
     width = columns if view.reduction is None else len(view.reduction.axes)
     if float(rows) * bins * width > _MOST_WORK:
         raise InputError(
