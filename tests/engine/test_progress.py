@@ -124,5 +124,5 @@ def test_the_time_left_is_that_of_parts_under_way_by_their_speed_and_of_the_othe
             now = 150.0
             assert progress._OPEN[0].state()[2] == 15.0
             update(2, "")
-            assert progress._OPEN[0].state()[2] == 20.0
+            assert progress._OPEN[0].state()[2] == pytest.approx(20.0)
     assert not progress._OPEN

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mallow._checks import whole
+from mallow.engine import cores
 from mallow.errors import Caveat, InputError, warn_about
 from mallow.estimate._device import Device, check_device_name, open_device
 from mallow.estimate._features import Features, checked_features, estimate_masses, same_width
@@ -19,7 +20,7 @@ from mallow.estimate._nearest import Grid, nearest_centres
 from mallow.estimate._pca import Projection, Reduction
 from mallow.estimate._quantisers import Quantiser, occupied_bins
 from mallow.estimate._reduce import Reduce, distinct_points, project_rows
-from mallow.estimate._row_order import CanonicalOrder, canonical_order
+from mallow.estimate._row_order import CanonicalOrder, canonical_order, choose_rows, hash_rows
 from mallow.theory import Array, Masses, Partition, extrapolated
 from mallow.theory.smoothing import krichevsky_trofimov
 
@@ -100,7 +101,9 @@ class Prepared:
     n: int
     m: int
     reduction: Reduction | None
-    order: CanonicalOrder | None = None  # of the points, for k-means
+    clustered: NDArray[np.int64] | None = None  # the points that k-means looks at; None: all
+    clustered_times: NDArray[np.int64] | None = None  # how often it looks at each of them
+    order: CanonicalOrder | None = None  # of these points, for k-means
 
 
 def split_size(n: int, m: int) -> int:
@@ -208,8 +211,16 @@ class Quantize:
             return Prepared(np.empty((0, 0)), labels, np.empty(0, np.int64), len(x), len(y), None)
         distinct = distinct_points(self.reduce, x, y)
         points = distinct.points
-        order = canonical_order(points, points[:0]) if self.method is None else None
-        return Prepared(points, distinct.group, distinct.counts, len(x), len(y), distinct.reduction, order)
+        options: dict[str, Any] = {}
+        if self.method is None:
+            seen = points
+            if len(x) + len(y) > (most := self.sample_for(len(x), len(y))):
+                dtype = np.result_type(x, y)
+                rows = choose_rows(np.concatenate([hash_rows(side, dtype, cores()) for side in (x, y)]), most)
+                options["clustered"], options["clustered_times"] = np.unique(distinct.group[rows], return_counts=True)
+                seen = points[options["clustered"]]
+            options["order"] = canonical_order(seen, seen[:0])
+        return Prepared(points, distinct.group, distinct.counts, len(x), len(y), distinct.reduction, **options)
 
     def masses(self, prepared: Prepared, rng: int | np.random.Generator | None) -> Masses:
         """Cluster once and count."""
@@ -248,7 +259,8 @@ class Quantize:
 
     def for_halves(self, n: int, m: int) -> Quantize:
         """The estimator for parts of a reference of n rows, as many rows per bin as with a model of m rows."""
-        return replace(self, bins=max(2, round(self.bins_for(n, m) * n / (n + m))), codebook=None)
+        bins = max(2, round(self.bins_for(n, m) * n / (n + m)))
+        return replace(self, bins=bins, codebook=None, sample=self.sample_for(n, m))
 
     def count(self, partition: Partition) -> Masses:
         """The masses of samples whose bins are already known."""
@@ -307,13 +319,20 @@ class Quantize:
 
     def cluster(self, prepared: Prepared, rng: np.random.Generator) -> tuple[Clustering, tuple[Caveat, ...]]:
         """The best of the runs of k-means, with at most as many bins as distinct points."""
-        bins, distinct = self.bins_for(prepared.n, prepared.m), len(prepared.points)
+        points, times, some = prepared.points, prepared.times, prepared.clustered
+        if some is not None and prepared.clustered_times is not None:
+            points, times = points[some], prepared.clustered_times
+        bins, distinct = self.bins_for(prepared.n, prepared.m), len(points)
         caveats = too_few_points(distinct, bins)
-        options: dict[str, Any] = {"weights": prepared.times, "order": prepared.order, "max_iter": self.max_iter}
+        options: dict[str, Any] = {"weights": times, "order": prepared.order, "max_iter": self.max_iter}
         options["device"] = self._opened
         children = rng.spawn(self.restarts)
-        runs = [lloyd(prepared.points, min(bins, distinct), rng=child, **options) for child in children]
-        return min(runs, key=lambda run: run.objective), caveats
+        runs = [lloyd(points, min(bins, distinct), rng=child, **options) for child in children]
+        best = min(runs, key=lambda run: run.objective)
+        if some is not None:
+            labels = nearest_centres(prepared.points, best.centres, best.grid, device=self._opened)
+            best = best._replace(labels=labels)
+        return best, caveats
 
 
 def published_bins(size: int) -> int:

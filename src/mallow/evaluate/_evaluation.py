@@ -146,11 +146,7 @@ def must_stream(measure: Measure, sets: Sequence[Samples], engine: AnyEngine) ->
     if not isinstance(estimator, Quantize) or estimator.method is not None or min(map(len, sets)) < width:
         return False  # other estimators and quantisers need all rows at once; and so few rows fit anywhere
     beyond = any(samples.shards is not None for samples in sets) and not fits_memory(rows, width)
-    return (
-        engine is not None
-        or beyond
-        or len(sets[0]) + max(map(len, sets[1:])) > estimator.sample_for(len(sets[0]), min(map(len, sets[1:])))
-    )
+    return engine is not None or beyond or len(sets[0]) + max(map(len, sets[1:])) > estimator.sample
 
 
 @dataclass(frozen=True, eq=False)
