@@ -228,7 +228,7 @@ def test_gold_and_repeated_pairs_are_exported_as_such(serve, study_file):
     interesting = [vote for vote in annotate.export_votes(served.store) if vote.question == "interesting"]
     assert all(vote.expected is None for vote in interesting)
     shown = re.sub(r"\s+", " ", owner_page(served)[1])
-    assert re.search(r"sensible</th> <td>–</td> <td>–</td> <td>0 % of \d</td> <td>\d+ % of 3</td>", shown)
+    assert re.search(r"sensible</th> <td>–</td> <td>–</td> <td>0% of \d</td> <td>\d+ % of 3</td>", shown)
 
 
 # --- coming in
@@ -332,10 +332,10 @@ def test_the_owner_sees_progress_agreement_and_times(serve, study_file):
         person.answer(text, answers, seconds="0.01")
     owner, text = owner_page(served)
     shown = re.sub(r"\s+", " ", text)
-    assert "<strong>4</strong> of 4 votes (100 %) from 2 annotators." in shown
+    assert "<strong>4</strong> of 4 votes (100%) from 2 annotators." in shown
     assert "Answers in less than 25 s do not count in <code>mallow rank</code>" in shown
-    assert "interesting</th> <td>100 % of 2</td> <td>1.00</td>" in shown
-    assert "sensible</th> <td>0 % of 2</td> <td>-0.50</td>" in shown  # α of 1, −1 and 1, −1 by hand: 1 − 1/(2/3)
+    assert "interesting</th> <td>100% of 2</td> <td>1.00</td>" in shown
+    assert "sensible</th> <td>0% of 2</td> <td>-0.50</td>" in shown  # α of 1, −1 and 1, −1 by hand: 1 − 1/(2/3)
     assert "Bob &lt;b&gt;" in shown
     assert "Time per pair: median 0 s" in shown
     _, headers, votes = owner.get("/owner/votes.jsonl")

@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mallow.embed import Cache, NGramKernel, embed_samples
-from mallow.embed._embed import embed_all
+from mallow.embed import Cache, NGramKernel, embed_all, embed_samples
 from mallow.errors import InputError
 from mallow.samples import Samples, read, write
 
@@ -111,6 +110,19 @@ def test_a_function_may_take_what_nobody_else_knows():
     assert embed_samples(graphs, lambda items: [[len(item)] for item in items]).features.tolist() == [[2], [1], [0]]
     pictures = np.ones((4, 5, 5))
     assert embed_samples(pictures, lambda items: items.mean(axis=2)).features.shape == (4, 5)
+
+
+@pytest.mark.parametrize("things", [[], (), set(), np.zeros((0, 3)), {1, 2}, [{3}, {4}, {5}]])
+def test_a_function_is_asked_about_as_many_things_as_there_are(things):
+    asked = []
+
+    def embed(these):
+        asked.append(these)
+        return np.ones((len(these), 2))
+
+    samples = embed_samples(things, embed)
+    assert (len(samples), samples.features.shape) == (len(things), (len(things), 2))
+    assert all(these is things for these in asked)
 
 
 def test_ids_prompts_and_provenance_survive_a_file(tmp_path):

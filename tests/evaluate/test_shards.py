@@ -263,7 +263,7 @@ def test_more_bins_than_anyone_can_wait_for(monkeypatch):
 
     monkeypatch.setattr(stream, "_MOST_WORK", 1e5)
     with pytest.raises(
-        InputError, match=r"`bins` must be fewer for so many samples: 40 bins for 900 rows of \d+ columns take"
+        InputError, match=r"`bins` must be fewer for this many samples: 40 bins for 900 rows of \d+ columns take"
     ):
         score(X, Y, engine=Threads())
 

@@ -10,8 +10,9 @@ from pytest import approx
 
 from held_out import samples
 from mallow.evidence import find_space, find_units
+from mallow.evidence._atoms import _sums, atom_products
 from mallow.evidence._exchange import common_size, exchangeable_rows, find_exchange, generator_of_sides
-from mallow.evidence._identity import _atoms, _products, fuse, share_as_large
+from mallow.evidence._identity import fuse, share_as_large
 
 layouts = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)).filter(any), min_size=2, max_size=12).filter(
     lambda sizes: all(sum(side) >= 1 for side in zip(*sizes, strict=True))
@@ -113,10 +114,10 @@ def test_no_permutation_changes_the_variance(sizes):
     values -= values.mean(axis=0)
     exchange = find_exchange(unit, is_reference)
     merged, join = exchange.merge(1000, np.random.default_rng(0))
-    each, variances = _atoms(values, rows, exchange, join)
+    each, variances = _sums(values, rows, exchange, join)
     assert merged.as_observed() @ each == approx(weights_of(exchange) @ values, abs=1e-9)
     other = find_exchange(unit, weights_of(exchange, 3)[3] > 0)
-    assert _atoms(values, rows, other, other.merge(1000, np.random.default_rng(0))[1])[1] == approx(variances, rel=1e-9)
+    assert _sums(values, rows, other, other.merge(1000, np.random.default_rng(0))[1])[1] == approx(variances, rel=1e-9)
 
 
 def test_a_few_units_without_counterpart_are_left_out_and_larger_ones_are_cut():
@@ -158,12 +159,12 @@ def test_all_permutations_together_are_exactly_uniform(sizes):
     assert len(signs) in ways.values()
     sides = samples(x, unit[is_reference].tolist()), samples(y, unit[~is_reference].tolist())
     units = find_units(*sides)
-    space = find_space([x, y], units, 0)
+    space = find_space([x, y], units)
     rows = np.concatenate(space.places)
     rows = rows[np.argsort(np.argsort(np.concatenate([np.flatnonzero(is_reference), np.flatnonzero(~is_reference)])))]
     merged, join = exchange.merge(1000, rng)
     signs = signs[:, np.append(join[:-1, :-1].toarray().argmax(axis=1), -1)]  # merging puts atoms in another order
-    products = _products(space, rows, exchange, merged, join)
+    products = atom_products(space, rows, exchange, merged, join)
     forms = np.stack([np.einsum("ij,ij->i", signs @ own, signs) for own in products.values()], axis=1)
     forms[forms < 1e-12 * forms.max(axis=0)] = 0.0  # rounding
     fused = fuse(list(products), forms)

@@ -326,7 +326,7 @@ def test_prompts_longer_than_the_context(model, tmp_path):
 
     prompts = [Prompt("a", "x", (1,) * 5), Prompt("b", "x", (1,) * 15)]
     message = (
-        r"^`prompts` must leave room for 12 new tokens in the model's context of 20; that of 'b' has 15 tokens\. "
+        r"^`prompts` must leave room for 12 new tokens in the model's context of 20, but the prompt of 'b' has 15 tokens\. "
         r"Use `max_new=5`, or shorter prompts\.$"
     )
     with pytest.raises(InputError, match=message):

@@ -113,7 +113,7 @@ def test_without_pillow_names_and_sizes_are_checked(tmp_path, monkeypatch, refus
 def test_a_folder_without_images_says_what_it_contains(tmp_path, refused):
     refused(
         tmp_path,
-        "a folder must contain images (.bmp .gif .jpeg .jpg .png .tif .tiff .webp) or recordings (.flac .wav); it "
+        "a folder must contain images (.bmp .gif .jpeg .jpg .png .tif .tiff .webp) or recordings (.flac .wav), but it "
         "contains no files.",
     )
     for name in "abcd":

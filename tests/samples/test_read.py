@@ -114,7 +114,11 @@ def test_bad_lists(source, message, refused):
         ("a.csv", b"text,text\na,b\n", "two columns are named `text`. Rename one of them."),
         ("a.csv", b'"text"x\na\n', "a.csv:1: invalid CSV in the header"),
         ("a.json", b"[]", "a.json: contains no samples; at least one is needed."),
-        ("a.json", b"17", 'must be a JSON array, such as [{"text": "…"}, …]; it begins with \'1\'. If it contains one'),
+        (
+            "a.json",
+            b"17",
+            'must be a JSON array, such as [{"text": "…"}, …], but it begins with \'1\'. If it contains one',
+        ),
         (
             "a.json",
             b'["a", "b"',
@@ -216,7 +220,7 @@ def test_other_real_files(shared, refused):
     assert merges.texts[0] == "#version: 0.2"
     refused(
         shared / "data" / "gpt2-bpe" / "vocab.json",
-        "must be a JSON array, one JSON object per line, or a log of Inspect; it is an object with the fields ",
+        "must be a JSON array, one JSON object per line, or a log of Inspect, but it is an object with the fields ",
     )
     refused(shared / "data" / "mnist" / "t10k-images-idx3-ubyte.gz", "the suffix must be one of .jsonl")
     refused(shared / "data" / "reuters" / "reuters.jsonl.gz", "Did you mean reuters_c50.jsonl.gz?")

@@ -33,7 +33,7 @@ BAD_ENTRIES = {
         (b'{"txt": "b", "n": 1}', "no field 'text'; available fields: 'txt', 'n'; choose one with `field`"),
         (
             b'{"text": "b", "id": 1}',
-            "`id` is present here but missing in the entries before it; all entries must have it, or none",
+            "`id` is present here but missing in the entries before it. All entries must have it, or none",
         ),
         (
             b'{"text": "\xe9"}',

@@ -1,6 +1,6 @@
 """The pages that annotators see: how they come in, what they read first, the pairs, and the thanks at the end.
 
-Everything that is filled into a template is escaped; the style and the script are files of our own.
+Everything that is filled into a template is escaped. The style and the script are files of our own.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import time
 from importlib import resources
 from typing import Any
 
+from markupsafe import Markup
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -89,6 +90,7 @@ class AnnotatorPages:
         self._study, self._form = store.study, store.study.form
         self._most = store.study.per_annotator or len(store.study.tasks)
         self._tasks = {task.id: task for task in (*self._study.tasks, *self._study.gold)}
+        self._questions = functools.lru_cache(1000)(self._render_questions)  # the same for most pages
 
     async def home(self, request: Request) -> Response:
         """Where everybody arrives: sends annotators to their pair, and asks others for a name."""
@@ -284,7 +286,7 @@ class AnnotatorPages:
             context=self._tasks[assignment.task].context,
             items=self._items(assignment),
             pictures=self._study.sample_kind == "image",
-            answers=answers,
+            questions=self._questions(tuple(answers.items()), missing),
             missing=missing,
             judged=view.judged,
             limit=self._most,
@@ -293,6 +295,10 @@ class AnnotatorPages:
             reasons=_SKIP_REASONS,
             longest_reason=_LONGEST_REASON,
         )
+
+    def _render_questions(self, answers: tuple[tuple[str, int], ...], missing: tuple[str, ...]) -> Any:
+        template = _template("questions.html")
+        return Markup(template.render(form=self._form, answers=dict(answers), missing=missing))
 
     async def _view(self, request: Request) -> View:
         """Who asks for which pair; without writing, unless the time of the pair has to be renewed."""

@@ -129,7 +129,7 @@ class Passes:
             ) from error
 
     def _load(self, name: str, state: Arrays) -> int:
-        """Fill the state from a checkpoint; the number of tasks in it, 0 without one."""
+        """Fill the state from a checkpoint. The number of tasks in it, 0 without one."""
         path = None if self._folder is None else self._folder / f"{name}.npz"
         if path is None or not path.exists():
             return 0

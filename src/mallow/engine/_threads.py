@@ -143,7 +143,7 @@ def single_threaded_blas() -> Iterator[None]:
     """Limit every BLAS call of the process to one thread.
 
     A BLAS that splits a product over its own threads may round it differently for each number of threads. With one
-    thread, the bits depend on the operands and their shapes alone; the work is parallel over blocks of fixed shape
+    thread, the bits depend on the operands and their shapes alone. The work is parallel over blocks of fixed shape
     instead.
     """
     _ONE_THREAD.enter()

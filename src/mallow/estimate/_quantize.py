@@ -142,7 +142,7 @@ class Quantize:
         None: a partition for each pair of samples. "shared": in `compare`, one partition of the reference and all
         systems together. A `Codebook` fitted earlier: no clustering at all.
     sample : int
-        `score` and `compare` cluster so many rows at most, chosen by a hash of their values; the bins then take all
+        `score` and `compare` cluster so many rows at most, chosen by a hash of their values. The bins then take all
         rows. With fewer rows, all are clustered. With an automatic number of bins beyond 5,000 samples, they cluster 40
         rows per bin at most.
     device : str or None

@@ -106,7 +106,7 @@ def quantize_shards(
 
 @dataclass(frozen=True, eq=False)
 class _Clustering:
-    """A clustering; the labels of all rows where all were clustered."""
+    """A clustering. The labels of all rows where all were clustered."""
 
     centres: Array
     grid: Grid
@@ -123,7 +123,7 @@ def _check_work(view: View, sample: int, bins: int, columns: int) -> None:
     width = columns if view.reduction is None else len(view.reduction.axes)
     if float(rows) * bins * width > _MOST_WORK:
         raise InputError(
-            f"`bins` must be fewer for so many samples: {bins:,} bins for {rows:,} rows of {width} columns take "
+            f"`bins` must be fewer for this many samples: {bins:,} bins for {rows:,} rows of {width} columns take "
             f"{float(rows) * bins * width:.0e} multiplications in each round of k-means. Pass Quantize(bins=1000), or "
             "cluster fewer rows with Quantize(sample=200_000)."
         )

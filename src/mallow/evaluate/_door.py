@@ -14,7 +14,7 @@ from mallow.evaluate._groups import GroupScores, score_groups
 from mallow.evaluate._matched import MatchedScore, score_matched
 from mallow.evaluate._run import Settings
 from mallow.evaluate._score import Score, score_whole
-from mallow.evidence import MAUVE_STAR, Measure
+from mallow.evidence import MAUVE_STAR, Measure, find_measure
 from mallow.samples import read_column
 
 Pair: TypeAlias = tuple[Sequence[Any], Sequence[Any]]
@@ -26,7 +26,7 @@ def score(
     reference: Any,
     model: Any,
     *,
-    measure: Measure = ...,
+    measure: Measure | str = ...,
     embedder: AnyEmbedder | str | None = ...,
     paired: bool = ...,
     prompts: str = ...,
@@ -43,7 +43,7 @@ def score(
     reference: Any,
     model: Any,
     *,
-    measure: Measure = ...,
+    measure: Measure | str = ...,
     embedder: AnyEmbedder | str | None = ...,
     paired: bool = ...,
     prompts: str = ...,
@@ -60,7 +60,7 @@ def score(
     reference: Any,
     model: Any,
     *,
-    measure: Measure = ...,
+    measure: Measure | str = ...,
     embedder: AnyEmbedder | str | None = ...,
     paired: bool = ...,
     prompts: str = ...,
@@ -76,7 +76,7 @@ def score(
     reference: Any,
     model: Any,
     *,
-    measure: Measure = MAUVE_STAR,
+    measure: Measure | str = MAUVE_STAR,
     embedder: AnyEmbedder | str | None = None,
     paired: bool = False,
     prompts: str = "joint",
@@ -111,7 +111,7 @@ def score(
         Clusterings with different seeds, whose mean is the published score. They share embedding and reduction.
     rng : int, numpy Generator or None
         Seed: the same seed gives the same numbers, on any number of threads. A generator draws one, None takes a fresh
-        one; the signature names the seed in use.
+        one. The signature names the seed in use.
     engine : None, "ray", "ray://…", or an engine
         What spreads the work: the threads of this machine, or a Ray cluster (`mallow.Ray`). The result is the same, to
         the last bit. Shards that do not fit the memory are read chunk by chunk in either case: docs/scale.md.
@@ -145,6 +145,7 @@ def score(
     >>> matched.same_size.p_value < 0.001 < 0.05 < matched.matched.p_value
     True
     """
+    measure = find_measure(measure)
     settings = Settings.checked(measure, repeats, rng)
     is_whole = by is None and match is None
     if not is_whole and engine is not None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -17,7 +17,7 @@ from mallow.embed import AnyEmbedder
 from mallow.errors import Caveat, InputError, warn_about
 from mallow.evaluate._check import _SHIFTS, gaussian_areas
 from mallow.evaluate._compare import embed_pairs
-from mallow.evidence import MAUVE_STAR, NORMAL, HeldOut, Measure, Pairs, find_units, hold_out
+from mallow.evidence import MAUVE_STAR, NORMAL, HeldOut, Measure, Pairs, find_measure, find_units, hold_out
 from mallow.results import Result, TableData, draw
 from mallow.samples import Samples
 
@@ -25,13 +25,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-_FEWEST = 100  # of a pilot and of a plan; chosen: with fewer, next to nothing is learned from the folds
+_FEWEST = 100  # of a pilot; chosen: with fewer, next to nothing is learned from the folds
 _NO_NOISE = 1e-9  # below which an error comes from rounding
 _FAR = 30  # times the pilot, beyond which a plan is doubtful; chosen
-_CONSTANT, _PER_DIMENSION = (
-    10.0,
-    3.5,
-)  # of what a witness has to learn; fitted, experiments/honesty/plan.py shows how well
+_CONSTANT, _PER_DIMENSION, _METRIC = (
+    5.0,
+    1.85,
+    1.3,
+)  # of what a witness has to learn; fitted in experiments/honesty/plan.py
 _LEAST, _MOST = 0.7, 3.0  # of the noise of a pilot, as a multiple of that for Gaussians; chosen
 _LIMIT = 2**40  # samples, beyond which no plan is made
 
@@ -45,7 +46,7 @@ class SamplePlan(Result):
     n : int
         Samples of the reference and of each system with which a difference of `detect` is found significant with
         probability `power`. Where samples come in units of several, such as one prompt with five texts, it counts
-        units.
+        units. It is at least the number of the pilot: what fewer samples show is not known from it.
     n_observed : int or None
         The same for the difference observed in the pilot; None where that is smaller than its standard error, since the
         true one may then have any size. A difference that was noticed because it is large tends to be overestimated,
@@ -57,7 +58,7 @@ class SamplePlan(Result):
     level : float
         The level of the test, as requested.
     pilot : dict
-        What the pilot showed: "difference" (certified MAUVE of A minus that of B), "low" and "high" (its 95 %
+        What the pilot showed: "difference" (certified MAUVE of A minus that of B), "low" and "high" (its 95%
         interval), "standard error" (the longer arm of the interval, divided by 1.96) and "n", the units of its largest
         side.
     unit : str
@@ -84,14 +85,14 @@ class SamplePlan(Result):
         lines = [
             f"Take {self.n:,} {self.unit} of the reference and of each system{more}: a true difference of "
             f"{self.detect:g} in MAUVE is then found at the {self.level:.3g} level with probability {self.power:.3g}.",
-            f"The pilot of {pilot['n']:,.0f} {self.unit} showed a difference of {pilot['difference']:+.4f} (95 % "
+            f"The pilot of {pilot['n']:,.0f} {self.unit} showed a difference of {pilot['difference']:+.4f} (95% "
             f"interval of the difference: {pilot['low']:+.4f} to {pilot['high']:+.4f}).",
         ]
         if self.n_observed is None:
-            lines.append("That is less than its standard error: how many would show it cannot be said.")
+            lines.append("That is less than its standard error, so the required sample size cannot be estimated.")
         else:
             lines.append(f"If the true difference is that large, {self.n_observed:,} are enough.")
-        return "\n".join([*lines, *(f"caveat: {line}" for line in self.caveat_lines())])
+        return self._with_caveats(lines)
 
     def power_with(self, n: float) -> float:
         """About the power of n samples: the normal approximation that gives `power` at the plan's own `n`."""
@@ -106,7 +107,7 @@ class SamplePlan(Result):
             "power": f"{self.power:g}",
             "level": f"{self.level:g}",
             "difference in the pilot": f"{self.pilot['difference']:+.4f}",
-            "95 % interval of it": f"{self.pilot['low']:+.4f} to {self.pilot['high']:+.4f}",
+            "95% interval": f"{self.pilot['low']:+.4f} to {self.pilot['high']:+.4f}",
             f"{self.unit} for that difference": "–" if self.n_observed is None else f"{self.n_observed:,}",
         }
         return TableData(["", "value"], list(rows.items()))
@@ -131,7 +132,7 @@ def plan_samples(
     *,
     power: float = 0.8,
     level: float = 0.05,
-    measure: Measure = MAUVE_STAR,
+    measure: Measure | str = MAUVE_STAR,
     embedder: AnyEmbedder | str | None = None,
     paired: bool = False,
     rng: int | np.random.Generator | None = 0,
@@ -160,7 +161,7 @@ def plan_samples(
     level : float
         The level of significance, two-sided.
     measure : Measure
-        Its divergence, scale and witness matter; the estimator of the published score does not.
+        Its divergence, scale and witness matter. The estimator of the published score does not.
     embedder :
         What turns samples into points: a name or an object. None takes the default for their kind, as in
         `mallow.score`.
@@ -177,6 +178,7 @@ def plan_samples(
     >>> 300 < plan.n < 3000
     True
     """
+    measure = find_measure(measure)
     open_unit("detect", detect, why=" It is a difference in MAUVE, such as 0.01.")
     open_unit("power", power, why=" It is a probability, such as 0.8.")
     open_unit("level", level, why=" It is a probability, such as 0.05.")
@@ -189,17 +191,17 @@ def plan_samples(
     counts = [len(np.unique(own)) for own in units.sets]
     if min(counts) < _FEWEST:
         raise InputError(
-            f"a pilot must have at least {_FEWEST} independent samples on each side; the smallest has {min(counts)}."
+            f"a pilot must have at least {_FEWEST} independent samples on each side, but the smallest has "
+            f"{min(counts)}."
         )
     held_out = hold_out(measure, pairs)
     pilot = _show_pilot(held_out, max(counts))
-    law = _LearningLaw.fit(held_out, pilot, _dimension([pairs["A"][0], pairs["A"][1], pairs["B"][1]]))
-    distance = -NormalDist().inv_cdf(level / 2) + NormalDist().inv_cdf(power)  # in standard errors
-    n, seen = law.samples_for(detect, distance), abs(pilot["difference"])
+    law = _LearningLaw.fit(held_out, max(counts), _dimension([pairs["A"][0], pairs["A"][1], pairs["B"][1]]))
+    n, seen = law.samples_for(detect, level, power, max(counts)), abs(pilot["difference"])
     caveats = unique_caveats([*_sample_caveats(pairs, held_out), *_plan_caveats(held_out, n, max(counts))])
     warn_about(caveats)
     grouped = any(len(own) > count for own, count in zip(units.sets, counts, strict=True))
-    n_observed = law.samples_for(seen, distance) if seen > pilot["standard error"] else None
+    n_observed = law.samples_for(seen, level, power, max(counts)) if seen > pilot["standard error"] else None
     return SamplePlan(n, n_observed, detect, power, level, pilot, "prompts" if grouped else "samples", caveats)
 
 
@@ -207,64 +209,86 @@ def plan_samples(
 class _LearningLaw:
     """What the verdict sees of a true difference with n samples: less than all of it, since a witness has to learn.
 
-    For Gaussians with means a distance s apart, a witness learned from n samples per side shows the distance s_n with
-    1/s_n² = 1/s² + k/(n s⁴), as a linear discriminant in about k/2 dimensions does. k = 10 + 3.5 d was fitted to what
-    was certified of Gaussians in 2 to 50 dimensions (experiments/honesty/plan.md compares both).
+    For Gaussians in d dimensions with means a distance s apart, a witness learned from n samples per side shows the
+    distance s_n with s²/s_n² = (1 + k/(n s²)) (1 + 1.3 d/n), as a linear discriminant does: its direction and its
+    metric have errors. This and k = 5 + 1.85 d were fitted to what was certified of Gaussians in 2 to 50 dimensions
+    (experiments/honesty/plan.md compares both).
 
     Attributes
     ----------
     areas, slopes : arrays
         The true area at each of `_SHIFTS`, and how fast it falls.
-    k : float
+    dimension : float
+        The effective number of dimensions d.
     values : tuple
         The areas of the two systems of the pilot, had it had unlimited samples.
     noise : float
-        The error of the pilot, as a multiple of that for Gaussians.
+        The error of the pilot, as a multiple of that for independent Gaussians and one reference for both systems.
     """
 
     areas: NDArray[np.float64]
     slopes: NDArray[np.float64]
-    k: float
+    dimension: float
     values: tuple[float, float]
     noise: float
 
     @classmethod
-    def fit(cls, held_out: HeldOut, pilot: Mapping[str, float], dimension: float) -> _LearningLaw:
-        """From the certified areas of a pilot and their error."""
-        measure, k = held_out.measure, _CONSTANT + _PER_DIMENSION * dimension
+    def fit(cls, held_out: HeldOut, n: int, dimension: float) -> _LearningLaw:
+        """From the certificates of a pilot of n samples per side."""
+        measure, both = held_out.measure, [held_out.certificates[name] for name in "AB"]
         areas = gaussian_areas(measure.divergence, measure.area_scale)
         slopes = -np.gradient(areas, _SHIFTS)
-        certified = [held_out.certificates[name].estimates["mauve"].value for name in "AB"]
-        seen = np.interp(-np.array(certified), -areas, _SHIFTS)
-        part = k / pilot["n"]
-        square = 2.0 * part / (np.sqrt(1.0 + 4.0 * part / np.maximum(seen, 1e-9) ** 2) - 1.0)  # of the true distance
-        first, second = np.interp(np.sqrt(square), _SHIFTS, areas)
-        slope = math.sqrt(2.0 * float((np.interp(seen, _SHIFTS, slopes) ** 2).sum()))
-        noise = pilot["standard error"] * math.sqrt(pilot["n"]) / max(slope, _NO_NOISE)
-        return cls(areas, slopes, k, (float(first), float(second)), min(max(noise, _LEAST), _MOST))
+        certified = np.array([certificate.estimates["mauve"].value for certificate in both])
+        seen = np.interp(-certified, -areas, _SHIFTS)
+        law = cls(areas, slopes, dimension, (1.0, 1.0), 1.0)
+        first, second = np.interp(law.true(n, seen), _SHIFTS, areas)
+        error = float(replace(both[0], influence=both[0].influence - both[1].influence).errors[0])
+        noise = error / max(law.error(n, seen), _NO_NOISE)
+        return replace(law, values=(float(first), float(second)), noise=min(max(noise, _LEAST), _MOST))
+
+    @property
+    def _k(self) -> float:
+        return _CONSTANT + _PER_DIMENSION * self.dimension
 
     def seen(self, n: float, shifts: NDArray[np.float64]) -> NDArray[np.float64]:
         """What a witness that learned from n samples per side sees of true distances."""
-        learned: NDArray[np.float64] = shifts / np.sqrt(1.0 + self.k / (n * np.maximum(shifts, 1e-9) ** 2))
+        direction = 1.0 + self._k / (n * np.maximum(shifts, 1e-9) ** 2)
+        learned: NDArray[np.float64] = shifts / np.sqrt(direction * (1.0 + _METRIC * self.dimension / n))
         return learned
 
-    def z(self, n: float, difference: float) -> float:
-        """How many standard errors lie between two systems with n samples, as far from the reference as the pilot's."""
+    def true(self, n: float, seen: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The true distances of which a witness that learned from n samples per side sees these."""
+        square = np.maximum(seen, 1e-9) ** 2 * (1.0 + _METRIC * self.dimension / n)
+        distance: NDArray[np.float64] = np.sqrt(square * (1.0 + np.sqrt(1.0 + 4.0 * self._k / (n * square))) / 2.0)
+        return distance
+
+    def error(self, n: float, seen: NDArray[np.float64]) -> float:
+        """The standard error of the difference of two areas. Both systems share the noise of one reference."""
+        first, second = np.interp(seen, _SHIFTS, self.slopes)
+        return self.noise * math.sqrt((first**2 + second**2 + (first - second) ** 2) / n)
+
+    def power(self, n: float, difference: float, level: float) -> float:
+        """The power with n samples of two systems that are as far from the reference as those of the pilot.
+
+        z varies by more than 1: each system has a witness of its own, with luck of its own. That doubles the variance
+        where next to nothing is seen, and adds nothing where all is seen (`subtract_certificates`).
+        """
         middle = min(max(sum(self.values) / 2.0, difference / 2.0), 1.0 - difference / 2.0)
         true = np.interp([-middle - difference / 2.0, difference / 2.0 - middle], -self.areas, _SHIFTS)
         seen = self.seen(n, true)
         near, far = np.interp(seen, _SHIFTS, self.areas)
-        error = self.noise * math.sqrt(2.0 / n * float((np.interp(seen, _SHIFTS, self.slopes) ** 2).sum()))
-        return float(near - far) / max(error, 1e-300)
+        z = float(near - far) / max(self.error(n, seen), 1e-300)
+        luck = math.sqrt(2.0 - float(((seen / np.maximum(true, 1e-9)) ** 2).mean()))
+        return NormalDist().cdf((z + NormalDist().inv_cdf(level / 2.0)) / luck)
 
-    def samples_for(self, difference: float, distance: float) -> int:
-        """The fewest samples with which a difference is so many standard errors from 0."""
-        low, high = _FEWEST - 1, _FEWEST
-        while self.z(high, difference) < distance and high < _LIMIT:
+    def samples_for(self, difference: float, level: float, power: float, fewest: int) -> int:
+        """The fewest samples with this power, but not fewer than `fewest`."""
+        low, high = fewest - 1, fewest
+        while self.power(high, difference, level) < power and high < _LIMIT:
             low, high = high, 2 * high
         while high - low > 1:
             middle = (low + high) // 2
-            low, high = (low, middle) if self.z(middle, difference) >= distance else (middle, high)
+            low, high = (low, middle) if self.power(middle, difference, level) >= power else (middle, high)
         return high
 
 
@@ -288,9 +312,9 @@ def _show_pilot(held_out: HeldOut, n: int) -> dict[str, float]:
     error = max(one.value["mauve"] - low, high - one.value["mauve"]) / NORMAL  # one end may be that of the range
     if error < _NO_NOISE:
         raise InputError(
-            "`model_a` and `model_b` must be different systems, with samples that vary; these hold the same samples, "
-            "or one sample many times, so that the pilot does not show the noise of a difference. Pass samples of two "
-            "systems."
+            "`model_a` and `model_b` must be different systems, with samples that vary, but these hold the same "
+            "samples, or one sample many times, so that the pilot does not show the noise of a difference. Pass "
+            "samples of two systems."
         )
     return {"difference": one.value["mauve"], "low": low, "high": high, "standard error": error, "n": n}
 

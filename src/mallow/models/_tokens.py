@@ -18,7 +18,7 @@ from mallow._optional import optional
 from mallow.errors import InputError
 
 Attention = Literal["causal", "both", "encoder"]
-"""Only backwards; in both directions; the encoder of an encoder–decoder model."""
+"""Only backwards; in both directions. The encoder of an encoder–decoder model."""
 
 Tokens = NDArray[np.int32]
 
@@ -76,7 +76,7 @@ def tokenise(tokenizer: Any, texts: Sequence[str], limit: int, *, add_bos: bool)
             if not row.size:
                 if for_empty is None:
                     raise InputError(
-                        f"`samples` must have at least one token each; the text at {len(tokens)} has none, and the "
+                        f"`samples` must have at least one token each, but the text at {len(tokens)} has none, and the "
                         "tokenizer has no token that begins or ends a text. Leave such texts out."
                     )
                 row = np.asarray([for_empty], np.int32)
@@ -108,9 +108,9 @@ class TokenFile:
 
 
 @functools.lru_cache(maxsize=4)
-def load_token_file(path: str, *, extra: str = "human") -> Any:
+def load_token_file(path: str) -> Any:
     """The tokenizer of a file or folder, which neither cuts nor pads; see `TokenFile`."""
-    tokenizers = optional("tokenizers", extra=extra)
+    tokenizers = optional("tokenizers", extra="human")
     place = Path(path).expanduser()
     file = place / "tokenizer.json" if place.is_dir() else place
     vocabulary, merges = place / "vocab.json", place / "merges.txt"
@@ -122,7 +122,7 @@ def load_token_file(path: str, *, extra: str = "human") -> Any:
         else:
             raise InputError(
                 '`tokenizer` must be "words", a tokenizer.json, or a folder with one or with '
-                f"GPT-2's vocab.json and merges.txt; there is none at {path!r}."
+                f"GPT-2's vocab.json and merges.txt, but there is none at {path!r}."
             )
     except InputError:
         raise

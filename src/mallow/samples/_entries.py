@@ -53,7 +53,7 @@ class Skips(list[str]):
         self._allowed = options.skip_bad
 
     def add(self, place: str, reason: object) -> None:
-        """Skip an entry; an InputError where bad entries may not be skipped."""
+        """Skip an entry. An InputError where bad entries may not be skipped."""
         if not self._allowed:
             raise InputError(f"{place}: {reason}. {_WAY_OUT}")
         self.append(f"{place}: {reason}")
@@ -192,7 +192,7 @@ def _check_consistent(name: str, label: str | None, earlier: list[str]) -> None:
     if (label is not None) != bool(earlier):
         here, before = ("present", "missing") if label is not None else ("missing", "present")
         raise BadEntryError(
-            f"`{name}` is {here} here but {before} in the entries before it; all entries must have it, or none"
+            f"`{name}` is {here} here but {before} in the entries before it. All entries must have it, or none"
         )
 
 

@@ -24,7 +24,7 @@ def shard_suffix(name: str) -> str:
 
 
 def list_shards(source: str) -> tuple[str, ...]:
-    """The shards of a folder, a glob or a URL (also of a single file), in the order of their names; all of one format.
+    """The shards of a folder, a glob or a URL (also of a single file), in the order of their names. All of one format.
 
     Hidden files and files of other formats are ignored.
     """
@@ -123,8 +123,7 @@ def stamp_of(name: str) -> Stamp:
 def gone(name: str) -> InputError:
     """The error for a shard that is no longer there."""
     return InputError(
-        f"{name}: the shard is no longer there. Put it back and start again: with a checkpoint, what is done stays "
-        "done."
+        f"{name}: the shard is no longer there. Put it back and start again. A checkpoint keeps finished work."
     )
 
 
@@ -146,7 +145,7 @@ def open_shard(name: str) -> Iterator[BinaryIO]:
 
 
 def read_bytes(name: str, start: int, stop: int) -> bytes:
-    """Some bytes of a shard; an InputError if there are fewer."""
+    """Some bytes of a shard. An InputError if there are fewer."""
     try:
         if is_url(name):
             system, path = file_system(name)

@@ -22,7 +22,7 @@ _BATCH = 64  # rows of a parquet file in memory at a time; chosen: more are hard
 
 
 def line_rows(form: str, lines: Iterable[Row], name: str, options: Options) -> Iterator[Row]:
-    """The rows of a jsonl, txt or csv file, from its decoded lines; the place of a row is its first line."""
+    """The rows of a jsonl, txt or csv file, from its decoded lines. The place of a row is its first line."""
     return _LINE_FORMATS[form](lines, name, options)
 
 
@@ -214,7 +214,7 @@ def array_rows(stream: BinaryIO, name: str, options: Options) -> Iterator[Row]:
     text = _Buffer(stream, name)
     if text.next_sign() != "[":
         raise InputError(
-            f'{name}: must be a JSON array, such as [{{"text": "…"}}, …]; it begins with '
+            f'{name}: must be a JSON array, such as [{{"text": "…"}}, …], but it begins with '
             f"{text.next_sign() or 'nothing'!r}. "
             "If it contains one JSON object per line, rename it to .jsonl."
         )
