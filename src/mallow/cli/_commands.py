@@ -20,6 +20,7 @@ from mallow.cli._printing import (
     call_and_hold_warnings,
     say_as_options,
     show,
+    show_progress,
     terminal_width,
 )
 from mallow.cli._terminal import check_output, print_message, print_output
@@ -72,7 +73,8 @@ def result_command(
             if summary and form not in ("text", "json"):
                 raise click.UsageError(f"--summary prints JSON, so it cannot be combined with --format {form}.")
             target = None if picture is None else check_picture_file(picture)
-            result = call_and_hold_warnings(function, *args, **options)
+            with show_progress():
+                result = call_and_hold_warnings(function, *args, **options)
             save_pending()  # files first: a reader of standard output may leave
             if target is not None:
                 curves = "frontier" in target.stem and getattr(result, "plot_frontiers", None)
