@@ -12,10 +12,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-
-HERE = Path(__file__).resolve().parent
 from claims import NOISE, Claim, Measured, claims_table, every, monotone, rising_values
 
+HERE = Path(__file__).resolve().parent
 Verdicts = dict[str, dict[str, str]]
 """Text of a claim → its verdicts."""
 STEPS_NOT_STORED = "; held-out: the single steps are not stored"

@@ -45,7 +45,7 @@ METHODS = {
     "k-means": None,
     "random centres": RandomCentres(),
     "product": Product(),
-    "residual (DRMM)": Residual(),
+    "residual k-means": Residual(),
     "lattice": Lattice(),
 }
 BINS = (24, 96, 336)
@@ -109,6 +109,26 @@ def bins_in_use(comparison: Comparison) -> float:
     return float(np.mean([one.masses.p.size for one in comparison.scores.values()]))
 
 
+def level_sets(truth: float, estimates: dict[str, dict[str, list[float]]]) -> list[Claim]:
+    """The best cuts of the ratio beside k-means, with few bins."""
+    errors = {
+        name: {bins: np.abs(np.subtract(estimates[name][str(bins)], truth)) for bins in BINS}
+        for name in ("oracle", "k-means")
+    }
+    gaps = np.subtract(errors["k-means"][BINS[0]], errors["oracle"][BINS[0]])
+    return [
+        Claim(
+            "thm:quant_error_fdiv",
+            f"level sets of the ratio have a small error with few bins: below that of k-means, {BINS[0]} bins",
+            {"measure": verdict(float(gaps.mean()), error_of_mean(gaps))},
+            "; ".join(
+                f"{name} {', '.join(f'{each.mean():.4f}' for each in own.values())} from the truth"
+                for name, own in errors.items()
+            ),
+        )
+    ]
+
+
 def judge(truth: float, estimates: dict[str, dict[str, list[float]]], compared: dict[str, Comparison]) -> list[Claim]:
     """What the paper says of quantisers: of the known truth by the errors of the estimates, of real text by MAUVE* and by held-out evidence."""
     claims = []
@@ -119,22 +139,7 @@ def judge(truth: float, estimates: dict[str, dict[str, list[float]]], compared: 
             text = f"k-means is among the best: nearer to the truth than {other}, {bins} bins"
             detail = f"{off['k-means'].mean():.4f} and {off[other].mean():.4f} from the truth"
             claims.append(Claim(LABEL, text, {"measure": verdict(float(gap.mean()), error_of_mean(gap))}, detail))
-    errors = {
-        name: {bins: np.abs(np.subtract(estimates[name][str(bins)], truth)) for bins in BINS}
-        for name in ("oracle", "k-means")
-    }
-    gaps = np.subtract(errors["k-means"][BINS[0]], errors["oracle"][BINS[0]])
-    claims.append(
-        Claim(
-            "thm:quant_error_fdiv",
-            f"level sets of the ratio have a small error with few bins: below that of k-means, {BINS[0]} bins",
-            {"measure": verdict(float(gaps.mean()), error_of_mean(gaps))},
-            "; ".join(
-                f"{name} {', '.join(f'{each.mean():.4f}' for each in own.values())} from the truth"
-                for name, own in errors.items()
-            ),
-        )
-    )
+    claims += level_sets(truth, estimates)
     for name, comparison in compared.items():
         for worse in ("greedy", "beam"):
             others = [each for each in comparison.scores if each not in ("greedy", "beam")]
@@ -168,7 +173,7 @@ def report(truth: float, estimates: dict, compared: dict[str, Comparison], claim
     return text + grid(["quantiser", "bins", *systems], rows) + "\n" + claims_table(claims)
 
 
-def picture(truth: float, estimates: dict, compared: dict[str, Comparison]) -> None:
+def picture(truth: float, estimates: dict, scores: dict[str, dict]) -> None:
     import matplotlib
 
     matplotlib.use("Agg")
@@ -183,10 +188,12 @@ def picture(truth: float, estimates: dict, compared: dict[str, Comparison]) -> N
     left.set_xticks(BINS, [str(bins) for bins in BINS])
     left.minorticks_off()
     systems = ("human", *DECODERS)
-    for shift, (name, comparison) in enumerate(compared.items()):
+    for shift, (name, each) in enumerate(scores.items()):
         places = np.arange(len(systems)) + (shift - 2) * 0.12
-        values = published(comparison)
-        right.errorbar(places, *zip(*(values[each] for each in systems), strict=True), fmt="o", capsize=2, label=name)
+        values = each["mauve"]
+        right.errorbar(
+            places, *zip(*(values[system] for system in systems), strict=True), fmt="o", capsize=2, label=name
+        )
     right.set_xticks(range(len(systems)), systems, rotation=20)
     right.set(ylabel="MAUVE*; bars: one standard error", title="decoders of GPT-2 large, GloVe")
     for axes in (left, right):
@@ -208,7 +215,7 @@ def main() -> None:
     text = report(truth, estimates, compared, claims)
     (HERE / "quantisers.md").write_text(text)
     print(text)
-    picture(truth, estimates, compared)
+    picture(truth, estimates, scores)
 
 
 if __name__ == "__main__":

@@ -39,7 +39,10 @@ def test_a_line_in_one_over_n_is_met_exactly():
 
 def test_few_samples_for_their_width_are_doubtful():
     x, y = np.random.default_rng(0).normal(size=(2, 40, 12))
-    with pytest.warns(EstimateWarning, match="10 samples of 12 features have a singular covariance"):
+    with pytest.warns(
+        EstimateWarning,
+        match="FD∞ draws parts of 40 samples, and in the smallest part 10 samples of 12 features have a singular covariance",
+    ):
         frechet_limit(x, y)
 
 

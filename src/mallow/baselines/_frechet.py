@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import zipfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -234,7 +234,8 @@ def frechet_limit(
         real = x if isinstance(x, Moments) else x[generator.choice(len(x), count, replace=False)]
         distance, doubts = frechet_distance.quiet(real, part)
         distances.append(distance)
-        caveats = caveats or doubts  # that of the smallest part
+        given = f"FD∞ draws parts of {most} samples, and in the smallest part "
+        caveats = caveats or tuple(replace(doubt, message=given + doubt.message) for doubt in doubts)
     slope_and_limit = np.polyfit(1.0 / counts, distances, 1)
     return WithCaveats(float(slope_and_limit[1]), caveats)
 

@@ -16,14 +16,15 @@ from mallow.errors import InputError
 from mallow.estimate._features import Features
 from mallow.estimate._kmeans import lloyd
 from mallow.estimate._nearest import nearest_centres
-from mallow.theory import Array
+from mallow.theory import KL_INTEGRAL, Array
 
 Labels = NDArray[np.int64]
 
 _ENTRIES = 1 << 22  # chosen: distances held at once, 32 MB
 _BATCH = 256  # chosen: points in a step; the nearest of them stand for nearest neighbours
 _RATE = 3e-3  # chosen: of Adam, with which 200 steps spread 10,000 points in 50 dimensions evenly
-_LARGEST_SQUARE = {2: 200, 3: 100, 4: 50, 5: 16, 6: 9, 7: 4, 8: 4}  # chosen: squared norms tried, by dimension
+_LARGEST_SQUARE = {1: 1, 2: 200, 3: 100, 4: 50, 5: 16, 6: 9, 7: 4, 8: 4}  # chosen: squared norms tried, by dimension
+_LEAST_CELLS, _MOST_CELLS = 256, 1024  # chosen: cuts are tried between this many cells
 _NEAR_ZERO = 1e-6  # chosen: below any distance that matters on the unit sphere
 
 
@@ -81,8 +82,8 @@ class RandomCentres:
 class Product:
     """Product quantisation: the axes in groups, k-means in each. A bin for each combination that occurs.
 
-    With b bins in all, each of g groups has b^(1/g) clusters. Axes are dealt out in turn, so that the groups have about
-    the same variance where the axes are principal components.
+    With b bins in all, each of g groups has b^(1/g) clusters, at least 2: fewer groups are used where 2^g > b. Axes are
+    dealt out in turn, so that the groups have about the same variance where the axes are principal components.
 
     Parameters
     ----------
@@ -104,7 +105,7 @@ class Product:
 
     def fit(self, points: Features, times: Labels, bins: int, rng: np.random.Generator) -> Labels:
         """See `Quantiser.fit`."""
-        groups = min(self.groups, points.shape[1])
+        groups = _parts(bins, min(self.groups, points.shape[1]))
         bins_per_group = _root(bins, groups)
         number = np.zeros(len(points), np.int64)
         for first, child in zip(range(groups), rng.spawn(groups), strict=True):
@@ -119,7 +120,8 @@ class Residual:
     """Residual quantisation: k-means, then k-means of what is left, and so on. A bin for each combination that occurs.
 
     The hard assignment of a deep residual mixture model (DRMM, Hämäläinen and Solin, 2020), which the first MAUVE paper
-    tried: 3 layers of 10 components are up to 1,000 bins. With b bins in all, each of l levels has b^(1/l) clusters.
+    tried: 3 layers of 10 components are up to 1,000 bins. With b bins in all, each of l levels has b^(1/l) clusters, at
+    least 2: fewer levels are used where 2^l > b.
 
     Parameters
     ----------
@@ -141,9 +143,10 @@ class Residual:
 
     def fit(self, points: Features, times: Labels, bins: int, rng: np.random.Generator) -> Labels:
         """See `Quantiser.fit`."""
-        bins_per_level = _root(bins, self.levels)
+        levels = _parts(bins, self.levels)
+        bins_per_level = _root(bins, levels)
         number, rest = np.zeros(len(points), np.int64), points.astype(np.float64)
-        for child in rng.spawn(self.levels):
+        for child in rng.spawn(levels):
             run = lloyd(rest, bins_per_level, rng=child, weights=times, max_iter=40)
             nearest = nearest_centres(rest, run.centres, run.grid)
             number, rest = number * bins_per_level + nearest, rest - run.centres[nearest]
@@ -154,9 +157,11 @@ class Residual:
 class LevelSets:
     """The oracle: bins of points at which the likelihood ratio P/Q is about the same (paper: thm:quant_error_fdiv).
 
-    No partition into so many bins loses less of a divergence, apart from rounding. It needs the true ratio, and so it
-    serves to tell how far a real quantiser is from the best. `mallow.theory.bounds.oracle_partition` does the same for
-    known masses.
+    A partition that loses least of an f-divergence cuts the ratio into intervals. The cuts are those that lose least of
+    the frontier integral of KL, by dynamic programming over narrow cells of the ratio (at least 4 per bin, up to 1,024)
+    whose masses follow from the ratio, with samples of equal size. The level sets in the proof of the theorem, which
+    only keep its bound, are `mallow.theory.bounds.oracle_partition`, for known masses. Both need the true ratio, and so
+    they serve to tell how far a real quantiser is from the best.
 
     Parameters
     ----------
@@ -177,12 +182,16 @@ class LevelSets:
 
     def fit(self, points: Features, times: Labels, bins: int, rng: np.random.Generator) -> Labels:
         """See `Quantiser.fit`."""
-        level = self._levels(points)
-        order = np.argsort(level, kind="stable")
-        share = np.cumsum(times[order]) / times.sum()
-        edges = level[order][np.searchsorted(share, np.arange(1, bins) / bins - 1e-12)]
-        bins_of: Labels = np.searchsorted(edges, level).astype(np.int64)
-        return bins_of
+        from scipy.special import expit
+
+        level, place = np.unique(self._levels(points), return_inverse=True)
+        share, weight = expit(level), np.bincount(place, times)  # p/(p + q); of the pooled samples
+        p, q = weight * share, weight * (1 - share)
+        cells = max(bins, min(_MOST_CELLS, max(_LEAST_CELLS, 4 * bins)))
+        at = np.cumsum(weight) / weight.sum() + share  # rises with the level: narrow in mass and in share
+        _, cell = np.unique(np.floor(at * cells / 2), return_inverse=True)
+        bins_of = _best_cuts(*(np.bincount(cell, side) / max(side.sum(), _NEAR_ZERO) for side in (p, q)), bins)
+        return bins_of[cell][place]
 
     def _levels(self, points: Features) -> Any:
         level = np.asarray(self.log_ratio(points), np.float64)
@@ -194,10 +203,33 @@ class LevelSets:
         return level
 
 
+def _best_cuts(p: Array, q: Array, bins: int) -> Labels:
+    """A bin for each cell (k,), of neighbouring cells, so that the frontier integral is the largest possible."""
+    low, high = (np.concatenate([[0.0], np.cumsum(side)]) for side in (p, q))
+    width = [
+        np.maximum(edge[None, :] - edge[:, None], 0.0) for edge in (low, high)
+    ]  # of the cells from a row to a column
+    value = np.where(np.tri(len(low), dtype=bool), -np.inf, KL_INTEGRAL.terms(*width))
+    best, starts = value[0], []
+    for _ in range(1, min(bins, len(p))):
+        total = best[:, None] + value  # before the last bin, and in it
+        starts.append(total.argmax(axis=0))
+        best = total.max(axis=0)
+    edges = [len(p)]
+    for start in reversed(starts):
+        edges.append(int(start[edges[-1]]))
+    return np.searchsorted(edges[:0:-1], np.arange(len(p)), side="right").astype(np.int64)
+
+
+def _parts(bins: int, parts: int) -> int:
+    """How many of the parts, with two clusters or more in each, stay within the bins."""
+    return max(1, min(parts, bins.bit_length() - 1))
+
+
 def _root(bins: int, parts: int) -> int:
-    """The largest number whose power stays within the bins; at least 2."""
-    root: int = max(2, round(float(bins) ** (1.0 / parts)))
-    return root - 1 if root > 2 and root**parts > bins else root
+    """The largest number whose power stays within the bins."""
+    root: int = max(1, round(float(bins) ** (1.0 / parts)))
+    return root - 1 if root**parts > bins else root
 
 
 @dataclass(frozen=True)
@@ -215,7 +247,7 @@ class Lattice:
     Parameters
     ----------
     dimension : int
-        Of the sphere's space, 2 to 8.
+        Of the sphere's space, 2 to 8; half the number of bins if that is less.
     steps : int
         Of training. 0: the network as it starts, random.
     spread : float
@@ -249,14 +281,15 @@ class Lattice:
         middle, size = points.mean(axis=0, dtype=np.float64), max(float(np.abs(points).max()), 1e-300)
         spread = float(np.sqrt(np.mean((points / size - middle / size) ** 2))) or 1.0
         scaled = ((points / size - middle / size) / spread).astype(np.float32)
-        network = self._train(torch, scaled, times, rng)
+        dimension = min(self.dimension, max(1, bins // 2))  # 2·dimension vectors are the fewest
+        network = self._train(torch, scaled, times, dimension, rng)
         with torch.inference_mode():
             image = network(torch.from_numpy(scaled)).numpy()
-        nearest: Labels = (image @ lattice_vectors(self.dimension, bins).T.astype(np.float32)).argmax(axis=1)
+        nearest: Labels = (image @ lattice_vectors(dimension, bins).T.astype(np.float32)).argmax(axis=1)
         return nearest.astype(np.int64)
 
-    def _train(self, torch: Any, points: Any, times: Labels, rng: np.random.Generator) -> Any:
-        network = _Spreader(torch, points.shape[1], self.hidden, self.dimension, rng)
+    def _train(self, torch: Any, points: Any, times: Labels, dimension: int, rng: np.random.Generator) -> Any:
+        network = _Spreader(torch, points.shape[1], self.hidden, dimension, rng)
         optimiser = torch.optim.Adam(network.weights, lr=_RATE)
         share = times / times.sum()
         for _ in range(self.steps if len(points) > 2 else 0):
@@ -306,6 +339,6 @@ def lattice_vectors(dimension: int, bins: int) -> Array:
     grid = np.stack(np.meshgrid(*[side] * dimension, indexing="ij"), axis=-1).reshape(-1, dimension)
     square = (grid**2).sum(axis=1)
     counts = np.bincount(square, minlength=most + 1)[1 : most + 1]
-    chosen = 1 + int(np.where(counts <= bins, counts, 0).argmax()) if counts.min() <= bins else 1
+    chosen = 1 + int(np.where(counts <= bins, counts, 0).argmax())
     vectors: Array = grid[square == chosen] / math.sqrt(chosen)
     return vectors
