@@ -33,6 +33,7 @@ from claims import (
     above,
     above_all,
     claims_table,
+    comparable,
     error_of_mean,
     evidence,
     favours,
@@ -195,13 +196,15 @@ def judge(views: dict[str, Comparison], lengths: dict[int, Comparison], tokens: 
             ("tab:mauve:expt:beam-search", "ancestral", "beam 4, no 4-gram twice"),
             ("tab:mauve:expt:typical", "nucleus 0.95", "ancestral"),
             ("tab:mauve:expt:typical", "typical 0.95", "typical 0.2"),
-            ("tab:mauve:expt:typical", "nucleus 0.95", "typical 0.95"),
-            ("tab:mauve:expt:webtext-full", "greedy", "adversarial"),
+            ("tab:mauve:expt:webtext-full", "adversarial", "greedy"),
             ("fig:a:expt:model_selection:appendix", "nucleus 0.95", "nucleus 0.9"),
             ("fig:a:expt:model_selection:appendix", "nucleus 0.95", "nucleus 0.99"),
         ):
             text = f"{better} is above {worse} ({view})"
             claims.append(Claim(label, text, above(scores, better, worse), pair_text(scores, better, worse)))
+        both = "nucleus 0.95", "typical 0.95"
+        text, detail = f"nucleus 0.95 and typical 0.95 are comparable ({view})", pair_text(scores, *both)
+        claims.append(Claim("tab:mauve:expt:typical", text, comparable(above(scores, *both)), detail))
     last = views[VIEWS[0]]
     log = {name: one["log perplexity"] for name, one in tokens.items()}
     gap = {name: np.abs(np.subtract(values, log["human"])) for name, values in log.items()}

@@ -22,8 +22,7 @@ from claims import (
     TRANSPORT,
     Claim,
     above,
-    agreement_text,
-    agreement_verdicts,
+    agreement_claims,
     claims_table,
     grid,
     monotone,
@@ -80,7 +79,7 @@ def main() -> None:
     page += grid(["system", *shown], [[name, *(found.values[name][each] for each in shown)] for name in points])
     page += f"\nSpearman's ρ of the distances from the reference over {len(points)} systems, with MAUVE* of KL, and with the certified area; ±: standard errors, over {FOLDS} disjoint parts of the texts and over redrawn values:\n\n"
     page += grid(["measure", *next(iter(agreement.values()))], [[each, *agreement[each].values()] for each in names])
-    claims = judge(domain.sizes, found.values, errors, agreement, shown, scores)
+    claims = judge(domain.sizes, found.values, errors, agreement, scores)
     write(
         __file__,
         "divergences",
@@ -90,29 +89,8 @@ def main() -> None:
     picture(domain.sizes, found.values, errors)
 
 
-def judge(
-    sizes: tuple[str, ...], values: dict, errors: dict, agreement: dict, shown: list[str], scores: Comparison
-) -> list[Claim]:
-    divergences = [each for each in DIVERGENCES if each in shown]
-    claims = [
-        Claim(
-            "table:fdiv",
-            f"{each} agrees with MAUVE* (ρ ≥ 0.99) and with people (ρ ≥ 0.9)",
-            agreement_verdicts(agreement[each], 0.99, 0.9),
-            agreement_text(agreement[each]),
-        )
-        for each in divergences
-    ]
-    for each, printed in (
-        ("transport", 0.954),
-        ("Fréchet distance", 0.997),
-        ("quantised transport", 0.980),
-        ("MAUVE_OT", 0.983),
-        ("MAUVE_OT bary", 0.980),
-    ):
-        said = agreement_verdicts(agreement[each], 0.9, 0.9)
-        text = f"{each} agrees with MAUVE* (ρ ≥ 0.9; paper: {printed})"
-        claims.append(Claim("table:ot-corr", text, said, agreement_text(agreement[each])))
+def judge(sizes: tuple[str, ...], values: dict, errors: dict, agreement: dict, scores: Comparison) -> list[Claim]:
+    claims = agreement_claims(agreement)
     for decoder in ("ancestral", "nucleus:0.95"):
         for each, sign in (("transport", -1), ("quantised transport", -1), ("MAUVE_OT", 1), ("MAUVE_OT bary", 1)):
             names = [f"{size} {decoder}" for size in sizes if f"{size} {decoder}" in values]

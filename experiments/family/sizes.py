@@ -20,6 +20,7 @@ from claims import (
     Claim,
     above,
     claims_table,
+    comparable,
     evidence,
     grid,
     monotone,
@@ -40,6 +41,7 @@ from mallow.baselines import discriminator_accuracy
 HERE = Path(__file__).resolve().parent
 
 
+COMPARABLE = "nucleus 0.95 and typical 0.95 are comparable"
 STATISTICS = ("perplexity", "Zipf", "repetition", "distinct-4", "self-BLEU")
 
 
@@ -76,7 +78,8 @@ def judge(domain: Domain, systems: list[System], scores: Comparison, coarse: Com
     for decoder in ("ancestral", "nucleus:0.95", "greedy"):
         names = [f"{size} {decoder}" for size in domain.sizes if f"{size} {decoder}" in have]
         if len(names) > 1:
-            claim(full, f"MAUVE rises with the size of the model, {decoder}", rising(scores, names), *names)
+            note = " (paper: but medium is below small)" if (domain.name, decoder) == ("books", "ancestral") else ""
+            claim(full, f"MAUVE rises with the size of the model, {decoder}{note}", rising(scores, names), *names)
     for size in domain.sizes:
         if {f"{size} greedy", f"{size} ancestral", f"{size} nucleus:0.95"} <= have:
             both = f"{size} ancestral", f"{size} greedy"
@@ -90,7 +93,7 @@ def judge(domain: Domain, systems: list[System], scores: Comparison, coarse: Com
         ("tab:mauve:expt:beam-search", "and leaves it below ancestral", "ancestral", "beam:4:no-repeat=4"),
         ("tab:mauve:expt:beam-search", "beam search is above greedy", "beam:4", "greedy"),
         ("tab:mauve:expt:typical", "typical 0.95 is above typical 0.2", "typical:0.95", "typical:0.2"),
-        ("tab:mauve:expt:typical", "nucleus 0.95 is not above typical 0.95", "typical:0.95", "nucleus:0.95"),
+        ("tab:mauve:expt:typical", COMPARABLE, "typical:0.95", "nucleus:0.95"),
     ]
     for label, text, better, worse in pairs:
         both = f"{middle} {better}", f"{middle} {worse}"
@@ -98,7 +101,8 @@ def judge(domain: Domain, systems: list[System], scores: Comparison, coarse: Com
             few = any("beam" in name for name in both)  # whose MAUVE* is comparable in few bins for both alone
             shown = ", ".join(f"{(coarse if few else scores).scores[name].mauve:.3f}" for name in both)
             shown += f" in {FEW // 10} bins" if few else ""
-            claims.append(Claim(label, f"{text}, {middle}", above(coarse if few else scores, *both), shown))
+            said = above(coarse if few else scores, *both)
+            claims.append(Claim(label, f"{text}, {middle}", comparable(said) if text == COMPARABLE else said, shown))
     for text, near, far in (
         (f"by perplexity greedy is nearer to human text than ancestral, {last}", f"{last} greedy", f"{last} ancestral"),
         (

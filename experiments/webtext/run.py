@@ -27,14 +27,12 @@ from scipy.stats import spearmanr
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "embedders"))
 from claims import (
-    DIVERGENCES,
     FOLDS,
-    TRANSPORT,
     Claim,
     above,
-    agreement_text,
-    agreement_verdicts,
+    agreement_claims,
     claims_table,
+    comparable,
     grid,
     pair_text,
     rank_agreements,
@@ -86,32 +84,24 @@ def judge(
             above(scores, "nucleus", worse),
             pair_text(scores, "nucleus", worse),
         )
-        for label, worse in (
-            ("tab:mauve:expt:webtext-full", "greedy"),
-            ("tab:mauve:expt:beam-search", "beam"),
-            ("tab:mauve:expt:typical", "typical"),
-        )
+        for label, worse in (("tab:mauve:expt:webtext-full", "greedy"), ("tab:mauve:expt:beam-search", "beam"))
     ]
+    both = "nucleus", "typical"
+    text, detail = "typical and nucleus sampling are comparable", pair_text(scores, *both)
+    claims.append(Claim("tab:mauve:expt:typical", text, comparable(above(scores, *both)), detail))
     logs = {name: math.log(one["perplexity"]) for name, one in kept.items()}
     errors = {name: one["error of log"] for name, one in kept.items()}
     human = logs["reference"]
-    for worse in ("greedy", "beam"):
-        said = {"measure": verdict(human - logs[worse], math.hypot(errors["reference"], errors[worse]))}
-        text = f"the perplexity of {worse} is below that of people, and so is its quality"
-        detail = f"perplexity {kept[worse]['perplexity']:.1f} and {kept['reference']['perplexity']:.1f}"
-        claims.append(Claim("tab:mauve:expt:webtext-full", text, said | above(scores, "human", worse), detail))
-    for other in (name for name in DECODERS if name != "nucleus"):
-        gap = abs(logs[other] - human) - abs(logs["nucleus"] - human)
-        said = {"measure": verdict(gap, math.hypot(errors[other], errors["nucleus"]))}
-        text = f"by perplexity nucleus sampling is nearer to people than {other}"
-        detail = f"perplexity {kept['nucleus']['perplexity']:.1f} and {kept[other]['perplexity']:.1f}, people {kept['reference']['perplexity']:.1f}"
-        claims.append(Claim("tab:mauve:expt:webtext-full", text, said | above(scores, "nucleus", other), detail))
-    for label, least, names in (("table:fdiv", 0.99, DIVERGENCES), ("table:ot-corr", 0.9, TRANSPORT)):
-        for each in names:
-            text = f"{each} ranks the decoders as MAUVE* does (ρ ≥ {least}), and as people do, here held-out evidence (ρ ≥ 0.9)"
-            own = agreement[each]
-            claims.append(Claim(label, text, agreement_verdicts(own, least, 0.9), agreement_text(own)))
-    return claims
+    said = {"measure": verdict(human - logs["greedy"], math.hypot(errors["reference"], errors["greedy"]))}
+    text = "the perplexity of greedy is below that of people, and so is its quality"
+    detail = f"perplexity {kept['greedy']['perplexity']:.1f} and {kept['reference']['perplexity']:.1f}"
+    claims.append(Claim("tab:mauve:expt:webtext-full", text, said | above(scores, "human", "greedy"), detail))
+    gap = abs(logs["greedy"] - human) - abs(logs["nucleus"] - human)
+    said = {"measure": verdict(gap, math.hypot(errors["greedy"], errors["nucleus"]))}
+    text = "by perplexity nucleus sampling is nearer to people than greedy"
+    detail = f"perplexity {kept['nucleus']['perplexity']:.1f} and {kept['greedy']['perplexity']:.1f}, people {kept['reference']['perplexity']:.1f}"
+    claims.append(Claim("tab:mauve:expt:webtext-full", text, said | above(scores, "nucleus", "greedy"), detail))
+    return claims + agreement_claims(agreement)
 
 
 def certificates(scores: Comparison) -> str:
