@@ -144,7 +144,8 @@ def main() -> None:
     claims = judge(domain, results, scores)
     page = f"Stories, {EMBEDDER}, n = {len(x)} per side, {len(points)} systems: `python experiments/family/estimators.py`. m: principal components; ρ with the default, "
     page += f"its error over {FOLDS} disjoint parts of the texts, ρ with the certified area, and trends with the noise of each estimator over these parts. Rows of trends: "
-    page += "columns MAUVE* and held-out say what the default and the evidence find.\n\n"
+    page += "columns MAUVE* and held-out say what the default and the evidence find. Gaussians have the covariance of Ledoit and Wolf; the published form has none of this shrinkage and is not judged here. "
+    page += "Ranks alone are compared: frontier integrals of published kernel densities can be far above 1, where they mean nothing as values (docs/paper.md, conventions).\n\n"
     head = ["estimator", "ρ with default", "±", "ρ with held-out", "±", *seen, "refused"]
     page += grid(head, rows) + "\n" + claims_table(claims)
     write(
