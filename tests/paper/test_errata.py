@@ -1,5 +1,8 @@
 """Errata of the paper: the printed statement fails, the corrected one holds (docs/paper.md, errata)."""
 
+import csv
+from pathlib import Path
+
 import numpy as np
 import pytest
 from pytest import approx
@@ -248,3 +251,46 @@ def test_erratum_17_the_rate_of_nearest_neighbours():  # paper: thm:mauve:knn pr
     n, d, smoothness = 10**6, 3, 1.0
     best = min((k / n) ** (smoothness / d) + 1 / k for k in range(1, 1000))
     assert best > n ** (-smoothness / (d + smoothness)) > 10 * n ** (-2 * smoothness / (d + smoothness))
+
+
+def printed_columns(name):
+    """Column → system → the value in a table of the paper."""
+    with (Path(__file__).parents[1] / "reference" / name).open(encoding="utf-8") as stream:
+        rows = list(csv.DictReader(stream))
+    return {
+        column: {row["system"]: float(row[column]) for row in rows if row[column]}
+        for column in rows[0]
+        if column != "system"
+    }
+
+
+def test_erratum_18_numbers_of_the_text_are_not_those_of_the_tables():  # paper: sec:expt:other-divergence
+    tables = printed_columns("webtext_divergences.csv")
+    mauve, transport = tables["MAUVE* KL"], tables["plug-in"]
+    assert (mauve["xl sampling"], mauve["xl nucleus"]) == (0.908, 0.955)  # the text: 0.882 and 0.940
+    assert [round(transport[f"{size} nucleus"]) for size in ("medium", "small")] == [700, 693]  # the text: 1499, 1473
+    assert mauve["large sampling"] < mauve["small nucleus"] < mauve["xl sampling"]  # the text: small is below both
+
+
+def test_erratum_19_correlations_of_divergences_do_not_all_follow():  # paper: table:fdiv, table:ot-corr
+    tables, people = printed_columns("webtext_divergences.csv"), printed_columns("webtext_human_scores.csv")
+    systems = list(tables["FI KL"])
+    found = {
+        (column, question): worst_case_spearman(
+            [sign * tables[column][system] for system in systems],
+            [tables[f"{column} std"][system] for system in systems],
+            [scores[system] for system in systems],
+        )
+        for column, sign in (("FI KL", -1), ("OT, barycentric", 1), ("H²", -1))
+        for question, scores in people.items()
+    }
+    questions = list(people)
+    assert [found["FI KL", each] for each in questions] == approx([0.868, 0.687, 0.759], abs=5e-4)  # .929, .738, .833
+    assert found["OT, barycentric", "Sensible"] == approx(0.755, abs=5e-4)  # printed 0.762
+    assert [found["H²", each] for each in questions] == approx([0.857, 0.714, 0.762], abs=5e-4)  # as printed
+
+
+def test_erratum_20_the_zipf_coefficient_prefers_larger_grover():  # paper: sec:supp:expt-size_decoding
+    zipf = printed_columns("news_metrics.csv")["Zipf Coef."]
+    gaps = [abs(zipf[f"{size} sampling"] - zipf["human"]) for size in ("base", "large", "mega")]
+    assert gaps == approx([0.014, 0.010, 0.006], abs=1e-9)

@@ -64,8 +64,19 @@ def test_every_label_on_the_page_is_one_of_the_paper(shared):
     assert [label for label in labels if f"\\label{{{label}}}" not in source] == []
 
 
+RESULTS = ("same numbers", "same conclusion", "other conclusion", "undecided", "not possible here", "drawing")
+
+
+def test_the_counts_at_the_top_are_those_of_the_results():
+    words = [next(word for word in RESULTS if cell.startswith(word)) for cell in column("result")]
+    counts = ", ".join(f"{words.count(word)} {word}" for word in RESULTS)
+    assert f"Of {len(words)} figures and tables: {counts}s." in PAGE
+    reasoned = ("other conclusion", "undecided", "not possible here")
+    assert [cell for cell in column("result") if cell.startswith(reasoned) and not cell.endswith(")")] == []
+
+
 def test_no_table_is_interrupted():
-    assert len(tables(PAGE)) == 3
+    assert len(tables(PAGE)) == 4
     assert broken_tables(PAGE) == []
 
 
