@@ -222,6 +222,7 @@ def run(domain: Domain) -> None:
     page += f"n = {COUNT} texts per system, ± standard error. Text statistics are means over sets of {COUNTED} texts, perplexity is of {SCORED} texts under the largest model, {domain.sizes[-1]}. "
     if any("beam" in system.name for system in systems):
         page += f"MAUVE* of beam search, which has {FEW} texts, is in n/10 = {FEW // 10} bins and not comparable with that of the others, in {COUNT // 10}; claims about it have MAUVE* of both in {FEW // 10} bins. "
+    page += "The adversary aims at the perplexity of people under the model that generates, not under the one that measures it here. "
     page += "In rows about another measure, columns MAUVE* and held-out say what these find of the same systems. Held-out perplexities:\n\n"
     page += grid(
         head,

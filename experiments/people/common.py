@@ -1,4 +1,4 @@
-"""What the four experiments share: where data is, and how results are written."""
+"""What the experiments share: where data is, and how results are written."""
 
 from __future__ import annotations
 

@@ -119,9 +119,9 @@ class Product:
 class Residual:
     """Residual quantisation: k-means, then k-means of what is left, and so on. A bin for each combination that occurs.
 
-    The hard assignment of a deep residual mixture model (DRMM, Hämäläinen and Solin, 2020), which the first MAUVE paper
-    tried: 3 layers of 10 components are up to 1,000 bins. With b bins in all, each of l levels has b^(1/l) clusters, at
-    least 2: fewer levels are used where 2^l > b.
+    Points are assigned as in a deep residual mixture model (DRMM, Hämäläinen and Solin, 2020), which the first MAUVE
+    paper tried, but no mixture is fitted. There, 3 layers of 10 components are up to 1,000 bins. With b bins in all,
+    each of l levels has b^(1/l) clusters, at least 2: fewer levels are used where 2^l > b.
 
     Parameters
     ----------
