@@ -133,7 +133,7 @@ class Measure:
 
 
 MAUVE_STAR = Measure()
-"""MAUVE* of the paper: vector quantisation into n/10 bins, add-1/2 smoothing, KL, c = 5."""
+"""MAUVE* of the paper: vector quantisation into n/10 bins (fewer beyond n = 5,000), add-1/2 smoothing, KL, c = 5."""
 MAUVE_2021 = Measure(Quantize(smoothing=empirical))
 """MAUVE as first published in 2021: the same without smoothing."""
 MAUVE_KERNEL = Measure(Neighbors(reduce=None, pooled=False))
