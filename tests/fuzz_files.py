@@ -18,18 +18,17 @@ import numpy as np
 import mallow
 from audio_files import tone, write_wave
 from mallow._visible import visible
-from mallow.baselines._frechet import Moments, load_statistics, save_statistics
+from mallow.baselines import Moments, load_statistics, save_statistics
 from mallow.embed._onnx_text import load_tokenizer
 from mallow.embed._preprocess import preprocess_from_settings, processor_settings
 from mallow.engine import Passes, Threads
 from mallow.errors import InputError
 from mallow.estimate import Quantize
-from mallow.evaluate._check import read_baseline
-from mallow.evaluate._monitor import _part_digest
+from mallow.evaluate import read_baseline
+from mallow.evaluate._monitor_parts import _part_digest
 from mallow.evaluate._passport import canonical_digest
 from mallow.models import Source
-from mallow.samples import decode_audio, read_audio_header
-from mallow.samples._shards import find_shards
+from mallow.samples import decode_audio, find_shards, read_audio_header
 
 ROWS = np.arange(12.0, dtype=np.float32).reshape(4, 3)
 

@@ -183,6 +183,8 @@ def _replace(parent: ast.AST, target: ast.AST, variant: ast.AST) -> None:
 
 
 def _brief(node: ast.AST) -> str:
+    if isinstance(node, ast.Dict):  # values may be long, and the keys tell which entry is missing
+        return f"{{{', '.join('**' if key is None else ast.unparse(key) for key in node.keys)}}}"
     text = f"{node.arg}={ast.unparse(node.value)}" if isinstance(node, ast.keyword) else ast.unparse(node)
     return " ".join(text.split("\n")[0].split())[:90]
 

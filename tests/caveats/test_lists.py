@@ -111,7 +111,7 @@ def test_what_is_said_about_crowded_bins():
     assert "one bin" not in kinds(bin_caveats(partition([990] + [5] * 40, [5] + [20] * 40)))
     (caveat,) = bin_caveats(partition([1000], [1000]))
     assert caveat.message == (
-        "all samples fall into one bin, because all have the same features: the score is 1 whatever they contain. Use another "
+        "all samples fall into one bin, because all have the same features: the score is 1 whatever they contain. Use a different "
         "embedder."
     )
 

@@ -13,6 +13,7 @@ from mallow import Samples, read
 from mallow.caveats import _samples as _sample_checks
 from mallow.caveats import check_samples
 from mallow.caveats._counts import count_independent
+from mallow.caveats._prompts import _unmatched_caveats
 from mallow.errors import Caveat
 from mallow.models import words
 
@@ -85,7 +86,7 @@ def test_short_texts_are_told_once():
     assert count == approx(41, abs=1)  # a full stop is a mark
     assert caveat.values["tokens"] == approx(1.11 * count)
     assert caveat.message == (
-        f"the median text has {count:.0f} words and punctuation marks, about {1.11 * count:.0f} tokens. The paper advises at "
+        f"the texts are short, about {1.11 * count:.0f} tokens. The paper advises at "
         "least 256, because differences between shorter texts may go unnoticed. Use longer texts, or compare this score only "
         "with scores of texts as short as these."
     )
@@ -138,7 +139,7 @@ def test_different_texts_with_the_same_features():
     assert (system, caveat.values) == ("model", {"distinct": 30, "items": 100, "n": 100})
     assert caveat.message == (
         "100 different texts have only 30 different rows of features: the embedder cannot tell the others apart, and neither "
-        "can a score. It may cut them, or not know their language. See what it notices with `mallow audit`, or use another "
+        "can a score. It may cut them, or not know their language. See what it notices with `mallow audit`, or use a different "
         "embedder."
     )
     constant = embedded(texts, np.ones((100, 3)))
@@ -273,7 +274,7 @@ def test_a_few_prompts_may_be_missing(own, unmatched):
 def test_file_names_are_not_prompts():
     images = [[f"{i:04}.png" for i in range(start, start + 50)] for start in (0, 25)]
     sides = [Samples(images=names, ids=names, features=of_features(50).features) for names in images]
-    assert list(_sample_checks._unmatched_prompt_caveats(*sides, "model")) == []
+    assert list(_unmatched_caveats(*sides, "model")) == []
 
 
 # --- real data

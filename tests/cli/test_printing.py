@@ -18,12 +18,12 @@ def test_a_score_starts_with_the_verdict(mallow):
     assert code == 0
     verdict, blank, head, *rows, blank_too, signature = out.splitlines()
     assert verdict.startswith("The gap is real: with 95% confidence MAUVE is at most 0.")
-    assert head.split() == ["MAUVE", "range", "of", "what"]
+    assert head.split() == ["MAUVE", "95%", "range", "meaning"]
     assert [re.split(r"  +", row)[0] for row in rows] == ["certified", "published", "bias-corrected", "self-score"]
     assert [re.split(r"  +", row)[-1] for row in rows] == [
-        "95% confidence: the true value",
+        "95% upper bound on the true value",
         "95% of repeat samples of this size",
-        "unlimited samples, same bins",
+        "with unlimited samples, same bins",
         "about what a perfect model gets",
     ]
     assert (blank, blank_too, "letters, width=26" in signature, "repeats=2" in signature) == ("", "", True, True)
@@ -47,7 +47,7 @@ def test_a_comparison_starts_with_the_verdict(mallow):
         "Smallest proven gap: a. Every other system has a larger one (5% level, corrected for all pairs)."
     ]
     head, units, first, second = parts[1]
-    assert re.split(r"  +", head.strip()) == ["certified", "at most,", "p of", "published", "95% of"]
+    assert re.split(r"  +", head.strip()) == ["certified", "95% upper", "p-value", "published", "95% of"]
     assert re.split(r"  +", units.strip()) == ["MAUVE", "bound", "(no gap)", "MAUVE", "repeat samples", "rank"]
     assert (first.split()[0], first.split()[-1]) == ("a", "1")
     assert (second.split()[0], second.split()[-1]) == ("far", "2")  # named after its file
@@ -67,7 +67,7 @@ def test_a_comparison_starts_with_the_verdict(mallow):
 def test_with_a_baseline_differences_are_from_it(mallow):
     command = "compare human.jsonl a=near.jsonl far.jsonl -e letters:letters --repeats 1 --baseline a -q"
     verdict, *_, differences, _ = mallow(command)[1].split("\n\n")
-    assert verdict == "Compared with the proven gap of a: that of far is larger."
+    assert verdict == "Compared with the proven gap of a: the gap of far is larger."
     assert re.search(r"^far − a  +-0\.\d{4}  -[01]\.\d{4} to -0\.\d{4}", differences, re.MULTILINE)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from pytest import approx
 
-from mallow.embed._preprocess import Preprocess
+from mallow.embed import Preprocess
 from mallow.errors import InputError
 
 pillow = pytest.importorskip("PIL.Image", reason="needs Pillow: pip install 'mallow[images]'")

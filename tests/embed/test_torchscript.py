@@ -12,8 +12,7 @@ import pytest
 from pytest import approx
 
 from mallow._files import digest
-from mallow.embed._image_networks import TorchScript, inception
-from mallow.embed._preprocess import Preprocess
+from mallow.embed import Preprocess, TorchScript, inception
 from mallow.errors import InputError
 
 pytest.importorskip("PIL.Image", reason="needs Pillow: pip install 'mallow[images]'")

@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mallow.embed._word_vectors import WordVectors, read_vectors
+from mallow.embed import WordVectors
+from mallow.embed._word_vectors import read_vectors
 from mallow.errors import InputError
 
 TABLE = {"good": [1.0, 0.0, -2.5], "day": [0.0, 2.0, 0.5], "é": [3.0, 3.0, 3.0], ".": [0.25, 0.0, 0.0]}

@@ -11,8 +11,9 @@ from pytest import approx
 
 from mallow import EstimateWarning, InputError, Measure, compare, score
 from mallow.estimate import Neighbors, Quantize
-from mallow.evaluate._check import Check, _changes_since, _same_samples, check_regression, read_baseline
-from mallow.evidence._measure import MAUVE_2021
+from mallow.evaluate import Check, check_regression, read_baseline
+from mallow.evaluate._check import _changes_since, _same_samples
+from mallow.evidence import MAUVE_2021
 from mallow.results import at_most
 from mallow.samples import Samples
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from pytest import approx
 
+from held_out import gaussian_slope
 from mallow.evaluate._check import (
     _FARTHER,
     _HIDDEN,
@@ -16,7 +17,6 @@ from mallow.evaluate._check import (
     _shared_error,
     estimate_drop,
     gaussian_areas,
-    gaussian_slope,
 )
 from mallow.evidence import ONE_SIDED, Evidence, IdentityTest
 from mallow.results import Estimate

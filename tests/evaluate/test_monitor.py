@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 from interrupted import interruptions
 from mallow import EstimateWarning, InputError, Measure, Neighbors, Quantize, Reduce, Samples, Score
 from mallow.embed import NGramKernel
-from mallow.evaluate._monitor import Monitor, _fit_codebook, _split_reference, _unit_caveats
-from mallow.evaluate._monitor_parts import _part_digest
-from mallow.evidence import Looks
-from mallow.evidence._sequential import SequentialTest, _add, _add_sizes, _name_key
+from mallow.evaluate import Monitor
+from mallow.evaluate._monitor import _fit_codebook, _split_reference
+from mallow.evaluate._monitor_parts import _part_digest, unit_caveats
+from mallow.evidence import Looks, SequentialTest
+from mallow.evidence._sequential import _add, _add_sizes, _name_key
 
 pytestmark = pytest.mark.filterwarnings("ignore::mallow.errors.EstimateWarning")
 
@@ -634,7 +635,7 @@ def looks(rows, size_squares, left_out):
     ],
 )
 def test_units_that_are_worth_less_than_half_of_the_samples_are_told(rows, size_squares, left_out, kinds):
-    caveats = {one.kind: one for one in _unit_caveats(looks(rows, size_squares, left_out), 100)}
+    caveats = {one.kind: one for one in unit_caveats(looks(rows, size_squares, left_out), 100)}
     assert list(caveats) == kinds
     if "repeated units" in caveats:
         units = rows**2 / size_squares

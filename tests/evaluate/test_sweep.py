@@ -8,11 +8,8 @@ import numpy as np
 import pytest
 
 from mallow.errors import EstimateWarning, InputError
-from mallow.evaluate._compare import Comparison, Difference, compare
-from mallow.evaluate._score import Score
-from mallow.evaluate._sweep import Sweep, grid, sweep
-from mallow.generate import GenerationPlan
-from mallow.generate._ngram import NGram
+from mallow.evaluate import Comparison, Difference, Score, Sweep, compare, grid, sweep
+from mallow.generate import GenerationPlan, NGram
 from mallow.samples import Samples, read
 
 WORDS = ["apple", "bear", "cat", "dune", "east", "fig", "gate", "hill", "ink", "jazz"]

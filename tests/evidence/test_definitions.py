@@ -15,6 +15,7 @@ from held_out import learn, samples
 from mallow import HELLINGER2, KL, Masses, area
 from mallow.errors import InputError
 from mallow.estimate import Quantize
+from mallow.evidence import NORMAL as _NORMAL
 from mallow.evidence import (
     Certificate,
     Units,
@@ -24,6 +25,7 @@ from mallow.evidence import (
     difference_between,
     find_space,
     find_units,
+    fit_sequential_test,
     holm,
     is_undecided,
     run_identity_test,
@@ -31,7 +33,6 @@ from mallow.evidence import (
 )
 from mallow.evidence._atoms import merge_atoms
 from mallow.evidence._certificate import cost_terms, standard_errors, summary_slopes
-from mallow.evidence._evidence import NORMAL as _NORMAL
 from mallow.evidence._evidence import _in_doubt
 from mallow.evidence._exchange import common_size, exchangeable_rows, find_exchange
 from mallow.evidence._folds import Folds, deal_folds, scatter
@@ -39,13 +40,7 @@ from mallow.evidence._identity import _root, share_as_large
 from mallow.evidence._learner import _half_on_each_side, stack_weights
 from mallow.evidence._memory_learner import MemoryLearner
 from mallow.evidence._pass_learner import PassLearner
-from mallow.evidence._sequential import (
-    MeanTest,
-    _total_variance,
-    crossing_probability,
-    fit_mean_test,
-    fit_sequential_test,
-)
+from mallow.evidence._sequential import MeanTest, _total_variance, crossing_probability, fit_mean_test
 from mallow.evidence._space import LeaveUnitOut, regularised_inverse
 from mallow.results import Estimate
 from mallow.theory import Frontier

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from pytest import approx
 
 from explain.made import make_texts
-from mallow.explain._candidates import clip_tails, numbers_apart
+from mallow.explain import numbers_apart
+from mallow.explain._candidates import clip_tails
 from mallow.explain._words import split_texts, style_candidates
 from mallow.models import words
 

@@ -196,7 +196,7 @@ def test_the_penalty_fades_as_soon_as_the_scores_exist(votes):
 
 
 def test_systems_that_were_never_compared_are_an_error():
-    message = "`wins` must connect all systems; no vote links c with a and b, not even through other systems"
+    message = "`wins` must connect all systems, but no vote links c with a and b, not even through other systems"
     with pytest.raises(InputError, match=message):
         bradley_terry([[0, 1, 0], [1, 0, 0], [0, 0, 0]], ["a", "b", "c"])
 

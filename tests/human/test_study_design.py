@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from dataclasses import replace
 from itertools import combinations
 
 import pytest
@@ -216,3 +217,11 @@ def test_the_published_study(shared):
     assert sum(map(len, study.dropped.values())) == pytest.approx(45, abs=25)
     best = design_study(human, systems, StudyDesign(DOptimal(90, {"human": 50.0, "greedy": -150.0}), window))
     assert sum(best.pair_counts.values()) == 90
+
+
+def test_a_study_says_how_often_systems_are_compared():
+    study = design(2, pairs=AllPairs(6), checks=QualityChecks(0, 0, 0))
+    assert "3 pairs of systems, 6 comparisons each" in str(study)
+    fewer = replace(study, tasks=study.tasks[1:])
+    assert sorted(fewer.pair_counts.values()) == [5, 6, 6]
+    assert "3 pairs of systems, 5 to 6 comparisons each" in str(fewer)

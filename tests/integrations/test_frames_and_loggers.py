@@ -108,7 +108,7 @@ def test_wandb_offline(score, folder):
     code = """
 import wandb
 try:
-    log_wandb(score)
+    log_wandb(score, on_error="raise")
 except ValueError as error:
     message = str(error)
 with wandb.init(mode="offline", dir=folder, project="mallow") as run:

@@ -5,7 +5,8 @@ from types import SimpleNamespace
 import pytest
 
 from mallow.errors import InputError
-from mallow.models._tokens import attention_of, tokenise
+from mallow.models import tokenise
+from mallow.models._tokens import attention_of
 
 transformers = pytest.importorskip("transformers", reason="needs transformers: pip install 'mallow[text]'")
 

@@ -73,7 +73,7 @@ class Overview:
         repeats_same.
     agreement : list of dict
         For each question: among annotators who judged the same pair, the share of pairs of answers that prefer the same
-        side (None without such pairs), how many there are, and Krippendorff's α of the five options; the same share for
+        side (None without such pairs), how many there are, and Krippendorff's α of the five options. The same share for
         repeats and for gold pairs.
     seconds : tuple of float or None
         Lower quartile, median and upper quartile of the time per pair.
@@ -175,7 +175,7 @@ def _pages(study: Study, tables: dict[str, list[dict[str, Any]]]) -> list[_Page]
 
 
 def _page_votes(study: Study, page: _Page) -> Iterator[Vote]:
-    """The votes of one page; all its questions share the time that the page was looked at."""
+    """The votes of one page. All its questions share the time that the page was looked at."""
     task = page.task
     left, right = (task.left, task.left_length), (task.right, task.right_length)
     if page.swapped:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import secrets
 from collections import Counter
@@ -11,14 +10,13 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from mallow.annotate._database import Database, Execute, StorageError, open_database
+from mallow.annotate._queue import Given, Queue
 from mallow.annotate._tokens import Signer, new_secret
 from mallow.errors import InputError
 from mallow.human import Study
 
 T = TypeVar("T")
 _SCHEMA = "1"
-_MOST_FINISHED = 64  # tasks that are passed over at each choice; chosen: then the list is made again
-_APART = 5  # pairs between a pair and its repetition, so that the answer is not just remembered; chosen
 
 
 @dataclass(frozen=True)
@@ -67,104 +65,6 @@ class Finished:
     """There is no pair for the annotator: "limit", "all done", "waiting" (others have the rest) or "closed"."""
 
     reason: str
-
-
-@dataclass(frozen=True)
-class Given:
-    """A pair that an annotator was given before: the task, its kind and the state of the assignment."""
-
-    task: str
-    kind: str
-    state: str
-
-
-@dataclass(frozen=True)
-class Choice:
-    """The next pair."""
-
-    task: str
-    kind: str
-    swapped: bool
-
-
-class Queue:
-    """The tasks of a study in their order, and which of them comes next for whom."""
-
-    def __init__(self, study: Study) -> None:
-        self._study = study
-        self._pair = {task.id: frozenset((task.left, task.right)) for task in study.tasks}
-        self._prompt = {task.id: task.prompt for task in study.tasks}
-        self._pairs = set(self._pair.values())
-        self._finished: set[str] = set()
-        self._waiting = [task.id for task in study.tasks]
-
-    def finish(self, task: str) -> None:
-        """Note that a task has all its votes, which it never loses again: it need not be looked at any more."""
-        self._finished.add(task)
-        if len(self._finished) > min(_MOST_FINISHED, len(self._waiting) // 4):
-            self._waiting = [id_ for id_ in self._waiting if id_ not in self._finished]
-            self._finished.clear()
-
-    def choose(self, annotator: str, history: Sequence[Given], is_full: Callable[[str], bool]) -> Choice | None:
-        """The next pair of an annotator; None if there is none.
-
-        Of the tasks with room that the annotator has not seen, the one whose pair of systems the annotator has judged
-        least often; then one whose prompt is new to the annotator; then the first in the order of the study.
-
-        Parameters
-        ----------
-        history : sequence of Given
-            In the order in which they were given.
-        is_full : function
-            Whether a task has, or is about to get, all its votes.
-        """
-        regular = self._regular(history, is_full)
-        if regular is None:
-            return None
-        study = self._study
-        judged = sum(given.state in ("done", "late") for given in history)
-        number = judged + 1  # of the pair to come
-        seen = {given.task for given in history if given.kind == "gold"}
-        if len(seen) < _turns(number, study.checks.gold_every, f"gold {annotator}"):
-            order = sorted((task.id for task in study.gold), key=lambda id_: _hash(f"{annotator} {id_}"))
-            unseen = [id_ for id_ in order if id_ not in seen]
-            if unseen:
-                return Choice(unseen[0], "gold", swapped=False)
-        again = {given.task for given in history if given.kind == "repeat"}
-        if len(again) < _turns(number, study.checks.repeat_every, f"repeat {annotator}"):
-            done = [given.task for given in history if given.kind == "task" and given.state == "done"]
-            old = [id_ for id_ in done[: max(0, len(done) - _APART)] if id_ not in again]
-            if old:
-                return Choice(old[_hash(f"{annotator} {number}") % len(old)], "repeat", swapped=True)
-        return Choice(regular, "task", swapped=False)
-
-    def _regular(self, history: Sequence[Given], is_full: Callable[[str], bool]) -> str | None:
-        seen = {given.task for given in history if given.kind == "task"}
-        counts = Counter(self._pair[id_] for id_ in seen)
-        prompts = {self._prompt[id_] for id_ in seen}
-        for level in sorted({counts[pair] for pair in self._pairs}):
-            second_best = None
-            for id_ in self._waiting:  # `finish` may replace the list, and leaves this one as it is
-                if counts[self._pair[id_]] != level or id_ in seen or id_ in self._finished or is_full(id_):
-                    continue
-                if self._prompt[id_] not in prompts:
-                    return id_
-                second_best = second_best or id_
-            if second_best is not None:
-                return second_best
-        return None
-
-
-def _turns(number: int, every: int, salt: str) -> int:
-    """How many checks are due up to the pair with this number: one in `every`, at places of each annotator's own."""
-    if not every:
-        return 0
-    first = 1 + _hash(salt) % every
-    return 0 if number < first else (number - first) // every + 1
-
-
-def _hash(text: str) -> int:
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
 
 
 def open_store(url: str, study: Study, *, lease: float = 1800.0) -> Store:
@@ -365,7 +265,7 @@ class Ledger:
         return int(execute(states, (annotator,))[0][0])
 
     def last_place(self, execute: Execute, annotator: str) -> int | None:
-        """See `Store.last_place`."""
+        """The place of the last pair that the annotator judged or gave back."""
         query = "SELECT MAX(place) FROM assignments WHERE annotator = ? AND state IN ('done', 'late', 'skipped')"
         place = execute(query, (annotator,))[0][0]
         return None if place is None else int(place)
@@ -415,7 +315,7 @@ class Ledger:
         return int(execute(counted, (task, besides, now))[0][0])
 
     def _keep(self, execute: Execute, annotator: str, place: int, pair: tuple[str, str, float], now: float) -> bool:
-        """Whether an open pair (task, kind, time of expiry) is still the annotator's; its time is then renewed."""
+        """Whether an open pair (task, kind, time of expiry) is still the annotator's. Its time is then renewed."""
         task, kind, expires = pair
         if kind == "task" and expires <= now and self._held(execute, task, now, annotator) >= self.study.votes:
             self._set_state(execute, annotator, place, "lost")
@@ -441,7 +341,7 @@ class Store:
 
     @property
     def owner_token(self) -> str:
-        """The token of the owner's page; the same for as long as the database exists."""
+        """The token of the owner's page. The same for as long as the database exists."""
         return self.signer.mac("owner link", self.study.digest)
 
     def close(self) -> None:

@@ -215,7 +215,7 @@ class Visitors:
         return None if id_ is None else await self._read(lambda execute: self._ledger.annotator(execute, id_))
 
     async def known(self, request: Request) -> Annotator:
-        """The annotator who sent a request; others are told to come in first."""
+        """The annotator who sent a request. Others are told to come in first."""
         annotator = await self.annotator(request)
         if annotator is None:
             raise not_known()

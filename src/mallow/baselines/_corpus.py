@@ -87,7 +87,7 @@ class NGrams:
     ----------
     n : int
     gram, text, count : int64 arrays of one length
-        The n-gram, numbered from 0; the text; how often it occurs there.
+        The n-gram, numbered from 0. The text; how often it occurs there.
     totals : int64 array (texts,)
         The number of all n-grams of each text.
     """

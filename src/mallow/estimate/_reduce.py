@@ -16,20 +16,17 @@ from mallow.engine import Passes, cores, ordered_map, single_threaded_blas
 from mallow.errors import InputError
 from mallow.estimate._features import Features, checked_pair
 from mallow.estimate._pca import (
-    ROWS,
-    ProductSums,
     Projection,
     Reduction,
     RowSource,
-    Spectrum,
     evenly_spaced,
     find_axes,
     is_enough,
     largest_rest,
     pca_joint,
-    spectrum_from_sums,
 )
 from mallow.estimate._row_order import BLOCK, NO_ROWS, canonical_order
+from mallow.estimate._spectrum import ROWS, ProductSums, Spectrum, spectrum_from_sums
 from mallow.estimate._survey import Survey, chunk_rows, fetch_rows
 from mallow.samples import Chunk, Shards
 
@@ -169,7 +166,7 @@ def reduce_views(
     surveys: Sequence[Survey],
     views: Sequence[tuple[int, ...]],
 ) -> list[View]:
-    """The reduction of each view; a side that is in several of them is read once for all."""
+    """The reduction of each view. A side that is in several of them is read once for all."""
     dtypes = [np.result_type(*(shards[side].dtype for side in sides)) for sides in views]
     keys = [
         np.concatenate([surveys[side].keys[dtype.name] for side in sides])

@@ -19,15 +19,14 @@ from mallow.errors import Caveat, InputError, warn_about
 from mallow.evaluate._run import Settings
 from mallow.evaluate._score import Score, score_embedded
 from mallow.evidence import (
-    MAUVE_2021,
-    MAUVE_KERNEL,
-    MAUVE_STAR,
+    MEASURES,
     ONE_SIDED,
     Certificate,
     Evidence,
     Measure,
     Units,
     choose_units,
+    find_measure,
     hold_out,
 )
 from mallow.results import Estimate, Result, TableData, draw
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
 
 Outcome = Literal["passed", "regression", "cannot tell"]
 
-_KNOWN = {repr(measure): measure for measure in (MAUVE_STAR, MAUVE_2021, MAUVE_KERNEL)}
+_KNOWN = {repr(measure): measure for measure in MEASURES.values()}
 _SCORE_AGAIN = " Write one with: mallow score REFERENCE MODEL --format json > baseline.json"
 _SIMILAR = 1.1  # chosen: times as many samples or units, up to which sizes count as equal
 _LUCK = math.sqrt(2.0)  # each run learned a witness of its own, with luck of its own: as in `subtract_certificates`
@@ -105,7 +104,7 @@ class Check(Result):
         lines = [self.message, f"Certified MAUVE: {self.before:.4f} in the baseline, {self.now:.4f} now{whole}."]
         if self.outcome == "cannot tell" and self.interval[0] <= self.max_drop < self.interval[1]:
             lines.append("More samples narrow the interval: `mallow plan` estimates how many are needed.")
-        return "\n".join([*lines, *(f"caveat: {line}" for line in self.caveat_lines())])
+        return self._with_caveats(lines)
 
     @property
     def ok(self) -> bool:
@@ -174,7 +173,7 @@ def check_regression(
     baseline: Score | str | PathLike[str],
     *,
     max_drop: float = 0.02,
-    measure: Measure | None = None,
+    measure: Measure | str | None = None,
     embedder: AnyEmbedder | str | None = None,
     paired: bool = False,
     rng: int | np.random.Generator | None = 0,
@@ -253,12 +252,12 @@ def _cut_to_baseline(before: Evidence, now: Evidence, sides: Mapping[str, Sample
     Which units are chosen depends on neither the seed nor the order of the samples.
     """
     cut = []
-    for samples, own, known in zip(sides.values(), now.units.sets, before.units.sets, strict=True):
-        if len(own) > _SIMILAR * len(known):
-            chosen = choose_units(Units((own,), now.keys), len(known))
-            samples = samples.take(np.flatnonzero(chosen[own]))
+    for samples, numbers, earlier in zip(sides.values(), now.units.sets, before.units.sets, strict=True):
+        if len(numbers) > _SIMILAR * len(earlier):
+            chosen = choose_units(Units((numbers,), now.keys), len(earlier))
+            samples = samples.take(np.flatnonzero(chosen[numbers]))
         cut.append(samples)
-    if all(len(samples) == len(own) for samples, own in zip(cut, now.units.sets, strict=True)):
+    if all(len(samples) == len(numbers) for samples, numbers in zip(cut, now.units.sets, strict=True)):
         return now
     return hold_out(settings.measure, {"model": (cut[0], cut[1])}).evidence["model"]
 
@@ -307,19 +306,20 @@ def _same_samples(before: Score, now: Score) -> bool:
     )
 
 
-def _same_measure(before: Score, measure: Measure | None) -> Measure:
+def _same_measure(before: Score, measure: Measure | str | None) -> Measure:
     made_by = before.signature.measure
     if measure is None:
         if made_by not in _KNOWN:
             raise InputError(f"`measure` must be passed, since the baseline was made with {made_by}.")
         return _KNOWN[made_by]
+    measure = find_measure(measure)
     if repr(measure) != made_by:
         raise InputError(f"`measure` must be the measure of the baseline, {made_by}; got {measure!r}.")
     return measure
 
 
 def _refuse_other_embedder(before: Score, now: Score) -> None:
-    there, here = (f"{one.signature.embedder}, width={one.signature.width}" for one in (before, now))
+    there, here = (f"{result.signature.embedder}, width={result.signature.width}" for result in (before, now))
     if there != here:
         raise InputError(
             f"`embedder` must be the embedder of the baseline, {there}; got {here}. Scores of two embedders cannot be "
@@ -371,19 +371,12 @@ def estimate_drop(before: Evidence, now: Evidence, divergence: Divergence, scale
 
 
 def gaussian_areas(divergence: Divergence, scale: float) -> Array:
-    """The area for two Gaussians of variance 1 whose means differ by each of `_SHIFTS`; it falls from 1."""
+    """The area for two Gaussians of variance 1 whose means differ by each of `_SHIFTS`. It falls from 1."""
     half = _SHIFTS[:, None] / 2.0
     sides = (np.diff(ndtr(_EDGES + shift), axis=1) for shift in (half, -half))
     masses = Masses(*(side / side.sum(axis=1, keepdims=True) for side in sides))
     falling: Array = np.minimum.accumulate(np.asarray(area(frontier.quiet(masses, divergence), scale=scale)))
     return falling
-
-
-def gaussian_slope(value: float, divergence: Divergence, scale: float) -> float:
-    """How fast the area falls as the means of two Gaussians move apart, where it has this value."""
-    areas = gaussian_areas(divergence, scale)
-    slopes = -np.gradient(areas, _SHIFTS)
-    return float(np.interp(np.interp(-value, -areas, _SHIFTS), _SHIFTS, slopes))
 
 
 def _arms(certificate: Certificate, evidence: Evidence, areas: Array) -> tuple[float, float]:
@@ -401,11 +394,11 @@ def _arms(certificate: Certificate, evidence: Evidence, areas: Array) -> tuple[f
 
 def _shared_error(before: Evidence, now: Evidence, certificates: tuple[Certificate, Certificate]) -> float:
     """The correlation of the errors of two certificates; units with the same key are the same unit."""
-    keys, place = np.unique(np.concatenate([before.keys, now.keys]), return_inverse=True)
-    places = np.split(place, [len(before.keys)])
+    keys, inverse = np.unique(np.concatenate([before.keys, now.keys]), return_inverse=True)
+    places = np.split(inverse, [len(before.keys)])
     first, second = (
-        np.bincount(own, certificate.influence[:, 0], len(keys))
-        for own, certificate in zip(places, certificates, strict=True)
+        np.bincount(rows, certificate.influence[:, 0], len(keys))
+        for rows, certificate in zip(places, certificates, strict=True)
     )
     size = math.sqrt(float(first @ first) * float(second @ second))
     return float(first @ second) / size if size > 0 else 0.0

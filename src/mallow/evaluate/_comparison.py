@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from mallow._optional import did_you_mean
 from mallow.errors import Caveat, InputError
 from mallow.evaluate._score import Score, brief_values
 from mallow.evidence import Signature
@@ -51,7 +52,7 @@ class ScoredSystems(Result, ABC):
     def __str__(self) -> str:
         blocks = [self.verdict, *self._tables()]
         lines = [line for block in blocks for line in (block, "")]
-        return "\n".join([*lines, *(f"caveat: {line}" for line in self.caveat_lines())]).rstrip()
+        return self._with_caveats(lines)
 
     @property
     @abstractmethod
@@ -163,9 +164,9 @@ class Difference:
 
     def __post_init__(self) -> None:
         for name in ("difference", "interval", "p_value", "adjusted"):
-            known = getattr(self, name)
-            if "mauve" not in known:
-                raise InputError(f"`{name}` must have an entry mauve; got {', '.join(known) or 'none'}.")
+            estimates = getattr(self, name)
+            if "mauve" not in estimates:
+                raise InputError(f"`{name}` must have an entry mauve; got {', '.join(estimates) or 'none'}.")
 
     @property
     def significant(self) -> bool:
@@ -207,7 +208,7 @@ class Comparison(ScoredSystems):
     ranks : dict
         System → (best, worst): the ranks that are compatible with the significant differences. Empty with a baseline.
     groups : tuple of tuples
-        Systems that cannot be told apart, best first; a system may be in several groups. Empty with a baseline.
+        Systems that cannot be told apart, best first. A system may be in several groups. Empty with a baseline.
     variance : dict
         System → {"clustering", "sampling", "generation"}: the variance of its area. That of clustering is of a single
         repeat; "generation" is there where several generations per prompt were given.
@@ -233,6 +234,32 @@ class Comparison(ScoredSystems):
         certified = (f"{name} {_certified_cells(score)[0]}" for name, score in self.scores.items())
         return f"Comparison({', '.join(certified)}; winner: {self.winner or 'none'})"
 
+    def __getitem__(self, name: str) -> Score:
+        """The score of a system."""
+        if name not in self.scores:
+            hint = did_you_mean(name, self.scores) if isinstance(name, str) else ""
+            raise InputError(f"the systems are {join_names(list(self.scores))}; got {name!r}.{hint}")
+        return self.scores[name]
+
+    def plot_frontiers(self, ax: Axes | None = None, *, certified: bool | None = None) -> Axes:
+        """Draw the exponentiated frontiers of all systems in one picture, each with its name at the line.
+
+        Parameters
+        ----------
+        ax : matplotlib axes or None
+            None: new ones.
+        certified : bool or None
+            True: the certified frontiers. None: the published ones, or the certified ones where none was computed.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+        """
+        ax = draw.axes(ax)
+        published = all(score.is_published for score in self.scores.values())
+        draw.frontiers(ax, self.scores, certified=not published if certified is None else certified)
+        return ax
+
     def _tables(self, width: int | None = None) -> list[str]:
         return [self.table(width=width), self.difference_table(width=width)]
 
@@ -249,7 +276,7 @@ class Comparison(ScoredSystems):
     def best(self) -> tuple[str, ...]:
         """The system with the highest certified area, and those that do not differ from it significantly."""
         first, *others = self.scores
-        apart = {one.systems for one in self.differences if one.significant}
+        apart = {pair.systems for pair in self.differences if pair.significant}
         return (first, *(other for other in others if frozenset((first, other)) not in apart))
 
     @property
@@ -263,7 +290,7 @@ class Comparison(ScoredSystems):
     def worst(self) -> tuple[str, ...]:
         """The system with the lowest certified area, after those that do not differ from it significantly."""
         *others, last = self.scores
-        apart = {one.systems for one in self.differences if one.significant}
+        apart = {pair.systems for pair in self.differences if pair.significant}
         return (*(other for other in others if frozenset((last, other)) not in apart), last)
 
     @property
@@ -298,7 +325,7 @@ class Comparison(ScoredSystems):
 
     def _reversed_text(self) -> str:
         """Why bins order systems otherwise than proven gaps do; "" where both orders agree up to noise."""
-        shown = {one.systems: one.better for one in self.differences if one.significant}
+        shown = {pair.systems: pair.better for pair in self.differences if pair.significant}
         turned = []
         for first, second in combinations(self.scores, 2):  # the proven gap of the first is the smaller one
             here, there = self.scores[first], self.scores[second]
@@ -311,20 +338,20 @@ class Comparison(ScoredSystems):
             return ""
         _, first, second = max(turned)
         above, below = (f"{name} ({self.scores[name].mauve:.3f})" for name in (second, first))
-        such = "" if len(turned) == 1 else f", and orders {len(turned)} pairs of systems otherwise in all"
+        such = "" if len(turned) == 1 else f" ({len(turned)} pairs of systems are in the opposite order)"
         return (
-            f"Published MAUVE puts {above} above {below}{such}: it counts samples in bins of a few directions, while "
+            f"Published MAUVE puts {above} above {below}{such}. It counts samples in bins of a few directions, whereas "
             "the proven gap uses all directions."
         )
 
     def _against(self, baseline: str) -> str:
         sides: dict[str, list[str]] = {"smaller": [], "larger": [], "not shown to differ": []}
-        for one in self.differences:
-            other = one.second if one.first == baseline else one.first
-            if not one.significant:
+        for pair in self.differences:
+            other = pair.second if pair.first == baseline else pair.first
+            if not pair.significant:
                 sides["not shown to differ"].append(other)
             else:
-                sides["smaller" if one.better == other else "larger"].append(other)
+                sides["smaller" if pair.better == other else "larger"].append(other)
         parts = [f"the gap of {join_names(names)} is {key}" for key, names in sides.items() if names]
         return f"Compared with the proven gap of {baseline}: {'; '.join(parts) or 'the differences were not tested'}."
 
@@ -356,12 +383,12 @@ class Comparison(ScoredSystems):
         With a baseline each other system minus the baseline.
         """
         if self.baseline is not None:
-            oriented = [one if one.second == self.baseline else one.reverse() for one in self.differences]
+            oriented = [pair if pair.second == self.baseline else pair.reverse() for pair in self.differences]
         else:
-            place = {name: i for i, name in enumerate(self.scores)}
-            oriented = [one if place[one.first] < place[one.second] else one.reverse() for one in self.differences]
+            order = {name: i for i, name in enumerate(self.scores)}
+            oriented = [pair if order[pair.first] < order[pair.second] else pair.reverse() for pair in self.differences]
         names = list(self.scores)
-        return tuple(sorted(oriented, key=lambda one: (names.index(one.first), names.index(one.second))))
+        return tuple(sorted(oriented, key=lambda pair: (names.index(pair.first), names.index(pair.second))))
 
     def difference_table(self, form: str = "text", *, width: int | None = None) -> str:
         """The differences of the certified area as a table; of more than 10 pairs only those of neighbours.
@@ -372,10 +399,10 @@ class Comparison(ScoredSystems):
         if not every:
             return ""
         neighbours = set(pairwise(self.scores))
-        shown = [one for one in every if len(every) <= _MOST_PAIRS or (one.first, one.second) in neighbours]
+        shown = [pair for pair in every if len(every) <= _MOST_PAIRS or (pair.first, pair.second) in neighbours]
         rows = [
-            (one.first, one.second, one.difference["mauve"], *one.interval["mauve"], one.adjusted["mauve"])
-            for one in shown
+            (pair.first, pair.second, pair.difference["mauve"], *pair.interval["mauve"], pair.adjusted["mauve"])
+            for pair in shown
         ]
         title = "difference" if len(shown) == len(every) else f"difference\n(neighbours, of {len(every)} pairs)"
         return render_differences(title, rows, form, width)
@@ -416,12 +443,12 @@ def rank_systems(
     """
     if not differences and len(order) > 1:
         return {}, ()
-    significant = [one for one in differences if one.significant]
-    apart = {one.systems for one in significant}
+    significant = [pair for pair in differences if pair.significant]
+    apart = {pair.systems for pair in significant}
     ranks = {}
     for name in order:
-        mine = [one for one in significant if name in one.systems]
-        beaten_by = sum(one.better != name for one in mine)
+        mine = [pair for pair in significant if name in pair.systems]
+        beaten_by = sum(pair.better != name for pair in mine)
         ranks[name] = (1 + beaten_by, len(order) - (len(mine) - beaten_by))
     groups: list[tuple[str, ...]] = []
     for i in range(len(order)):

@@ -86,7 +86,7 @@ class GroupScores(ScoredSystems):
 
 
 def score_groups(x: Samples, y: Samples, groups: Any, settings: Settings) -> GroupScores:
-    """The score of each group of samples that have features; nothing is warned about.
+    """The score of each group of samples that have features. Nothing is warned about.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def score_groups(x: Samples, y: Samples, groups: Any, settings: Settings) -> Gro
     settings : Settings
     """
     labels = _labels(groups, x, y)
-    counts = [Counter(own.tolist()) for own in labels]
+    counts = [Counter(of_side.tolist()) for of_side in labels]
     names = sorted(set(counts[0]) | set(counts[1]))
     sizes = {name: (counts[0][name], counts[1][name]) for name in names}
     scored = [name for name in names if min(sizes[name]) >= _FEWEST]
@@ -128,7 +128,9 @@ def score_groups(x: Samples, y: Samples, groups: Any, settings: Settings) -> Gro
 def _labels(groups: Any, x: Samples, y: Samples) -> list[Any]:
     if not isinstance(groups, tuple | list) or len(groups) != 2:
         raise InputError("`by` must be a column or a pair of sequences: the groups of the reference and of the model.")
-    for side, own, called in ((x, groups[0], "reference"), (y, groups[1], "model")):
-        if len(own) != len(side):
-            raise InputError(f"`by` must have an entry for each of the {len(side)} {called} samples; got {len(own)}.")
-    return [np.array([str(label) for label in own], dtype=object) for own in groups]
+    for side, labels, called in ((x, groups[0], "reference"), (y, groups[1], "model")):
+        if len(labels) != len(side):
+            raise InputError(
+                f"`by` must have an entry for each of the {len(side)} {called} samples; got {len(labels)}."
+            )
+    return [np.array([str(label) for label in labels], dtype=object) for labels in groups]

@@ -26,12 +26,22 @@ from mallow.embed import (
     spaces_of_texts,
 )
 from mallow.engine import single_threaded_blas
-from mallow.errors import Caveat, InputError, warn_about
-from mallow.estimate import Codebook, Features, Quantize, as_features, row_keys
-from mallow.evaluate._monitor_parts import pack_part, unpack_part
+from mallow.errors import InputError, warn_about
+from mallow.estimate import Codebook, Features, Quantize, as_features, automatic_bins, row_keys
+from mallow.evaluate._monitor_parts import pack_part, unit_caveats, unpack_part
 from mallow.evaluate._run import Run
 from mallow.evaluate._score import Score, build_score
-from mallow.evidence import MAUVE_STAR, SUMMARIES, Looks, Measure, Units, find_units, fit_sequential_test, generator_for
+from mallow.evidence import (
+    MAUVE_STAR,
+    SUMMARIES,
+    Looks,
+    Measure,
+    Units,
+    find_measure,
+    find_units,
+    fit_sequential_test,
+    generator_for,
+)
 from mallow.samples import Samples, read
 from mallow.theory import Partition
 from mallow.theory.smoothing import krichevsky_trofimov
@@ -40,7 +50,6 @@ _FITTING = 0.25  # share of the reference that fits the bins; half left fewer sa
 _FEWEST = 20  # reference samples; chosen: with fewer, not even one bin can be fitted and counted
 _DRAWS = 20  # of the self-score; chosen
 _LEVEL = 0.05  # of an alarm: the usual one
-_WORTH = 0.5  # of the samples; chosen: if the alarm can use fewer, a caveat says so
 
 Indices = NDArray[np.int64]
 
@@ -52,7 +61,7 @@ class Monitor:
     than the reference's: look after every batch and stop when you like; over all looks together, a model without a gap
     raises an alarm with a probability of at most 5%. `p_value` says how sure it is.
 
-    A quarter of the reference, drawn at random, fits the bins; the other three quarters are counted in them, once. From
+    A quarter of the reference, drawn at random, fits the bins. The other three quarters are counted in them, once. From
     then on the bins stay as they are: a batch is embedded, each sample falls into a bin, and the samples themselves are
     forgotten.
 
@@ -72,7 +81,7 @@ class Monitor:
     The alarm does not rest on the score. It compares means over the samples: of the features in the full width,
     weighted in two ways so that directions of small variance count, of distances from the centre, and of the bins. Sums
     and counts are all that is kept. Of texts it also looks at the style and at how near they are to their prompts, as
-    long as all samples of the model have prompts; the bins are those of the features. With 1,000 texts as the reference
+    long as all samples of the model have prompts. The bins are those of the features. With 1,000 texts as the reference
     it sounded after 20 samples of greedy decoding, 85 of contrastive search, 125 of typical sampling and 180 of top-k
     sampling by the features (medians, GPT-2 large on WebText,
     default embedder), where the bins alone saw only greedy decoding. What all looks share, the noise of the reference,
@@ -96,7 +105,7 @@ class Monitor:
         As in `mallow.score`. It must embed each sample independently of the others, so string kernels are not accepted.
         Batches are not cached, since a model in training never writes the same text again.
     measure : Measure
-        Its estimator must be `Quantize`. ``bins="auto"``: a tenth of the counted reference samples. A measure with a
+        Its estimator must be `Quantize`. ``bins="auto"`` goes by the counted reference samples. A measure with a
         `Codebook` keeps it and counts the whole reference: fit the codebook on other data.
     prompts : str
         "joint": where the texts of the reference have prompts, the alarm also looks at how near each text is to its
@@ -147,10 +156,11 @@ class Monitor:
         reference: object,
         *,
         embedder: AnyEmbedder | str | None = None,
-        measure: Measure = MAUVE_STAR,
+        measure: Measure | str = MAUVE_STAR,
         prompts: str = "joint",
         rng: int | np.random.Generator | None = 0,
     ) -> None:
+        measure = find_measure(measure)
         if not isinstance(measure.estimator, Quantize) or measure.estimator.codebook == "shared":
             raise InputError(
                 f"`measure` must have Quantize as its estimator, with no shared codebook; got {measure.estimator!r}."
@@ -256,7 +266,7 @@ class Monitor:
         )
 
     def compute(self) -> Score:
-        """The score of all samples since the last reset, with its interval and the self-score; it changes nothing.
+        """The score of all samples since the last reset, with its interval and the self-score. It changes nothing.
 
         `Score.p_value` is that of all looks so far. `Score.n` says how many samples were counted. `Score.std` is 0,
         since there is one partition; `Score.masses` has no partition, since samples are not kept.
@@ -274,7 +284,7 @@ class Monitor:
         reference, model = (self._counted_samples(size) for size in (n, m))
         units = Units((np.arange(n), n + np.arange(m)), np.zeros(n + m, np.uint64))  # every sample is one
         run = Run(reference, model, [masses], None, units)
-        result = build_score(self.measure, run, self._self_score(), self._seed, caveats=_unit_caveats(self._looks, m))
+        result = build_score(self.measure, run, self._self_score(), self._seed, caveats=unit_caveats(self._looks, m))
         warn_about(result.caveats)
         signature = replace(result.signature, codebook=self.key[:12])
         return replace(result, masses=replace(masses, partition=None), signature=signature, p_value=self.p_value)
@@ -310,7 +320,7 @@ class Monitor:
         return pack_part(self.key, self.counts, self._looks)
 
     def combine(self, parts: Iterable[bytes]) -> Monitor:
-        """A monitor with the bins and the reference of this one that has counted what these parts have; this one stays.
+        """A monitor with the bins and the reference of this one that has counted what these parts have. This one stays.
 
         Examples
         --------
@@ -408,27 +418,8 @@ def _resolve(reference: object, embedder: AnyEmbedder | str | None) -> tuple[obj
     return reference, embedder
 
 
-def _unit_caveats(looks: Looks, m: int) -> list[Caveat]:
-    """Caveats about ids or prompts that repeat, and about those that the alarm cannot use."""
-    caveats = []
-    if looks.units < _WORTH * looks.rows:
-        text = (
-            f"the {m} samples of the model share ids or prompts: for the alarm they count as {looks.units:.0f} "
-            "independent ones, while the interval of the score takes each as independent. One sample for each of many "
-            "prompts says more."
-        )
-        caveats.append(Caveat("repeated units", text, values={"samples": m, "units": looks.units}))
-    if looks.left_out > (1 - _WORTH) * m:
-        text = (
-            f"{looks.left_out} of the {m} samples have ids or prompts of reference samples that fitted the bins, and "
-            "the alarm leaves them out: use other prompts, or more of them."
-        )
-        caveats.append(Caveat("left out", text, values={"samples": m, "left_out": looks.left_out}))
-    return caveats
-
-
 def _split_reference(samples: Samples, rows: Features, seed: int) -> tuple[Indices, Indices, int]:
-    """An order of the rows, the unit of each row, and how many of the first rows fit the bins; no unit is cut.
+    """An order of the rows, the unit of each row, and how many of the first rows fit the bins. No unit is cut.
 
     The order is random, and does not depend on the order in which the rows are given.
     """
@@ -451,7 +442,7 @@ def _fit_codebook(fitting: Features, size: int, estimator: Quantize, seed: int) 
     """The bins, fitted on these of `size` rows of the reference."""
     if isinstance(estimator.codebook, Codebook):
         return estimator.codebook
-    bins = max(2, (size - len(fitting)) // 10) if estimator.bins == "auto" else estimator.bins
+    bins = automatic_bins(size - len(fitting)) if estimator.bins == "auto" else estimator.bins
     if bins > len(fitting):
         raise InputError(
             f"`bins` must be at most the {len(fitting)} of {size} reference samples that fit the codebook; got "

@@ -1,4 +1,4 @@
-"""What a monitor has counted, as bytes for another process."""
+"""What a monitor has counted: as bytes for another process, and what it gives reason to doubt."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mallow.errors import InputError
+from mallow.errors import Caveat, InputError
 from mallow.evidence import Looks
+
+_WORTH = 0.5  # of the samples; chosen: if the alarm can use fewer, a caveat says so
 
 
 def pack_part(key: str, counts: NDArray[np.int64], looks: Looks) -> bytes:
@@ -33,7 +35,7 @@ def _part_digest(part: dict[str, Any]) -> str:
 
 
 def unpack_part(key: str, part: bytes, empty: Looks) -> tuple[NDArray[np.int64], Looks]:
-    """What `pack_part` wrote; an InputError if it is damaged, or of a monitor with another key.
+    """What `pack_part` wrote. An InputError if it is damaged, or of a monitor with another key.
 
     Parameters
     ----------
@@ -67,3 +69,22 @@ def unpack_part(key: str, part: bytes, empty: Looks) -> tuple[NDArray[np.int64],
         raise InputError(
             f"`parts` must be what `Monitor.counted` returned; {type(error).__name__}: {error}."
         ) from error
+
+
+def unit_caveats(looks: Looks, m: int) -> list[Caveat]:
+    """Caveats about ids or prompts that repeat, and about those that the alarm cannot use."""
+    caveats = []
+    if looks.units < _WORTH * looks.rows:
+        text = (
+            f"the {m} samples of the model share ids or prompts: for the alarm they count as {looks.units:.0f} "
+            "independent ones, while the interval of the score takes each as independent. One sample for each of many "
+            "prompts says more."
+        )
+        caveats.append(Caveat("repeated units", text, values={"samples": m, "units": looks.units}))
+    if looks.left_out > (1 - _WORTH) * m:
+        text = (
+            f"{looks.left_out} of the {m} samples have ids or prompts of reference samples that fitted the bins, and "
+            "the alarm leaves them out: use other prompts, or more of them."
+        )
+        caveats.append(Caveat("left out", text, values={"samples": m, "left_out": looks.left_out}))
+    return caveats

@@ -17,7 +17,7 @@ from mallow.embed import AnyEmbedder
 from mallow.errors import Caveat, InputError, warn_about
 from mallow.evaluate._check import _SHIFTS, gaussian_areas
 from mallow.evaluate._compare import embed_pairs
-from mallow.evidence import MAUVE_STAR, NORMAL, HeldOut, Measure, Pairs, find_units, hold_out
+from mallow.evidence import MAUVE_STAR, NORMAL, HeldOut, Measure, Pairs, find_measure, find_units, hold_out
 from mallow.results import Result, TableData, draw
 from mallow.samples import Samples
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-_FEWEST = 100  # of a pilot and of a plan; chosen: with fewer, next to nothing is learned from the folds
+_FEWEST = 100  # of a pilot; chosen: with fewer, next to nothing is learned from the folds
 _NO_NOISE = 1e-9  # below which an error comes from rounding
 _FAR = 30  # times the pilot, beyond which a plan is doubtful; chosen
 _CONSTANT, _PER_DIMENSION, _METRIC = (
@@ -33,8 +33,6 @@ _CONSTANT, _PER_DIMENSION, _METRIC = (
     1.85,
     1.3,
 )  # of what a witness has to learn; fitted in experiments/honesty/plan.py
-_LUCK = 1.2  # how much z varies, since each system has a witness of its own, with luck of its own; fitted there too
-_COMMON = 0.4  # standard errors that it takes until a common witness agrees; fitted there too
 _LEAST, _MOST = 0.7, 3.0  # of the noise of a pilot, as a multiple of that for Gaussians; chosen
 _LIMIT = 2**40  # samples, beyond which no plan is made
 
@@ -48,7 +46,7 @@ class SamplePlan(Result):
     n : int
         Samples of the reference and of each system with which a difference of `detect` is found significant with
         probability `power`. Where samples come in units of several, such as one prompt with five texts, it counts
-        units.
+        units. It is at least the number of the pilot: what fewer samples show is not known from it.
     n_observed : int or None
         The same for the difference observed in the pilot; None where that is smaller than its standard error, since the
         true one may then have any size. A difference that was noticed because it is large tends to be overestimated,
@@ -94,12 +92,13 @@ class SamplePlan(Result):
             lines.append("That is less than its standard error, so the required sample size cannot be estimated.")
         else:
             lines.append(f"If the true difference is that large, {self.n_observed:,} are enough.")
-        return "\n".join([*lines, *(f"caveat: {line}" for line in self.caveat_lines())])
+        return self._with_caveats(lines)
 
     def power_with(self, n: float) -> float:
         """About the power of n samples: the normal approximation that gives `power` at the plan's own `n`."""
-        least, distance = _distance(self.level, 0.5), _distance(self.level, self.power)
-        return NormalDist().cdf((distance * (n / self.n) ** 0.5 - least) / _LUCK)
+        normal = NormalDist()
+        z_level, z_power = -normal.inv_cdf(self.level / 2), normal.inv_cdf(self.power)
+        return normal.cdf((z_level + z_power) * (n / self.n) ** 0.5 - z_level)
 
     def _table(self) -> TableData:
         rows = {
@@ -133,7 +132,7 @@ def plan_samples(
     *,
     power: float = 0.8,
     level: float = 0.05,
-    measure: Measure = MAUVE_STAR,
+    measure: Measure | str = MAUVE_STAR,
     embedder: AnyEmbedder | str | None = None,
     paired: bool = False,
     rng: int | np.random.Generator | None = 0,
@@ -162,7 +161,7 @@ def plan_samples(
     level : float
         The level of significance, two-sided.
     measure : Measure
-        Its divergence, scale and witness matter; the estimator of the published score does not.
+        Its divergence, scale and witness matter. The estimator of the published score does not.
     embedder :
         What turns samples into points: a name or an object. None takes the default for their kind, as in
         `mallow.score`.
@@ -179,6 +178,7 @@ def plan_samples(
     >>> 300 < plan.n < 3000
     True
     """
+    measure = find_measure(measure)
     open_unit("detect", detect, why=" It is a difference in MAUVE, such as 0.01.")
     open_unit("power", power, why=" It is a probability, such as 0.8.")
     open_unit("level", level, why=" It is a probability, such as 0.05.")
@@ -197,21 +197,12 @@ def plan_samples(
     held_out = hold_out(measure, pairs)
     pilot = _show_pilot(held_out, max(counts))
     law = _LearningLaw.fit(held_out, max(counts), _dimension([pairs["A"][0], pairs["A"][1], pairs["B"][1]]))
-    distance = _distance(level, power)
-    n, seen = law.samples_for(detect, distance), abs(pilot["difference"])
+    n, seen = law.samples_for(detect, level, power, max(counts)), abs(pilot["difference"])
     caveats = unique_caveats([*_sample_caveats(pairs, held_out), *_plan_caveats(held_out, n, max(counts))])
     warn_about(caveats)
     grouped = any(len(own) > count for own, count in zip(units.sets, counts, strict=True))
-    n_observed = law.samples_for(seen, distance) if seen > pilot["standard error"] else None
+    n_observed = law.samples_for(seen, level, power, max(counts)) if seen > pilot["standard error"] else None
     return SamplePlan(n, n_observed, detect, power, level, pilot, "prompts" if grouped else "samples", caveats)
-
-
-def _distance(level: float, power: float) -> float:
-    """How many standard errors a difference must be from 0 on average to be found with this power.
-
-    It counts at a z of `level`, and only if a common witness agrees; z varies more than by its standard error.
-    """
-    return -NormalDist().inv_cdf(level / 2) + _COMMON + _LUCK * NormalDist().inv_cdf(power)
 
 
 @dataclass(frozen=True, eq=False)
@@ -272,26 +263,32 @@ class _LearningLaw:
         return distance
 
     def error(self, n: float, seen: NDArray[np.float64]) -> float:
-        """The standard error of the difference of two areas; both systems share the noise of one reference."""
+        """The standard error of the difference of two areas. Both systems share the noise of one reference."""
         first, second = np.interp(seen, _SHIFTS, self.slopes)
         return self.noise * math.sqrt((first**2 + second**2 + (first - second) ** 2) / n)
 
-    def z(self, n: float, difference: float) -> float:
-        """How many standard errors lie between two systems with n samples, as far from the reference as the pilot's."""
+    def power(self, n: float, difference: float, level: float) -> float:
+        """The power with n samples of two systems that are as far from the reference as those of the pilot.
+
+        z varies by more than 1: each system has a witness of its own, with luck of its own. That doubles the variance
+        where next to nothing is seen, and adds nothing where all is seen (`subtract_certificates`).
+        """
         middle = min(max(sum(self.values) / 2.0, difference / 2.0), 1.0 - difference / 2.0)
         true = np.interp([-middle - difference / 2.0, difference / 2.0 - middle], -self.areas, _SHIFTS)
         seen = self.seen(n, true)
         near, far = np.interp(seen, _SHIFTS, self.areas)
-        return float(near - far) / max(self.error(n, seen), 1e-300)
+        z = float(near - far) / max(self.error(n, seen), 1e-300)
+        luck = math.sqrt(2.0 - float(((seen / np.maximum(true, 1e-9)) ** 2).mean()))
+        return NormalDist().cdf((z + NormalDist().inv_cdf(level / 2.0)) / luck)
 
-    def samples_for(self, difference: float, distance: float) -> int:
-        """The fewest samples with which a difference is so many standard errors from 0."""
-        low, high = _FEWEST - 1, _FEWEST
-        while self.z(high, difference) < distance and high < _LIMIT:
+    def samples_for(self, difference: float, level: float, power: float, fewest: int) -> int:
+        """The fewest samples with this power, but not fewer than `fewest`."""
+        low, high = fewest - 1, fewest
+        while self.power(high, difference, level) < power and high < _LIMIT:
             low, high = high, 2 * high
         while high - low > 1:
             middle = (low + high) // 2
-            low, high = (low, middle) if self.z(middle, difference) >= distance else (middle, high)
+            low, high = (low, middle) if self.power(middle, difference, level) >= power else (middle, high)
         return high
 
 

@@ -130,9 +130,9 @@ class Score(Result):
         if math.isnan(self.p_value):
             raise InputError("`p_value` must be a number; got NaN.")
         for name in ("std", "interval", "debiased", "certified", "self_score"):
-            known = getattr(self, name)
-            if known and set(known) != set(SUMMARIES):
-                raise InputError(f"`{name}` must have the entries {', '.join(SUMMARIES)}; got {', '.join(known)}.")
+            estimates = getattr(self, name)
+            if estimates and set(estimates) != set(SUMMARIES):
+                raise InputError(f"`{name}` must have the entries {', '.join(SUMMARIES)}; got {', '.join(estimates)}.")
 
     def __repr__(self) -> str:
         certified = f"certified at most {at_most(self.certified['mauve'].high)}, " if self.certified else ""
@@ -141,7 +141,7 @@ class Score(Result):
 
     def __str__(self) -> str:
         lines = [self.verdict, "", self.mauve_table(), "", *self.basis_lines()]
-        return "\n".join([*lines, *(f"caveat: {line}" for line in self.caveat_lines())]).rstrip()
+        return self._with_caveats(lines)
 
     def basis_lines(self) -> list[str]:
         """What evidence rests on, and what it shows of prompts and of several answers; empty where nothing is known."""
@@ -209,7 +209,9 @@ class Score(Result):
     def _table(self) -> TableData:
         each = [self._rows(name) for name in SUMMARIES]
         rows = [
-            [f"{_TITLES[name]}, {row[0]}", *row[1:]] for name, own in zip(SUMMARIES, each, strict=True) for row in own
+            [f"{_TITLES[name]}, {row[0]}", *row[1:]]
+            for name, of_summary in zip(SUMMARIES, each, strict=True)
+            for row in of_summary
         ]
         breaks = [place * len(each[0]) for place in range(1, len(SUMMARIES))]
         return TableData(["", "value", "95% range", "meaning"], rows, breaks=breaks, left=(0, 3))
@@ -288,9 +290,13 @@ def brief_values(score: Score, name: str) -> dict[str, Any]:
     """What is known of one summary of a score, rounded to four digits."""
     values: dict[str, Any] = {}
     if score.certified:
-        one = score.certified[name]
-        values["certified"] = round(one.value, 4)
-        values |= {"at_most": float(at_most(one.high))} if name == "mauve" else {"at_least": float(at_least(one.low))}
+        estimate = score.certified[name]
+        values["certified"] = round(estimate.value, 4)
+        values |= (
+            {"at_most": float(at_most(estimate.high))}
+            if name == "mauve"
+            else {"at_least": float(at_least(estimate.low))}
+        )
     if not score.is_published:
         return values | {"published": None}
     values["published"] = round(float(getattr(score, name)), 4)
@@ -300,7 +306,7 @@ def brief_values(score: Score, name: str) -> dict[str, Any]:
 
 
 def score_whole(x: Samples, y: Samples, settings: Settings, engine: AnyEngine) -> Score:
-    """The score of all samples of the reference and of the model, which may be in shards; nothing is warned about."""
+    """The score of all samples of the reference and of the model, which may be in shards. Nothing is warned about."""
     with open_systems({"model": (x, y)}, settings.measure, engine) as systems:
         return _score_system(systems, settings)
 
@@ -426,7 +432,7 @@ def _doubts(
 def published_errors(
     measure: Measure, run: Run, values: dict[str, tuple[float, ...]]
 ) -> tuple[dict[str, tuple[float, float]], dict[str, Estimate]]:
-    """The interval of each summary for another draw, and its value behind the samples; nothing without bins."""
+    """The interval of each summary for another draw, and its value behind the samples. Nothing without bins."""
     partitions = [masses.partition for masses in run.masses if masses.partition is not None]
     if not partitions:
         return {}, {}

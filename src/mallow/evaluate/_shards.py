@@ -110,11 +110,11 @@ class Seen:
     Attributes
     ----------
     samples : dict
-        Name → samples with features; the reference is called "".
+        Name → samples with features. The reference is called "".
     caveats : tuple of Caveat
         That not all were seen.
     places : dict
-        Name → the places of these samples among all; nothing where all are there.
+        Name → the places of these samples among all. Nothing where all are there.
     """
 
     samples: dict[str, Samples]

@@ -20,9 +20,12 @@ from mallow.evidence._measure import (
     MAUVE_2021,
     MAUVE_KERNEL,
     MAUVE_STAR,
+    MEASURES,
     SUMMARIES,
     Measure,
     Signature,
+    find_measure,
+    find_named,
     make_signature,
     measure_for,
 )

@@ -120,41 +120,41 @@ def _sums(
 ) -> tuple[Array, Array]:
     """What each merged atom adds to Δ, (atoms + 1, columns), and the variance of Δ, but for a factor, (columns,)."""
     values = source if len(rows) == len(source) else source[rows]
-    each = _sum_atoms(exchange.atoms.astype(source.dtype), values, squares=squares)
+    of_atoms = _sum_atoms(exchange.atoms.astype(source.dtype), values, squares=squares)
     # What copies in a unit leave of each other is rounding.
     least = 64.0 * np.finfo(source.dtype).eps * float(np.abs(exchange.atoms.data).max() * np.abs(values).max())
-    each[np.abs(each) < least] = 0.0
-    merged = (join @ each).astype(np.float64)
-    return merged, _spread(each, exchange)
+    of_atoms[np.abs(of_atoms) < least] = 0.0
+    merged = (join @ of_atoms).astype(np.float64)
+    return merged, _spread(of_atoms, exchange)
 
 
-def _spread(each: Values, exchange: Exchange) -> Array:
+def _spread(of_atoms: Values, exchange: Exchange) -> Array:
     """The sum of squares of atoms (atoms + 1, columns), less the mean of those whose signs change places."""
-    spread: Array = np.einsum("ij,ij->j", each[:-1], each[:-1], dtype=np.float64)
+    spread: Array = np.einsum("ij,ij->j", of_atoms[:-1], of_atoms[:-1], dtype=np.float64)
     for members in exchange.permuted:
-        all_of_them = members.shape == (1, len(each) - 1)
-        means = each[:-1].mean(axis=0)[None] if all_of_them else each[members].mean(axis=1)
+        all_of_them = members.shape == (1, len(of_atoms) - 1)
+        means = of_atoms[:-1].mean(axis=0)[None] if all_of_them else of_atoms[members].mean(axis=1)
         spread -= members.shape[1] * np.einsum("ij,ij->j", means, means, dtype=np.float64)
     return np.maximum(spread, 0.0)
 
 
 def _sum_atoms(atoms: sparse.csr_array, values: Values, *, squares: bool) -> Values:
     """``atoms @ values``, or atoms @ their squares, (atoms + 1, columns), without a copy of all squares."""
-    each = np.zeros((atoms.shape[0], values.shape[1]), values.dtype)
+    of_atoms = np.zeros((atoms.shape[0], values.shape[1]), values.dtype)
     last = atoms[[-1]]
 
     def task(low: int) -> None:
-        some = atoms[low : min(low + ROWS, len(each) - 1)]
+        some = atoms[low : min(low + ROWS, len(of_atoms) - 1)]
         first, end = int(some.indices.min()), int(some.indices.max()) + 1  # atoms are in the order of the rows
         block = values[first:end]
-        each[low : low + some.shape[0]] = some[:, first:end] @ (np.square(block) if squares else block)
+        of_atoms[low : low + some.shape[0]] = some[:, first:end] @ (np.square(block) if squares else block)
 
-    each_block(task, len(each) - 1, ROWS)
+    each_block(task, len(of_atoms) - 1, ROWS)
     if np.any(last.data):
         for low in range(0, len(values), ROWS):
             block = values[low : low + ROWS]
-            each[-1] += (last[:, low : low + ROWS] @ (np.square(block) if squares else block))[0]
-    return each
+            of_atoms[-1] += (last[:, low : low + ROWS] @ (np.square(block) if squares else block))[0]
+    return of_atoms
 
 
 def bin_products(partitions: Indices, bins: int, exchange: Exchange) -> Array:

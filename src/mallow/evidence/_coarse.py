@@ -58,17 +58,20 @@ class CoarseGrid:
 
 def find_coarse_grid(sets: Sequence[Rows], sample: Sequence[Indices]) -> CoarseGrid:
     """The grid for all rows of some sets, from a sample of the rows of each."""
-    values = np.concatenate([rows.take(own) for rows, own in zip(sets, sample, strict=True)]).astype(np.float64)
+    values = np.concatenate([rows.take(chosen) for rows, chosen in zip(sets, sample, strict=True)]).astype(np.float64)
     values.sort(axis=0)
     tail = int(_TAIL * len(values))
     np.clip(values, values[tail], values[len(values) - 1 - tail], out=values)
     exponent = np.frexp(np.maximum(values[-1], -values[0]))[1]
     ordinary = np.ldexp(values, -exponent)  # squares neither overflow nor vanish
-    mean, reach = (np.ldexp(each, exponent) for each in (ordinary.mean(axis=0), _REACH * ordinary.std(axis=0)))
+    mean, reach = (np.ldexp(scaled, exponent) for scaled in (ordinary.mean(axis=0), _REACH * ordinary.std(axis=0)))
     unseen = np.flatnonzero(values[0] == values[-1])
     if unseen.size:  # constant but for a few rows: all of them count
-        ends = [own for rows in sets for _, own in rows.scan(partial(_ends, unseen))]
-        low, high = np.min([own[0] for own in ends], axis=0), np.max([own[1] for own in ends], axis=0)
+        ends = [of_chunk for rows in sets for _, of_chunk in rows.scan(partial(_ends, unseen))]
+        low, high = (
+            np.min([of_chunk[0] for of_chunk in ends], axis=0),
+            np.max([of_chunk[1] for of_chunk in ends], axis=0),
+        )
         mean[unseen] = values[0, unseen]
         reach[unseen] = np.maximum(high - mean[unseen], mean[unseen] - low)
     fraction, power = np.frexp(reach / LEVELS)
@@ -81,8 +84,8 @@ def find_coarse_grid(sets: Sequence[Rows], sample: Sequence[Indices]) -> CoarseG
 
 def _ends(columns: Indices, rows: Features) -> Array:
     """The smallest and the largest value of some columns."""
-    own = rows[:, columns].astype(np.float64)
-    return np.stack([own.min(axis=0), own.max(axis=0)])
+    values = rows[:, columns].astype(np.float64)
+    return np.stack([values.min(axis=0), values.max(axis=0)])
 
 
 class Metric:

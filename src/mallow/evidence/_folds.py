@@ -52,7 +52,7 @@ def deal_cells(units: Units, folds: int) -> Cells | None:
 
 
 def group_cells(cells: int, folds: int, count: int) -> list[Indices]:
-    """The fold of each cell, in several groupings of cells into folds; the same groupings for all samples."""
+    """The fold of each cell, in several groupings of cells into folds. The same groupings for all samples."""
     if cells == folds:
         return [np.arange(cells)]
     dealt = np.repeat(np.arange(folds), cells // folds)

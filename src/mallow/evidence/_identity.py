@@ -2,7 +2,7 @@
 
 All statistics are quadratic in Δ, the mean of the reference minus that of the model, of some features of the samples:
 a table of products of atoms (`_exchange.py`, `_atoms.py`) is all that permutations need. Each statistic is standardised
-by its own permutations; a soft maximum is taken in each family (moments, bins, kernels), and one of all families; its
+by its own permutations. A soft maximum is taken in each family (moments, bins, kernels), and one of all families. Its
 p-value comes from the same permutations. Whatever the data, this is exact where units are exchangeable. Where they are
 not, since their sizes differ, larger units are cut at random to a common size, several times, and the p-value is twice
 the median of those of the cuts, which holds whatever they share.
@@ -187,10 +187,10 @@ def compare_means(
     p_values = []
     for kept in draws:
         exchange = find_exchange(number_units(unit[kept]), is_first[kept])
-        each = exchange.atoms @ values[kept]
-        step = at_once(_ENTRIES, len(each))
-        parts = [exchange.draw(min(step, permutations - low), rng) @ each for low in range(0, permutations, step)]
-        p_values.append(share_as_large(np.concatenate([exchange.as_observed() @ each, *parts])))
+        of_atoms = exchange.atoms @ values[kept]
+        step = at_once(_ENTRIES, len(of_atoms))
+        parts = [exchange.draw(min(step, permutations - low), rng) @ of_atoms for low in range(0, permutations, step)]
+        p_values.append(share_as_large(np.concatenate([exchange.as_observed() @ of_atoms, *parts])))
     return combine_draws(p_values), not cut
 
 

@@ -243,7 +243,7 @@ def stack_weights(
     """
     rows = {other: np.flatnonzero(fold == other) for other in range(folds.count) if other != k}
     train = np.concatenate(list(rows.values()))
-    parts = [views[:, folds.pair_without[other, k], own] for other, own in rows.items()]
+    parts = [views[:, folds.pair_without[other, k], of_fold] for other, of_fold in rows.items()]
     inner = np.concatenate(parts, axis=1).astype(np.float64)
     spread = inner.std(axis=1)
     spread[spread <= _SAME * np.abs(inner).max(axis=1)] = np.inf

@@ -1,6 +1,6 @@
 """Held-out scores of so many rows that they are read in passes and become small integers (`_coarse.py`).
 
-The first pass finds covariances; the second labels rows with their bins and adds up the sums of cells; the last scores
+The first pass finds covariances. The second labels rows with their bins and adds up the sums of cells. The last scores
 rows. Sums of integers are exact, so that they are the same in any order and any division of the rows.
 """
 
@@ -170,7 +170,7 @@ class PassLearner(Learner):
         return replace(reader, deviations=deviations, product_grid=product_grid)
 
     def _sum_cells(self) -> tuple[list[NDArray[np.uint8]], list[CellSums], HalfMetrics]:
-        """The bins of the rows of each set; the sums of its cells; and the metrics of the products of components."""
+        """The bins of the rows of each set. The sums of its cells; and the metrics of the products of components."""
         reader, cells = self._reader, self._dealt_cells()
         count = 0 if reader.product_grid is None else len(reader.product_grid.centre)
         bins = [len(reader.centres[low]) for low in range(0, len(reader.centres), PARTITIONS_OF_MANY)]
@@ -288,7 +288,7 @@ def _moments(grid: CoarseGrid, rows: Features, cell: Numbers) -> tuple[Array, Ar
 def _sum_cells(
     reader: Reader, cells: int, rows: Features, cell: Numbers
 ) -> tuple[NDArray[np.uint8], CellSums, Array, Array]:
-    """Bins of rows, (partitions, rows); the sums of cells but for bins; products and sums of products, by half."""
+    """Bins of rows, (partitions, rows). The sums of cells but for bins; products and sums of products, by half."""
     count = 0 if reader.product_grid is None else len(reader.product_grid.centre)
     labels = np.empty((len(reader.centres), len(rows)), np.uint8)
     tables, totals = np.zeros((2, count, count)), np.zeros((2, count))

@@ -170,18 +170,20 @@ class Rules:
 
     def score(self, rows: Coordinates, correct: Correct) -> NDArray[np.floating[Any]]:
         """What every rule says of every row, (views, rules, rows)."""
-        each: list[Values] = []
+        views: list[Values] = []
         for factors, values in ((self.points, rows.points), (self.products, rows.products)):  # all strengths at once
-            each += list(multiply(factors.reshape(-1, values.shape[1]), values).reshape(*factors.shape[:2], -1))
-        each = [correct(own, number) for number, own in enumerate(each)]
+            strengths, rules, width = factors.shape
+            scored = multiply(factors.reshape(strengths * rules, width), values)
+            views += list(scored.reshape(strengths, rules, len(values)))
+        views = [correct(products, number) for number, products in enumerate(views)]
         if self.quadratic is not None:
             lengths = np.einsum("ij,ij->i", rows.columns, rows.columns, dtype=np.float64)
-            each += [multiply(self.quadratic, rows.columns, squares=True), np.outer(self.slope, lengths)]
+            views += [multiply(self.quadratic, rows.columns, squares=True), np.outer(self.slope, lengths)]
         for tables, labels in zip(self.bins, rows.labels, strict=True):
-            each.append(np.sum([own[:, at] for own, at in zip(tables, labels, strict=True)], axis=0))
+            views.append(np.sum([table[:, at] for table, at in zip(tables, labels, strict=True)], axis=0))
         scores = np.empty((*self.constant.shape, len(rows.points)), rows.points.dtype)
-        for number, own in enumerate(each):
-            scores[number] = own
+        for number, scored in enumerate(views):
+            scores[number] = scored
         scores += self.constant[..., None].astype(scores.dtype)
         return scores
 
@@ -195,14 +197,14 @@ class Rules:
         return scores
 
     def _judge(self, rows: Coordinates, number: Numbers) -> Array:
-        each = [np.einsum("ij,ij->i", factors[number], rows.points) for factors in self.points]
-        each += [np.einsum("ij,ij->i", factors[number], rows.products) for factors in self.products]
+        views = [np.einsum("ij,ij->i", factors[number], rows.points) for factors in self.points]
+        views += [np.einsum("ij,ij->i", factors[number], rows.products) for factors in self.products]
         if self.quadratic is not None:
             squares = np.square(rows.columns, dtype=np.float64)
-            each += [np.einsum("ij,ij->i", self.quadratic[number], squares), self.slope[number] * squares.sum(axis=1)]
+            views += [np.einsum("ij,ij->i", self.quadratic[number], squares), self.slope[number] * squares.sum(axis=1)]
         for tables, labels in zip(self.bins, rows.labels, strict=True):
-            each.append(np.sum([own[number, at] for own, at in zip(tables, labels, strict=True)], axis=0))
-        return np.array(each).reshape(len(self.constant), len(rows.points))
+            views.append(np.sum([table[number, at] for table, at in zip(tables, labels, strict=True)], axis=0))
+        return np.array(views).reshape(len(self.constant), len(rows.points))
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,9 +239,9 @@ class Teacher:
         systems : sequence of int
             The sets that are the model, each with the same weight; set 0 is the reference.
         """
-        chosen = [self.sums[place] for place in (0, *systems)]
-        rows = [kept @ own.lengths[:, 0] for own in chosen]
-        seen = np.array([own > 0 for own in rows[1:]])[..., None]  # a small system may have no row in some cells
+        chosen = [self.sums[system] for system in (0, *systems)]
+        rows = [kept @ sums.lengths[:, 0] for sums in chosen]
+        present = np.array([count > 0 for count in rows[1:]])[..., None]  # a small system may have no row in some cells
         of_units = kept @ self.units
         n, m = of_units[:, 0], of_units[:, list(systems)].sum(axis=1)
 
@@ -247,18 +249,18 @@ class Teacher:
             """Of the reference and of the model, (rules, ...)."""
             of_p, *of_q = (
                 kept
-                @ (getattr(own, name)[at[0]][at[1]] if at else getattr(own, name))
+                @ (getattr(sums, name)[at[0]][at[1]] if at else getattr(sums, name))
                 / np.maximum(count, 1.0)[:, None]
-                for own, count in zip(chosen, rows, strict=True)
+                for sums, count in zip(chosen, rows, strict=True)
             )
-            return of_p, np.sum(of_q, axis=0) / seen.sum(axis=0)
+            return of_p, np.sum(of_q, axis=0) / present.sum(axis=0)
 
         constants, linear = [], []
         for name, solve, strengths in zip(("points", "products"), self.solvers, self.strengths, strict=True):
             of_p, of_q = means(name)
             factors = np.array([solve(of_p - of_q, strength, kept) for strength in strengths])
             factors = factors.reshape(len(strengths), *of_p.shape)
-            constants += [-np.einsum("ij,ij->i", own, (of_p + of_q) / 2.0) for own in factors]
+            constants += [-np.einsum("ij,ij->i", factor, (of_p + of_q) / 2.0) for factor in factors]
             linear.append(factors)
         quadratic, slope = None, np.zeros(len(kept))
         if self.variances:

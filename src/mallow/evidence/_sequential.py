@@ -158,7 +158,7 @@ def fit_mean_test(features: Array, mean: Array, square_length: float, units: flo
     Parameters
     ----------
     features : array (m, k)
-        Of some samples of the reference, all of different units, in random order; the first 400 are used.
+        Of some samples of the reference, all of different units, in random order. The first 400 are used.
     square_length : float
         The mean of |features|² over the whole reference.
     """
@@ -274,10 +274,10 @@ class SequentialTest:
         """
         if names is not None:
             keys = [_name_key(name) for name in names]
-            kept = [place for place, key in enumerate(keys) if key not in self.fitted]
+            kept = [number for number, key in enumerate(keys) if key not in self.fitted]
             if len(kept) < len(keys):
                 looks.left_out += len(keys) - len(kept)
-                rows, keys = rows[kept], [keys[place] for place in kept]
+                rows, keys = rows[kept], [keys[number] for number in kept]
                 counts = self.codebook.count(self.views.features(rows)) if kept else counts
             if not kept:
                 return
@@ -301,8 +301,8 @@ class SequentialTest:
     def p_values(self, looks: Looks) -> dict[str, float]:
         """Look, and return for each view the p-value of all looks so far, multiplied by the number of views."""
         self._look(looks)
-        each = [len(self.tests) * test.p_value(tail) for test, tail in zip(self.tests, looks.tails, strict=True)]
-        return {name: float(np.clip(value, LEAST, 1.0)) for name, value in zip(self.names, each, strict=True)}
+        corrected = [len(self.tests) * test.p_value(tail) for test, tail in zip(self.tests, looks.tails, strict=True)]
+        return {name: float(np.clip(value, LEAST, 1.0)) for name, value in zip(self.names, corrected, strict=True)}
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -313,16 +313,16 @@ class SequentialTest:
         if looks.units < START:
             return
         means = self._means(looks.sums, looks.squares, looks.rows)
-        for place, (name, test, (mean, square)) in enumerate(zip(self.names, self.tests, means, strict=True)):
+        for number, (name, test, (mean, square)) in enumerate(zip(self.names, self.tests, means, strict=True)):
             if name.rpartition(": ")[0] in looks.missing:
                 continue
-            looks.tails[place] = min(looks.tails[place], test.tail(mean, square, looks.units))
+            looks.tails[number] = min(looks.tails[number], test.tail(mean, square, looks.units))
 
     def _means(self, sums: Sequence[Sums], squares: Sequence[int], rows: int) -> list[tuple[Array, float]]:
         """The means of the features of each view and of their squared lengths."""
         *of_views, counts = sums
         means = [
-            (one / (GRID * rows), square / (GRID**2 * rows)) for one, square in zip(of_views, squares, strict=True)
+            (mean / (GRID * rows), square / (GRID**2 * rows)) for mean, square in zip(of_views, squares, strict=True)
         ]
         return [*means, (self.weights * counts / rows, float(self.weights**2 @ counts) / rows)]
 
@@ -350,7 +350,7 @@ def fit_sequential_test(
     fitted : names
         Of the units of `fitting`.
     widths : mapping or None
-        How many of the columns each space has, by name; the features, called "", come first. None: all are features.
+        How many of the columns each space has, by name. The features, called "", come first. None: all are features.
     """
     views = fit_views(fitting) if widths is None or len(widths) == 1 else fit_views_of_spaces(fitting, widths)
     bins, size = len(codebook.centres), len(counted)
@@ -363,7 +363,7 @@ def fit_sequential_test(
     sums, squares = views.totals(counted)
     empty = SequentialTest(views, codebook, weights, (), frozenset(map(_name_key, fitted)))
     means = empty._means([*sums, counts], squares, size)
-    tests = [fit_mean_test(each, *mean, worth) for each, mean in zip(features, means, strict=True)]
+    tests = [fit_mean_test(values, *mean, worth) for values, mean in zip(features, means, strict=True)]
     return replace(empty, tests=tuple(tests))
 
 
@@ -374,7 +374,7 @@ def _add(looks: Looks, sums: Sequence[Sums], squares: Sequence[int], rows: int) 
 
 
 def _name_key(name: str) -> int:
-    """A short number for the name of a unit; there may be many of them."""
+    """A short number for the name of a unit. There may be many of them."""
     return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "little")
 
 

@@ -74,7 +74,7 @@ class FeatureViews:
         return rows
 
     def values(self, rows: Features) -> list[Array]:
-        """The views of each row, (n, ·) each; no row is longer than 1."""
+        """The views of each row, (n, ·) each. No row is longer than 1."""
         return [np.concatenate(blocks) / GRID for blocks in zip(*self._blocks(rows), strict=True)]
 
     def totals(self, rows: Features) -> tuple[list[Sums], list[int]]:
@@ -83,7 +83,7 @@ class FeatureViews:
 
         The totals of parts add up to those of the whole, exactly.
         """
-        sums = [np.zeros(len(each), np.int64) for each in (*self.scales, self.spread[0])]
+        sums = [np.zeros(len(scale), np.int64) for scale in (*self.scales, self.spread[0])]
         squares = [0] * len(VIEWS)
         for views in self._blocks(rows):
             sums = [old + view.sum(axis=0) for old, view in zip(sums, views, strict=True)]
@@ -125,7 +125,7 @@ class ViewsOfSpaces:
     Attributes
     ----------
     widths : dict
-        How many columns each space has, by name; the features are called "".
+        How many columns each space has, by name. The features are called "".
     parts : tuple of FeatureViews
         Of each space.
     """
@@ -144,12 +144,14 @@ class ViewsOfSpaces:
 
     def values(self, rows: Features) -> list[Array]:
         """See `FeatureViews.values`."""
-        return [one for part, own in self._split(rows) for one in part.values(own)]
+        return [values for part, part_rows in self._split(rows) for values in part.values(part_rows)]
 
     def totals(self, rows: Features) -> tuple[list[Sums], list[int]]:
         """See `FeatureViews.totals`."""
-        each = [part.totals(own) for part, own in self._split(rows)]
-        return [one for sums, _ in each for one in sums], [one for _, squares in each for one in squares]
+        totals = [part.totals(part_rows) for part, part_rows in self._split(rows)]
+        return [values for sums, _ in totals for values in sums], [
+            values for _, squares in totals for values in squares
+        ]
 
     def _split(self, rows: Features) -> Iterator[tuple[FeatureViews, Features]]:
         ends = np.cumsum(list(self.widths.values()))[:-1]

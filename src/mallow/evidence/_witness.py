@@ -105,7 +105,7 @@ class Witness:
         return x, y
 
     def masses(self, prepared: tuple[Features, Features], rng: int | np.random.Generator | None) -> Masses:
-        """Learn once; all samples are independent."""
+        """Learn once. All samples are independent."""
         return self._learn(*prepared)
 
     def _learn(self, x: Features, y: Features, *, paired: bool = False) -> Masses:
@@ -128,7 +128,7 @@ def make_learner(
     Rows that are not in memory must be many (`are_many`). `widths` says how many columns each space has, by name; many
     samples need not tell them apart, since few columns then cost nothing.
     """
-    arrays = [own for own in sets if isinstance(own, np.ndarray)]
+    arrays = [rows for rows in sets if isinstance(rows, np.ndarray)]
     if are_many(witness, units) or len(arrays) < len(sets):
         return PassLearner(witness, sets, units)
     return MemoryLearner(witness, arrays, units, widths)

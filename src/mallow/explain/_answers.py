@@ -31,9 +31,9 @@ def answers_candidate(reference: Samples, model: Samples, evidence: Evidence) ->
     """How alike each sample is to the other answers to its prompt: none or one."""
 
     def phrase(model: float, reference: float) -> tuple[str, dict[str, float]]:
-        own, other = numbers_apart(model, reference)
+        model_numbers, other = numbers_apart(model, reference)
         amount = "more" if model > reference else "less"
-        text = f"answers to one prompt that are {amount} alike (mean cosine {own}, reference {other})"
+        text = f"answers to one prompt that are {amount} alike (mean cosine {model_numbers}, reference {other})"
         return text, {"model": model, "reference": reference}
 
     likeness = _mean_cosines(reference, model, evidence)
@@ -46,16 +46,16 @@ def _mean_cosines(reference: Samples, model: Samples, evidence: Evidence) -> Arr
     Samples of units that have fewer than two of either side get the mean of their side.
     """
     count, units = len(evidence.keys), (evidence.reference_units, evidence.model_units)
-    several = np.minimum(*(np.bincount(own, minlength=count) for own in units)) >= 2
+    several = np.minimum(*(np.bincount(unit_of_side, minlength=count) for unit_of_side in units)) >= 2
     if np.count_nonzero(several) < _FEWEST_UNITS:
         return None
     sides = []
     for samples, unit in zip((reference, model), units, strict=True):
         inside = several[unit]
         cosines = _cosines_within(samples.require_features()[inside], unit[inside])
-        own = np.full(len(unit), cosines.mean())
-        own[inside] = cosines
-        sides.append(own)
+        mean_cosines = np.full(len(unit), cosines.mean())
+        mean_cosines[inside] = cosines
+        sides.append(mean_cosines)
     return np.concatenate(sides)
 
 
@@ -67,7 +67,7 @@ def _cosines_within(features: NDArray[Any], unit: NDArray[np.int64]) -> Array:
     rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-300)
     _, starts, place, sizes = np.unique(unit[order], return_index=True, return_inverse=True, return_counts=True)
     sums = np.add.reduceat(rows, starts, axis=0)[place]
-    own = np.einsum("ij,ij->i", rows, rows)  # 1, or 0 for a row of zeros
+    lengths = np.einsum("ij,ij->i", rows, rows)  # 1, or 0 for a row of zeros
     cosines = np.empty(len(rows))
-    cosines[order] = (np.einsum("ij,ij->i", rows, sums) - own) / (sizes[place] - 1)
+    cosines[order] = (np.einsum("ij,ij->i", rows, sums) - lengths) / (sizes[place] - 1)
     return cosines

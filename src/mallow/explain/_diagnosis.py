@@ -23,6 +23,7 @@ from mallow.evidence import (
     Measure,
     Signature,
     describe_units,
+    find_measure,
     generator_for,
     hold_out,
     make_signature,
@@ -89,7 +90,7 @@ class Diagnosis(Result):
         that the model produces.
     off_topic : tuple of OffTopic
         The model's texts that are farthest from their own prompts, compared with the reference's texts for the same
-        prompts; the farthest first. Empty where evidence does not look at prompts, or shows no gap.
+        prompts. The farthest first. Empty where evidence does not look at prompts, or shows no gap.
     """
 
     KIND: ClassVar[str] = "diagnosis"
@@ -159,12 +160,12 @@ class Diagnosis(Result):
             return ""
         rows = [
             [
-                in_one_line(one.prompt, _CELL),
-                in_one_line(one.text or "", _CELL),
-                f"{one.cosine:.2f}",
-                f"{one.reference:.2f}",
+                in_one_line(answer.prompt, _CELL),
+                in_one_line(answer.text or "", _CELL),
+                f"{answer.cosine:.2f}",
+                f"{answer.reference:.2f}",
             ]
-            for one in self.off_topic[: _TELLTALES_SHOWN if form == "text" else None]
+            for answer in self.off_topic[: _TELLTALES_SHOWN if form == "text" else None]
         ]
         return render(form, TableData(["prompt", "text", "cosine", "reference"], rows, left=(0, 1)), width=width)
 
@@ -255,7 +256,7 @@ def diagnose(
     *,
     embedder: AnyEmbedder | str | None = None,
     paired: bool = False,
-    measure: Measure = MAUVE_STAR,
+    measure: Measure | str = MAUVE_STAR,
     regions: int = 5,
     examples: int = 3,
     rng: int | np.random.Generator | None = 0,
@@ -279,8 +280,8 @@ def diagnose(
         Whether row i of each set belongs to row i of the others, as in `mallow.score`.
     measure : Measure
         Its estimator must be `Quantize`. With ``bins="auto"`` there are √(n + m) bins here, fewer than for a score: a
-        region should be a topic of a few dozen samples, not a piece of one. Any other number, or a codebook, is kept;
-        the gap is then the mid-point that ``score(…, repeats=1)`` returns for the same measure and seed. To look for a
+        region should be a topic of a few dozen samples, not a piece of one. Any other number, or a codebook, is kept.
+        The gap is then the mid-point that ``score(…, repeats=1)`` returns for the same measure and seed. To look for a
         small defect in many samples, use more bins.
     regions : int
         The largest number of regions of each kind to return.
@@ -304,6 +305,7 @@ def diagnose(
     >>> first.significant, first.share > 0.5, all(example.place < 200 for example in first.model_examples)
     (True, True, True)
     """
+    measure = find_measure(measure)
     whole("regions", regions, least=1)
     whole("examples", examples, least=0)
     seed = seed_from(rng)

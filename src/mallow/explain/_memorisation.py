@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -145,7 +145,7 @@ class Memorisation(Result):
 
     def __str__(self) -> str:
         lines = [self.verdict, "", self.table(), "", *self.copy_lines()]
-        return "\n".join([*lines, *(f"caveat: {line}" for line in self.caveat_lines())]).rstrip()
+        return self._with_caveats(lines)
 
     @property
     def copying(self) -> bool:
@@ -215,11 +215,7 @@ class Memorisation(Result):
 
     def brief(self) -> dict[str, Any]:
         """The main numbers as a small dict, without the list of near copies."""
-        estimates = {"share": self.share, "drawn": self.drawn}
-        shares = {
-            name: {"value": estimate.value, "low": estimate.low, "high": estimate.high}
-            for name, estimate in estimates.items()
-        }
+        shares = {"share": asdict(self.share), "drawn": asdict(self.drawn)}
         return {**super().brief(), **shares, "listed": len(self.copies), "n": list(self.n)}
 
     def plot(self, ax: Axes | None = None) -> Axes:
@@ -256,8 +252,8 @@ def memorisation(
 
     The reference shows how near fresh data come to training data without copying. Two tests exchange units, so that
     they need no model of the data. The first, which decides, exchanges training data with the reference: each of the
-    model's samples has its nearest neighbour in the one or in the other, and the closest of them count several times;
-    it is valid whatever the model is. The second exchanges the model's samples with the reference: which are very near
+    model's samples has its nearest neighbour in the one or in the other, and the closest of them count several times.
+    It is valid whatever the model is. The second exchanges the model's samples with the reference: which are very near
     to training data? (Meehan, Chaudhuri and Dasgupta 2020 compare the same distances by a rank test.) Both see copies
     and light edits, as far as the embedder does; neither sees a model that has learned a region by heart without coming
     near to single samples.
@@ -351,7 +347,7 @@ def _points(name: str, samples: Samples) -> Array:
 
 
 def _likelihoods(pool: Array, y: Array, unit_of: tuple[Indices, Indices]) -> Array:
-    """The log density of the model's samples at each of the pool; the kernel's width ignores who wrote which."""
+    """The log density of the model's samples at each of the pool. The kernel's width ignores who wrote which."""
     units = (unit_of[1], unit_of[0])
     nearest = find_neighbours(pool, y, 0, units=units).distance
     width = _BANDWIDTH * float(np.median(nearest[np.isfinite(nearest)]))

@@ -16,6 +16,7 @@ import numpy as np
 from mallow._checks import whole
 from mallow._files import atomic_file
 from mallow._optional import optional
+from mallow._visible import visible
 from mallow.embed import Preprocess
 from mallow.errors import InputError
 from mallow.results import at_most, p_text
@@ -84,8 +85,8 @@ def verdict_text(p_value: float, most: float, n: tuple[int, int], reasons: Seque
 
 
 def in_one_line(text: str, length: int = _TEXT_LENGTH) -> str:
-    """The beginning of a text in one line, without control characters."""
-    line = "".join(letter if letter.isprintable() else "�" for letter in " ".join(text.split()))
+    """The beginning of a text in one line, with control characters written out."""
+    line = visible(" ".join(text.split()))
     return line if len(line) <= length else line[: length - 1] + "…"
 
 
@@ -161,7 +162,7 @@ class Region:
     bin : int
         Its number in the partition.
     share : float
-        Its share of what the model misses or invents; the shares of all bins of a side sum to 1.
+        Its share of what the model misses or invents. The shares of all bins of a side sum to 1.
     reference, model : int
         The number of samples of each side in the bin.
     expected : tuple of float

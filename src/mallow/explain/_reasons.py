@@ -113,7 +113,7 @@ def _judge_differences(reference: Samples, model: Samples, tests: UnitTests, evi
 
 
 def _judge_images(reference: Samples, model: Samples, tests: UnitTests, evidence: Evidence) -> list[Candidate]:
-    """Traits of the first images in the order of their units; all other images get the average trait."""
+    """Traits of the first images in the order of their units. All other images get the average trait."""
     n = tests.n
     of_p, of_q = (np.sort(unit_sums.indices[:_IMAGES]) for unit_sums in tests.sums)
     some = replace(
@@ -158,7 +158,7 @@ def _confirm(tests: UnitTests, candidates: Sequence[Candidate]) -> list[Candidat
 
 
 def _choose_reasons(tests: UnitTests, candidates: Sequence[Candidate]) -> tuple[Reason, ...]:
-    """The candidates that account for most of the score; each explains what those before it left unexplained."""
+    """The candidates that account for most of the score. Each explains what those before it left unexplained."""
     if not candidates:
         return ()
     columns = np.stack([candidate.trait for candidate in candidates], axis=1)

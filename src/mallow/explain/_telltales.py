@@ -60,6 +60,7 @@ def distinct_places(samples: Samples, rows: NDArray[np.intp], count: int) -> lis
 
 
 def make_example(samples: Samples, row: int) -> Example:
+    """The sample in a row, as results show it."""
     text = None if samples.texts is None else samples.texts[row]
     files = samples.images if samples.audio is None else samples.audio
     path = None if files is None else str(files[row])

@@ -211,7 +211,7 @@ def prompts_of(
     model : NextToken
         The model whose tokens are counted.
     tokens : int or None
-        Length of the prompts; the default is the paper's 35. None: each whole text is a prompt.
+        Length of the prompts. The default is the paper's 35. None: each whole text is a prompt.
     skip_short : bool
         Leave out texts with fewer tokens, with a warning that counts them, instead of refusing them.
 
@@ -396,7 +396,7 @@ def _check_facts(path: Path, about: Path, facts: dict[str, Any]) -> None:
 
 
 def _complete_lines(path: Path, is_expected: Callable[[int, Any], bool]) -> tuple[int, int]:
-    """The number of complete lines and of their bytes; each must be the one expected there."""
+    """The number of complete lines and of their bytes. Each must be the one expected there."""
     count = size = 0
     with path.open("rb") as stream:
         for line in stream:

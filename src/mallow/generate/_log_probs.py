@@ -40,10 +40,10 @@ def token_log_probs(
     rules : sequence of Rule
         Applied to every distribution first, which gives the probabilities of a decoder: ``TopK(1)`` is greedy.
     prefixes : sequence of token ids or None
-        The tokens before each text, at least one each; they are not scored. A prompt, for example. None: the token that
+        The tokens before each text, at least one each. They are not scored. A prompt, for example. None: the token that
         begins a text.
     batch : int
-        Texts that the model reads together; it affects only time and memory.
+        Texts that the model reads together. It affects only time and memory.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def token_log_probs(
 
 
 def split_prefixes(model: NextToken, texts: Sequence[Text], prefixes: Sequence[Sequence[int]] | None) -> PrefixedTexts:
-    """Each text as (prefix, tokens to score), checked; a <bos> that the tokenizer adds becomes the prefix."""
+    """Each text as (prefix, tokens to score), checked. A <bos> that the tokenizer adds becomes the prefix."""
     if isinstance(texts, str):
         raise InputError("`texts` must be a sequence of texts; got one str. Pass [text].")
     if len(texts) == 0:

@@ -208,7 +208,7 @@ def _sweep(low: Ints, high: Ints, weights: Ints, norm: float) -> float:
     """The least correlation, by a dynamic program over the ends from low to high.
 
     A state is the set of open intervals that wait for their high end (bits of a mask) and what ties took so far, in
-    twelfths; its value is the least numerator. How many values lie below a place follows from the mask.
+    twelfths. Its value is the least numerator. How many values lie below a place follows from the mask.
     """
     n, started = len(low), 0
     states = {(0, 0): 0.0}

@@ -85,7 +85,7 @@ def design_study(
         At least one.
     design : StudyDesign
     gold : sequence of Task
-        Gold pairs of your own, with `expected`; they replace those that `design.checks.gold` would make. Pictures need
+        Gold pairs of your own, with `expected`. They replace those that `design.checks.gold` would make. Pictures need
         them.
     rng : int, Generator or None
         The seed: the same samples and the same seed give the same study.

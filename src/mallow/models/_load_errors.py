@@ -38,7 +38,7 @@ def explain_hub_error(error: BaseException, model: str, revision: str | None, al
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of an error's message as a sentence; its class name if it has no message."""
+    """The first line of an error's message as a sentence. Its class name if it has no message."""
     lines = str(error).strip().splitlines()
     line = lines[0].strip() if lines else type(error).__name__
     return line if line.endswith((".", "?", "!")) else line + "."

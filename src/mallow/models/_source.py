@@ -41,7 +41,7 @@ _OTHER_ARCHITECTURE = "Does its config.json name the architecture of the weights
 
 @dataclass(frozen=True)
 class Source:
-    """A pretrained model and how to run it; nothing is loaded before it is needed.
+    """A pretrained model and how to run it. Nothing is loaded before it is needed.
 
     Parameters
     ----------

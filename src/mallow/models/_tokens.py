@@ -18,7 +18,7 @@ from mallow._optional import optional
 from mallow.errors import InputError
 
 Attention = Literal["causal", "both", "encoder"]
-"""Only backwards; in both directions; the encoder of an encoder–decoder model."""
+"""Only backwards; in both directions. The encoder of an encoder–decoder model."""
 
 Tokens = NDArray[np.int32]
 
@@ -108,9 +108,9 @@ class TokenFile:
 
 
 @functools.lru_cache(maxsize=4)
-def load_token_file(path: str, *, extra: str = "human") -> Any:
+def load_token_file(path: str) -> Any:
     """The tokenizer of a file or folder, which neither cuts nor pads; see `TokenFile`."""
-    tokenizers = optional("tokenizers", extra=extra)
+    tokenizers = optional("tokenizers", extra="human")
     place = Path(path).expanduser()
     file = place / "tokenizer.json" if place.is_dir() else place
     vocabulary, merges = place / "vocab.json", place / "merges.txt"

@@ -100,7 +100,7 @@ def write(
     ranking: AnyRanking | None = None,
     title: str | None = None,
 ) -> None:
-    """Write the page of `html` to a file, all of it or nothing; an existing file is replaced.
+    """Write the page of `html` to a file, all of it or nothing. An existing file is replaced.
 
     Parameters
     ----------

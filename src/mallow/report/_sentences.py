@@ -86,7 +86,7 @@ def material(comparison: Comparison) -> str:
 
 
 def short_embedder(embedder: str) -> str:
-    """The embedder without its options; the signature names them all."""
+    """The embedder without its options. The signature names them all."""
     short = embedder.split(",")[0].split("@")[0]
     return f"{short})" if "(" in short and not short.endswith(")") else short
 
@@ -125,7 +125,7 @@ def pipeline_in_words(measure: str) -> str:
 
 
 def telling_words(diagnosis: Diagnosis) -> tuple[str, ...]:
-    """The words that the reasons of a diagnosis name; they are marked in its samples."""
+    """The words that the reasons of a diagnosis name. They are marked in its samples."""
     return tuple(dict.fromkeys(term for reason in diagnosis.reasons for term in reason.terms))
 
 
@@ -202,7 +202,7 @@ def mark_terms(text: str, terms: Iterable[str]) -> Markup:
     Examples
     --------
     >>> print(mark_terms("The Cat & the catalogue; the, cat", ["cat", "the cat"]))
-    <mark>The Cat</mark> &amp; the catalogue; <mark>the, cat</mark>
+    <mark>The Cat</mark> &amp. The catalogue; <mark>the, cat</mark>
     """
     from markupsafe import Markup, escape
 

@@ -13,6 +13,7 @@ from mallow.results import at_most, draw
 from mallow.theory import Array, Frontier
 
 _SIDE = 200.0  # of the square in which a frontier is drawn, as in charts.html
+_GAP, _LOWEST = 15.0, 4.0  # of the labels of curves
 
 
 @dataclass(frozen=True)
@@ -222,8 +223,8 @@ def _name(curves: list[tuple[int, str, _Curve]]) -> tuple[NamedCurve, ...]:
     return tuple(NamedCurve(*curve, label=height) for curve, height in zip(drawn, heights, strict=True))
 
 
-def spread_labels(wanted: list[float], *, gap: float = 15.0, low: float = 4.0, high: float = _SIDE) -> list[float]:
-    """Heights in the given order, near the wanted ones and `gap` apart; closer together only where there is no room.
+def spread_labels(wanted: list[float]) -> list[float]:
+    """Heights in the given order, near the wanted ones and 15 apart; closer together only where there is no room.
 
     Examples
     --------
@@ -232,11 +233,11 @@ def spread_labels(wanted: list[float], *, gap: float = 15.0, low: float = 4.0, h
     >>> spread_labels([199.0, 200.0])
     [185.0, 200.0]
     """
-    gap = min(gap, (high - low) / max(len(wanted) - 1, 1))
+    gap = min(_GAP, (_SIDE - _LOWEST) / max(len(wanted) - 1, 1))
     heights: list[float] = []
     for height in wanted:
-        heights.append(max(height, low, heights[-1] + gap if heights else low))
-    limit = high
+        heights.append(max(height, _LOWEST, heights[-1] + gap if heights else _LOWEST))
+    limit = _SIDE
     for i in reversed(range(len(heights))):
         heights[i] = min(heights[i], limit)
         limit = heights[i] - gap

@@ -95,7 +95,7 @@ def ranking_table(comparison: Comparison) -> Table:
     columns = _columns(
         [*(["Rank"] if ranked else []), "System", *(["Group"] if grouped else [])],
         {
-            CERTAIN: ["Certified MAUVE", "95% upper bound", "p-value (no gap)"],
+            CERTAIN: ["Certified MAUVE", "95% upper bound", "p-value"],
             PAPERS: ["Published MAUVE", "95% of repeat samples", "Self-score"],
             "": ["Samples"],
         },

@@ -42,7 +42,7 @@ def axes(ax: Axes | None) -> Axes:
 
 
 def line_style(number: int) -> dict[str, Any]:
-    """Colour, dash and marker of the system with this number; the first 30 differ in colour or dash."""
+    """Colour, dash and marker of the system with this number. The first 30 differ in colour or dash."""
     return {
         "color": COLOURS[number % len(COLOURS)],
         "linestyle": _DASHES[number % len(_DASHES)],
@@ -80,8 +80,34 @@ def exponentiated(
     _open_frame(ax)
 
 
+def frontiers(ax: Axes, systems: Mapping[str, Drawable], *, certified: bool = False) -> None:
+    """The exponentiated frontiers of several systems, each with its name and its area at the line."""
+    for number, (name, score) in enumerate(systems.items()):
+        exponentiated(ax, score, label=name, number=number, shade=0.0, certified=certified)
+        frontier = score.certified_frontier if certified else score.frontier
+        if frontier is None:
+            continue
+        x, y = exponentiated_points(frontier, score.scale)
+        # Names are at different angles, seen from the origin: curves that nearly coincide keep theirs apart.
+        angle = np.pi / 2 * (0.85 - 0.7 * (number + 0.5) / len(systems))
+        at = int(np.argmin(np.abs(np.arctan2(y, x) - angle)))
+        area = score.certified["mauve"].value if certified else score.mauve
+        ax.annotate(
+            f"{_plain(name)}  {area:.2f}",
+            (x[at], y[at]),
+            xytext=(-6, -6),
+            textcoords="offset points",
+            ha="right",
+            va="top",
+            fontsize="small",
+            color=line_style(number)["color"],
+            bbox={"facecolor": "white", "alpha": 0.75, "edgecolor": "none", "pad": 0.5},
+        )
+    ax.set_title("Certified: at most this area" if certified else "Published: the area is MAUVE", fontsize="medium")
+
+
 def certified_line(ax: Axes, score: Drawable) -> None:
-    """The certified frontier, exponentiated, as a dashed line; nothing where there is none."""
+    """The certified frontier, exponentiated, as a dashed line. Nothing where there is none."""
     if score.certified_frontier is None:
         return
     x, y = exponentiated_points(score.certified_frontier, score.scale)
@@ -136,9 +162,9 @@ def scores(ax: Axes, systems: Mapping[str, Drawable]) -> None:
 def curve(
     ax: Axes, family: str, values: Sequence[float], inside: Sequence[Drawable], outside: Mapping[str, Drawable]
 ) -> None:
-    """Scores against the number in which systems of a family differ, published and certified; others as level lines.
+    """Scores against the number in which systems of a family differ, published and certified. Others as level lines.
 
-    The band is where the published scores of repeat samples would be; it has a gap where that is not known.
+    The band is where the published scores of repeat samples would be. It has a gap where that is not known.
     """
     ends = np.array([score.interval.get("mauve", (np.nan, np.nan)) for score in inside])
     style = line_style(0)

@@ -141,7 +141,7 @@ def _packed(array: np.ndarray[Any, Any]) -> dict[str, Any]:
 
 
 def _unpacked(entry: dict[str, Any], field: str) -> np.ndarray[Any, Any]:
-    """An array of numbers; a file cannot make any other object."""
+    """An array of numbers. A file cannot make any other object."""
     try:
         dtype, shape = np.dtype(entry["dtype"]), tuple(map(int, entry["shape"]))
         if dtype.kind not in "biuf":
@@ -263,6 +263,10 @@ class Result:
     def caveat_lines(self) -> list[str]:
         """The caveats of the result as lines, equal ones of several systems merged into one."""
         return merge_caveats(getattr(self, "caveats", ()))
+
+    def _with_caveats(self, lines: Sequence[str]) -> str:
+        """Lines and those of the caveats, as `str` shows them."""
+        return "\n".join([*lines, *(f"caveat: {line}" for line in self.caveat_lines())]).rstrip()
 
     def _repr_html_(self) -> str:
         caveats = "".join(f"<li>{html.escape(line)}</li>" for line in self.caveat_lines())

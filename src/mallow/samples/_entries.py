@@ -53,7 +53,7 @@ class Skips(list[str]):
         self._allowed = options.skip_bad
 
     def add(self, place: str, reason: object) -> None:
-        """Skip an entry; an InputError where bad entries may not be skipped."""
+        """Skip an entry. An InputError where bad entries may not be skipped."""
         if not self._allowed:
             raise InputError(f"{place}: {reason}. {_WAY_OUT}")
         self.append(f"{place}: {reason}")

@@ -27,7 +27,7 @@ _LARGEST = 1_000_000_000  # bytes of a file that is one object; chosen, as for r
 
 
 def plain_harness_rows(rows: Iterable[Row]) -> Iterator[Row]:
-    """Rows of which those that lm-evaluation-harness wrote have a text, an id and a prompt; others are as they were.
+    """Rows of which those that lm-evaluation-harness wrote have a text, an id and a prompt. Others are as they were.
 
     A task with several filters writes the same answers once for each: those of the first filter are kept.
     """

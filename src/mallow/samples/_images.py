@@ -96,7 +96,7 @@ def decode_image(image: object, *, label: str, plain: bool = False) -> list[Any]
 
 
 class _UnfitError(Exception):
-    """Why an image cannot be used; the message of the InputError puts the name of the image before it."""
+    """Why an image cannot be used. The message of the InputError puts the name of the image before it."""
 
 
 def _reason(error: Exception) -> str:

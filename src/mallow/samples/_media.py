@@ -62,7 +62,7 @@ def read_folder(folder: Path, name: str, options: Options) -> Samples:
 
 
 def read_media(files: Iterable[tuple[str, object]], name: str, options: Options) -> Samples:
-    """The files at some paths, each with its id; the suffix of the first tells their kind."""
+    """The files at some paths, each with its id. The suffix of the first tells their kind."""
     entries = iter(files)
     first = next(entries, None)
     suffix = Path(cast("str", first[1])).suffix.lower() if first and isinstance(first[1], str | os.PathLike) else ""

@@ -46,7 +46,7 @@ def read(
     ----------
     source : path, "-", list, array, table or Samples
         - a file: .jsonl (.ndjson), .json (an array), .txt (one text per line), .csv (separated by commas, with a
-          header) or .parquet for texts; .npy or .npz for features; each may be compressed as .gz. Text is UTF-8, with
+          header) or .parquet for texts; .npy or .npz for features. Each may be compressed as .gz. Text is UTF-8, with
           or without a byte-order mark. ``"human.jsonl:body"`` is a file and its field;
         - a log of an evaluation: samples_*.jsonl of lm-evaluation-harness, .eval or .json of Inspect. The texts are the
           answers of the model; ``"log.eval:target"`` reads the expected ones;
@@ -241,7 +241,7 @@ def _no_such_file(path: Path, name: str) -> InputError:
 
 
 def _read_list(values: Iterable[object], name: str, options: Options) -> Samples:
-    """The samples in a list; its first entry that is not missing tells their kind."""
+    """The samples in a list. Its first entry that is not missing tells their kind."""
     iterator = iter(values)
     head: list[object] = []
     for value in iterator:

@@ -52,7 +52,7 @@ class Content:
 
 
 def describe_shard(name: str, field: str | None) -> Content:
-    """The content of a shard, from its header; an InputError that names the shard if it is damaged or empty."""
+    """The content of a shard, from its header. An InputError that names the shard if it is damaged or empty."""
     describe = {".npy": _describe_npy, ".npz": _describe_npz, ".parquet": _describe_parquet}.get(
         shard_suffix(name), _describe_safetensors
     )

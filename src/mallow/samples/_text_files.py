@@ -22,7 +22,7 @@ _BATCH = 64  # rows of a parquet file in memory at a time; chosen: more are hard
 
 
 def line_rows(form: str, lines: Iterable[Row], name: str, options: Options) -> Iterator[Row]:
-    """The rows of a jsonl, txt or csv file, from its decoded lines; the place of a row is its first line."""
+    """The rows of a jsonl, txt or csv file, from its decoded lines. The place of a row is its first line."""
     return _LINE_FORMATS[form](lines, name, options)
 
 

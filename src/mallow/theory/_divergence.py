@@ -4,7 +4,7 @@ An f-divergence is D_f(P‖Q) = Σ q f(p/q) with f convex, non-negative and f(1)
 Larger means further apart; 0 means equal.
 
 The terms q f(p/q) of the named divergences are accurate where p is near q. They are written in s = p + q and
-z = (p − q)/(p + q), with log(p/q) = 2 atanh z. Near z = 0 the plain formulas cancel; the series in z do not. Each takes
+z = (p − q)/(p + q), with log(p/q) = 2 atanh z. Near z = 0 the plain formulas cancel. The series in z do not. Each takes
 p, q and p − q, which a caller may know more exactly than by subtracting.
 """
 

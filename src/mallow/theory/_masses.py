@@ -1,6 +1,6 @@
 """The waist of the library: the masses that P and Q give to common atoms, and fast sums over the atoms.
 
-Anything that yields `Masses` gets every divergence, the frontier and all summaries; nothing that needs a frontier
+Anything that yields `Masses` gets every divergence, the frontier and all summaries. Nothing that needs a frontier
 has to know about k-means.
 
 Atoms with equal masses are evaluated once: resampled histograms of counts hold few distinct pairs (p, q), so a batch of
@@ -254,7 +254,7 @@ class AtomTable:
     batch : tuple of int
         The leading axes of the masses; flattened, they are the rows below.
     p, q : array (pairs,) or (rows, atoms)
-        The distinct pairs of masses; all of them where nothing is merged.
+        The distinct pairs of masses. All of them where nothing is merged.
     weight : array (rows, atoms)
         How much each atom counts.
     column : int array (rows, atoms) or None

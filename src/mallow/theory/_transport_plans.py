@@ -166,7 +166,7 @@ def _sorted_plan(x: Array, y: Array, p: Array, q: Array) -> tuple[Any, Any, Arra
 def optimal_plan(
     cost: Array, p: Array, q: Array, *, show_bar: bool | None = False
 ) -> tuple[Any, Any, Array, tuple[Caveat, ...]]:
-    """The plan of least cost as pairs (i, j) with their mass; a caveat if it is not proven. `cost` is overwritten."""
+    """The plan of least cost as pairs (i, j) with their mass. A caveat if it is not proven. `cost` is overwritten."""
     ot = optional("ot", extra="transport")
     largest = float(cost.max())
     if largest > 0.0:
