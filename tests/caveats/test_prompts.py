@@ -94,7 +94,7 @@ def test_some_prompts_are_empty(prompts, texts, dealt):
 def test_one_prompt_for_all_is_no_prompt(only, texts, dealt):
     result = score(Samples(texts=texts, prompts=[only] * COUNT), Samples(texts=dealt, prompts=[only] * COUNT))
     assert result.signature.spaces == ""
-    assert result.signature.units == "120 independent texts"
+    assert result.signature.units == "60 independent texts, all of them on both sides"
     assert result.p_value > 0.9
 
 
@@ -124,7 +124,7 @@ def test_prompts_that_one_side_lacks(prompts, texts, dealt):
     expected = (
         "20 of the 60 prompts (ids) are not in the reference, and 20 of the 60 in the reference are missing here, so "
         "that the two may differ in topic. Evidence looks at the texts without their prompts. Keep the same prompts on "
-        "both sides; a limit (limit, --limit) does so only if both list them in one order."
+        "both sides. A limit (limit, --limit) does so only if both list them in one order."
     )
     assert messages(many, "unmatched prompts") == [("model", expected)]
     assert many.signature.spaces == ""
@@ -135,7 +135,7 @@ class TestWithoutLetters:
     def test_style_alone_has_no_answer(self, prompts):
         message = (
             "all 120 rows of features are the same, so that nothing can be said about the samples: any score would be "
-            "1, whatever they contain. Use another embedder, or check how the features were made."
+            "1, whatever they contain. Use a different embedder, or check how the features were made."
         )
         with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
             score(Samples(texts=NUMBERS, prompts=prompts), Samples(texts=NUMBERS[::-1], prompts=prompts))

@@ -13,6 +13,7 @@ from mallow import Samples, read
 from mallow.caveats import _samples as _sample_checks
 from mallow.caveats import check_samples
 from mallow.caveats._counts import count_independent
+from mallow.caveats._prompts import _unmatched_caveats
 from mallow.errors import Caveat
 from mallow.models import words
 
@@ -273,7 +274,7 @@ def test_a_few_prompts_may_be_missing(own, unmatched):
 def test_file_names_are_not_prompts():
     images = [[f"{i:04}.png" for i in range(start, start + 50)] for start in (0, 25)]
     sides = [Samples(images=names, ids=names, features=of_features(50).features) for names in images]
-    assert list(_sample_checks._unmatched_prompt_caveats(*sides, "model")) == []
+    assert list(_unmatched_caveats(*sides, "model")) == []
 
 
 # --- real data
