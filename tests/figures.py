@@ -272,6 +272,18 @@ CLAIMS: list[tuple[str, str, str, Callable[[Any], Any]]] = [
         "experiments/embedders/results.json",
         lambda d: [d["SmolLM2 last"]["audit"]["rate"]],
     ),
+    # one model or two
+    (
+        "docs/how-to/questions.md",
+        "rounding its weights to 4 bits was seen in {:.0f}% of {} trials, a temperature of 0.9 rather than 1 in {:.0f}%, "
+        "top-p 0.9 in {:.0f}%, and rounding to 8 bits in {:.0f}%",
+        "experiments/same_model/run.json",
+        lambda d: [
+            100 * d["power"]["4 bits"]["5"]["mallow"],
+            d["power"]["4 bits"]["5"]["trials"],
+            *(100 * d["power"][name]["5"]["mallow"] for name in ("temperature 0.9", "top-p 0.9", "8 bits")),
+        ],
+    ),
     # spaces
     (
         "docs/evidence.md",

@@ -25,7 +25,7 @@ from mallow.engine import Passes, Threads
 from mallow.errors import InputError
 from mallow.estimate import Quantize
 from mallow.evaluate import read_baseline
-from mallow.evaluate._monitor import _part_digest
+from mallow.evaluate._monitor_parts import _part_digest
 from mallow.evaluate._passport import canonical_digest
 from mallow.models import Source
 from mallow.samples import decode_audio, find_shards, read_audio_header

@@ -451,3 +451,19 @@ def test_time_is_what_the_page_measured_but_never_more_than_passed(serve, study_
     ann.answer(text, "-1", seconds="0.02")  # a second visit adds its time
     again = [vote.seconds for vote in annotate.export_votes(served.store) if vote.task == "t0001"]
     assert again == [pytest.approx(0.07)] * 3
+
+
+@pytest.mark.parametrize("jump", [-3600.0, 3600.0])
+def test_a_clock_that_jumps_changes_no_time_and_takes_no_pair_away(serve, study_file, monkeypatch, jump):
+    served = serve(study_file(), lease=600.0)
+    ann = served.person()
+    text = ann.join("Ann")
+    time.sleep(0.3)
+    clock = time.time
+    monkeypatch.setattr("time.time", lambda: clock() + jump)
+    served.person().join("Bob")
+    ann.answer(text, "1", seconds="1e9")
+    (row,) = served.store.dump()["submissions"]
+    assert 0.3 <= row["seconds"] < 60
+    given = [(row["task"], row["state"]) for row in served.store.dump()["assignments"]]
+    assert len(set(given)) == len(given) == 3  # Bob was not given Ann's pair, which was still hers

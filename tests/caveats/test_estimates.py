@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pytest import approx
 
-from mallow import Measure, Samples
+from mallow import EstimateWarning, Measure, Samples, score
 from mallow.caveats import _estimates as _estimate_checks
 from mallow.caveats import blindness_caveats, check_estimate
 from mallow.caveats._counts import count_independent
@@ -37,6 +37,30 @@ def kinds(x, y, measure=MAUVE_STAR, **options):
 
 def gaussian(n, width, scale=1.0, centre=0.0, seed=0):
     return centre + scale * np.random.default_rng(seed).normal(size=(n, width))
+
+
+# --- the automatic number of bins
+
+
+def test_a_score_of_more_than_5000_samples_names_the_bins_of_mauve_text():
+    sides = [gaussian(16_000, 3, seed=seed) for seed in (0, 1)]
+    with pytest.warns(EstimateWarning, match="automatic number grows with the cube root"):
+        result = score(*sides, repeats=1)
+    assert result.signature.bins == 737
+    assert "bins=737" in str(result.signature)
+    (caveat,) = [one for one in result.caveats if one.kind == "automatic bins"]
+    assert caveat.values == {"bins": 737, "samples": 16_000, "published": 1600}
+    assert caveat.message.startswith(
+        "the published score uses 737 bins for 16,000 samples; mauve-text would use a tenth"
+    )
+    assert caveat.message.endswith("pass `Quantize(bins=1600)` (--bins 1600).")
+    chosen = score(*sides, measure=Measure(Quantize(bins=50)), repeats=1)
+    assert "automatic bins" not in [one.kind for one in chosen.caveats]
+    assert (result.p_value, result.certified) == (chosen.p_value, chosen.certified)  # evidence has no such bins
+
+
+def test_up_to_5000_samples_nothing_is_told_about_bins():
+    assert "automatic bins" not in kinds(gaussian(5000, 3), gaussian(6000, 3, seed=1))
 
 
 # --- length normalisation

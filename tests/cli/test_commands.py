@@ -64,7 +64,7 @@ def test_quiet_is_quiet(mallow, home):
     assert (code, err) == (0, "")
     assert "Smallest proven gap: near. Every other system has a larger one" in out
     (home / "hushed.py").write_text(  # standard error is not a terminal here, so that there would be no bar anyway
-        "from letters import letters\nfrom mallow.engine import _passes as progress\n\n\n"
+        "from letters import letters\nfrom mallow.engine import _progress as progress\n\n\n"
         "def hushed(texts):\n    print('quiet' if progress._QUIET.get() else 'loud')\n    return letters(texts)\n"
     )
     for option, state in (("", "loud"), ("-q", "quiet")):

@@ -1,8 +1,8 @@
 """Samples to features: cached, in order, with provenance; one embedder for all."""
 
-import io
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
@@ -201,20 +201,19 @@ def test_a_stream_that_forgets_samples_is_refused():
         embed_samples(["a", "b", "c"], Forgetful(), cache=None)
 
 
-def test_progress_is_shown_on_a_terminal_and_nowhere_else(monkeypatch, capsys):
-    texts = [f"text {i}" for i in range(6)]
-    embed_samples(texts, Streaming(), cache=None)
-    assert capsys.readouterr().err == ""
+def test_progress_says_how_many_texts_are_done(monkeypatch, capsys):
+    notes = []
 
-    class Terminal(io.StringIO):
-        def isatty(self):
-            return True
+    @contextmanager
+    def bar(verb, total, wanted=None):
+        notes.append((verb, wanted))
+        yield lambda done, note: notes.append(note)
 
-    monkeypatch.setenv("TERM", "xterm")
-    terminal = Terminal()
-    monkeypatch.setattr("sys.stderr", terminal)
-    embed_samples(texts, Streaming(), cache=None)
-    assert re.search(r"6/6 texts, \d+/s", terminal.getvalue())
+    monkeypatch.setattr("mallow.embed._embed.bar", bar)
+    embed_samples([f"text {i}" for i in range(6)], Streaming(), cache=None, progress=True)
+    assert notes[0] == ("embedding", True)
+    assert re.fullmatch(r"6/6 texts, \d+/s", notes[-1])
+    assert capsys.readouterr() == ("", "")
 
 
 def test_a_joint_embedder_sees_all_samples_at_once():

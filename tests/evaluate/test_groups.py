@@ -41,7 +41,7 @@ def test_all_and_none():
     labels = [1] * 60 + [2] * 60
     x, y = rng.normal(size=(2, 120, 3))
     assert mallow.score(x, y, by=(labels, labels), repeats=1).verdict.startswith("No gap is proven in any group")
-    assert mallow.score(x, y + 2, by=(labels, labels), repeats=1).verdict.startswith("A gap is proven in all 2 groups")
+    assert mallow.score(x, y + 2, by=(labels, labels), repeats=1).verdict.startswith("A gap is proven in both groups")
 
 
 def test_wrong_groups_are_refused():
@@ -77,7 +77,7 @@ def test_each_side_must_have_its_groups():
         ((["a"] * 39, ["a"] * 40), "`by` must have an entry for each of the 40 reference samples; got 39"),
         (
             (["a"] * 40,),
-            "`by` must be a column or a pair of sequences: the groups of the reference and those of the model",
+            "`by` must be a column or a pair of sequences: the groups of the reference and of the model",
         ),
         (
             (["a"] * 29 + ["b"] * 11, ["a"] * 35 + ["b"] * 5),

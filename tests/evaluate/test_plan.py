@@ -95,7 +95,7 @@ def test_the_noise_of_a_pilot_of_gaussians_is_that_of_gaussians(dimension):
     reference, first, second = (Samples(features=own) for own in rows)
     held_out = hold_out(MAUVE_STAR, {"A": (reference, first), "B": (reference, second)}, permutations=19)
     law = _LearningLaw.fit(held_out, 300, dimension)
-    assert law.noise == approx(1.0, abs=0.2)
+    assert law.noise == approx(1.0, abs=0.12)  # as two independent references: 0.75
     assert law.values == approx([0.855, 0.551], abs=0.2)
 
 

@@ -169,6 +169,7 @@ def test_ctrl_c_still_ends_a_run(monitor):
         trainer_callback(monitor, interrupt).numbers(torch.nn.Linear(2, 2))
 
 
+@pytest.mark.filterwarnings("ignore:The ``compute`` method of metric")
 def test_a_metric_leaves_out_what_it_cannot_count(monitor):
     pytest.importorskip("torchmetrics", reason="needs torchmetrics: pip install torchmetrics")
     good = torch.from_numpy(np.random.default_rng(1).normal(size=(90, 4)))

@@ -66,11 +66,11 @@ def test_what_to_cite_is_what_the_citation_file_says():
 def test_the_reason_is_the_difference_to_the_next_system(compared_as):
     apart = compared_as([("a", 0.9), ("b", 0.8), ("c", 0.7)], [{"a", "b"}, {"a", "c"}])
     assert sentences.reason_sentence(apart) == (
-        "The reason: the certified MAUVE of a is 0.1000 above that of b (95% interval of the difference: 0.0000 to 1.0000; "
+        "The reason: the certified MAUVE of a is 0.1000 above the value of b (95% interval of the difference: 0.0000 to 1.0000; "
         "p = 0.01 after correction)."
     )
     against = compared_as([("a", 0.9), ("b", 0.8), ("c", 0.7)], [], baseline="c")
-    assert "of a is 0.2000 above that of c" in sentences.reason_sentence(against)
+    assert "of a is 0.2000 above the value of c" in sentences.reason_sentence(against)
     assert sentences.reason_sentence(compared_as([("a", 0.9)])) == ""
 
 

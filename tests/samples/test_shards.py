@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mallow import InputError, Samples, read
-from mallow.engine import memory_budget
+from mallow.engine import _engine, memory_budget
 from mallow.samples import (
     Shards,
     _shard_formats,
@@ -541,6 +541,24 @@ def test_shards_beyond_the_memory(tmp_path, monkeypatch):
 def test_the_memory_that_may_be_used(monkeypatch, text, size):
     monkeypatch.setenv("MALLOW_MEMORY", text)
     assert memory_budget() == size
+
+
+@pytest.mark.parametrize(
+    ("own", "limits", "expected"),
+    [
+        ("0::/", {"memory.max": "1000000"}, [10**6]),  # in a container
+        ("0::/jobs/one", {"memory.max": "max", "jobs/memory.max": "500", "jobs/one/memory.max": "900"}, [500, 900]),
+        ("3:cpu:/x\n5:memory:/docker/1", {"memory/memory.limit_in_bytes": "700", "cpu/x/memory.max": "1"}, [700]),
+        ("0::/gone", {}, []),
+        (None, {}, []),
+    ],
+)
+def test_the_memory_that_a_control_group_allows(tmp_path, own, limits, expected):
+    files = {f"sys/fs/cgroup/{name}": text for name, text in limits.items()}
+    for name, text in (files if own is None else files | {"proc/self/cgroup": own}).items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text + "\n")
+    assert sorted(_engine._group_limits(tmp_path)) == expected
 
 
 @pytest.mark.parametrize("text", ["much", "0", "-1GB"])

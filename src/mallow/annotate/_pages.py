@@ -19,6 +19,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Response
 
 from mallow._visible import one_line
+from mallow.annotate._clock import now
 from mallow.annotate._database import Execute
 from mallow.annotate._lanes import Lane
 from mallow.annotate._settings import Settings
@@ -101,7 +102,7 @@ class AnnotatorPages:
         if annotator is not None:
             if not annotator.ready:
                 return RedirectResponse("/instructions", 303)
-            current = await self._write(lambda execute: self._ledger.current(execute, annotator.id, time.time()))
+            current = await self._write(lambda execute: self._ledger.current(execute, annotator.id, now()))
             return _way_to(current)
         if not self._settings.open_link:
             text = "This study is by invitation. Please open the personal link that was sent to you."
@@ -160,9 +161,9 @@ class AnnotatorPages:
         trusted: bool,
         until: float = math.inf,
     ) -> Response:
-        join, now = self._ledger.join, time.time()
+        join, moment = self._ledger.join, now()
         id_ = await self._write(
-            lambda execute: join(execute, source, external, name, session=session, trusted=trusted, now=now)
+            lambda execute: join(execute, source, external, name, session=session, trusted=trusted, now=moment)
         )
         if id_ is None:
             text = (
@@ -183,7 +184,7 @@ class AnnotatorPages:
     async def start(self, request: Request) -> Response:
         """The annotator has read them."""
         annotator, _ = await self._visitors.posted(request)
-        await self._write(lambda execute: self._ledger.get_ready(execute, annotator, time.time()))
+        await self._write(lambda execute: self._ledger.get_ready(execute, annotator, now()))
         return RedirectResponse("/", 303)
 
     async def pair(self, request: Request) -> Response:
@@ -204,13 +205,13 @@ class AnnotatorPages:
             if view.assignment is None:
                 return RedirectResponse("/", 303)
             return self._show(view, view.assignment, answers, status=422, missing=missing)
-        ledger, now = self._ledger, time.time()
+        ledger, moment = self._ledger, now()
 
         def keep(execute: Execute) -> int | Finished | None:
             begin = max(shown, ledger.last_action(execute, annotator, place))
-            seconds = _visible_seconds(fields.get("seconds", ""), now - begin)
-            state = ledger.submit(execute, annotator, place, token, answers, seconds, now)
-            return None if state is None else ledger.current(execute, annotator, now)
+            seconds = _visible_seconds(fields.get("seconds", ""), moment - begin)
+            state = ledger.submit(execute, annotator, place, token, answers, seconds, moment)
+            return None if state is None else ledger.current(execute, annotator, moment)
 
         return _way_to(await self._write(keep))
 
@@ -222,11 +223,11 @@ class AnnotatorPages:
             raise FormError(422, "Please choose a reason for skipping the pair. Nothing was changed.")
         note = one_line(" ".join(fields.get("note", "").split()))[:_LONGEST_REASON]
         text = f"{reason}: {note}" if note else reason
-        ledger, place, now = self._ledger, request.path_params["place"], time.time()
+        ledger, place, moment = self._ledger, request.path_params["place"], now()
 
         def give_back(execute: Execute) -> int | Finished | None:
-            state = ledger.skip(execute, annotator, place, text, now)
-            return None if state is None else ledger.current(execute, annotator, now)
+            state = ledger.skip(execute, annotator, place, text, moment)
+            return None if state is None else ledger.current(execute, annotator, moment)
 
         return _way_to(await self._write(give_back))
 
@@ -251,7 +252,7 @@ class AnnotatorPages:
         ledger, id_ = self._ledger, annotator.id
         current, judged, last = await self._write(
             lambda execute: (
-                ledger.current(execute, id_, time.time()),
+                ledger.current(execute, id_, now()),
                 ledger.progress(execute, id_),
                 ledger.last_place(execute, id_),
             )
@@ -291,7 +292,7 @@ class AnnotatorPages:
             judged=view.judged,
             limit=self._most,
             csrf=self._visitors.csrf(annotator.id),
-            token=self._visitors.page_token(annotator.id, assignment.place, time.time(), secrets.token_hex(6)),
+            token=self._visitors.page_token(annotator.id, assignment.place, now(), secrets.token_hex(6)),
             reasons=_SKIP_REASONS,
             longest_reason=_LONGEST_REASON,
         )
@@ -302,13 +303,13 @@ class AnnotatorPages:
 
     async def _view(self, request: Request) -> View:
         """Who asks for which pair; without writing, unless the time of the pair has to be renewed."""
-        id_, place, now = self._visitors.annotator_id(request), request.path_params["place"], time.time()
+        id_, place, moment = self._visitors.annotator_id(request), request.path_params["place"], now()
         if id_ is None:
             raise not_known()
         look_up = self._ledger.view
-        view = await self._read(lambda execute: look_up(execute, id_, place, now, keep=False))
+        view = await self._read(lambda execute: look_up(execute, id_, place, moment, keep=False))
         if view is not None and view.renew:
-            view = await self._write(lambda execute: look_up(execute, id_, place, now))
+            view = await self._write(lambda execute: look_up(execute, id_, place, moment))
         if view is None:
             raise not_known()
         return view

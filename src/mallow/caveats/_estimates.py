@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from mallow.caveats._counts import STANDARD_ERRORS, count_independent
 from mallow.errors import Caveat, InputError
-from mallow.estimate import Codebook, Quantize, Reduction
+from mallow.estimate import Codebook, Quantize, Reduction, automatic_bins, published_bins
 from mallow.evidence import Evidence, Measure
 from mallow.results import at_most
 from mallow.samples import Samples
@@ -124,6 +124,7 @@ def check_estimate(
     """
     return [
         *bin_caveats(partition),
+        *_automatic_bins_caveats(measure, partition),
         *_direction_caveats(reduction),
         *_normalisation_caveats(measure, reference, model, mauve),
     ]
@@ -265,6 +266,24 @@ def bin_caveats(partition: Partition | None) -> list[Caveat]:
         text = f"{partition.bins} bins are many for {smaller} samples: use fewer, or the default number."
         caveats.append(Caveat("many bins", text, values={"bins": partition.bins, "samples": smaller}))
     return [*caveats, *_largest_bin_caveats(partition)]
+
+
+def _automatic_bins_caveats(measure: Measure, partition: Partition | None) -> Iterator[Caveat]:
+    """A caveat if the automatic number of bins is not the published one: there are more than 5,000 samples."""
+    estimator = measure.estimator
+    if partition is None or not isinstance(estimator, Quantize) or estimator.bins != "auto":
+        return
+    size = min(len(partition.p_labels), len(partition.q_labels))
+    bins, published = automatic_bins(size), published_bins(size)
+    if bins == published or isinstance(estimator.codebook, Codebook):
+        return
+    yield Caveat(
+        "automatic bins",
+        f"the published score uses {bins:,} bins for {size:,} samples; mauve-text would use a tenth, {published:,}. "
+        "Beyond 5,000 samples the automatic number grows with the cube root. Scores with different numbers of bins "
+        f"cannot be compared: for that of mauve-text pass `Quantize(bins={published})` (--bins {published}).",
+        values={"bins": bins, "samples": size, "published": published},
+    )
 
 
 def _largest_bin_caveats(partition: Partition) -> list[Caveat]:

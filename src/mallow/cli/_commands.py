@@ -20,6 +20,7 @@ from mallow.cli._printing import (
     call_and_hold_warnings,
     say_as_options,
     show,
+    show_progress,
     terminal_width,
 )
 from mallow.cli._terminal import check_output, print_message, print_output
@@ -43,7 +44,10 @@ def command(name: str, summary: str, *, example: str) -> Callable[[Callable[...,
             try:
                 return function(*args, **options)
             except InputError as error:
-                raise InputError(say_as_options(str(error), _written_as(made))) from error
+                words, embedder = _written_as(made), str(options.get("embedder_name") or "")
+                if embedder and embedder.rpartition(":")[2].partition("@")[0] in str(error):
+                    words["model"] = "--embedder"  # the model that embeds, not the argument MODEL
+                raise InputError(say_as_options(str(error), words)) from error
 
         made: click.Command = click.command(name, short_help=summary, epilog=epilog)(call_in_own_words)
         made.params += [debug_option(), _flag(["--quiet", "-q"], _QUIET, be_quiet)]
@@ -69,7 +73,8 @@ def result_command(
             if summary and form not in ("text", "json"):
                 raise click.UsageError(f"--summary prints JSON, so it cannot be combined with --format {form}.")
             target = None if picture is None else check_picture_file(picture)
-            result = call_and_hold_warnings(function, *args, **options)
+            with show_progress():
+                result = call_and_hold_warnings(function, *args, **options)
             save_pending()  # files first: a reader of standard output may leave
             if target is not None:
                 curves = "frontier" in target.stem and getattr(result, "plot_frontiers", None)

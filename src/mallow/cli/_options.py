@@ -231,7 +231,10 @@ def _measure_options(make: Function, default: Callable[[str], str]) -> Decorator
             help=f"The divergence of the frontier.  [default: {default('kl')}]",
         ),
         option(
-            "--bins", least=1, metavar="K", help=f"The number of bins of the quantiser.  [default: {default('n/10')}]"
+            "--bins",
+            least=1,
+            metavar="K",
+            help=f"The number of bins of the quantiser.  [default: {default('n/10, fewer beyond 5,000 samples')}]",
         ),
         option(
             "--scale",

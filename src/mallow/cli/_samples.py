@@ -39,9 +39,11 @@ class SampleReader:
 
     def __call__(self, path: str) -> Samples:
         """The samples at a path; skipped entries are counted on standard error."""
+        from mallow.engine import bar
         from mallow.samples import read
 
-        samples = read(path, **self._settings())
+        with bar("reading", 1):
+            samples = read(path, **self._settings())
         self.report_skipped(path, samples)
         return samples
 

@@ -18,7 +18,7 @@ from mallow.embed._names import find_embedder
 from mallow.embed._protocol import AnyEmbedder, Embedder, JointEmbedder, Points, Rows, StreamingEmbedder
 from mallow.embed._style import Style, style
 from mallow.embed._texture import Texture, texture
-from mallow.engine import bar
+from mallow.engine import bar, expect
 from mallow.errors import Caveat, InputError
 from mallow.samples import Samples, read, read_provenance, shard_suffix
 
@@ -114,10 +114,9 @@ def embed_all(
 def _embed_sets(sets: Mapping[str, Samples], embedder: AnyEmbedder) -> dict[str, Samples]:
     if isinstance(embedder, JointEmbedder):
         return _embed_jointly(sets, embedder)
-    embedded = {
-        name: samples if _made_by(samples, embedder) else _embed_set(samples, embedder)
-        for name, samples in sets.items()
-    }
+    known = {name: _made_by(samples, embedder) for name, samples in sets.items()}
+    expect("embedding", times=len(known) - sum(known.values()))
+    embedded = {name: samples if known[name] else _embed_set(samples, embedder) for name, samples in sets.items()}
     _refuse_two_embedders(embedded)  # its weights may have been replaced meanwhile
     return embedded
 

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias, overload
 import numpy as np
 
 from mallow.embed import AnyEmbedder, embed_all
-from mallow.engine import AnyEngine
+from mallow.engine import AnyEngine, overall
 from mallow.errors import InputError, warn_about
 from mallow.evaluate._groups import GroupScores, score_groups
 from mallow.evaluate._matched import MatchedScore, score_matched
@@ -156,15 +156,16 @@ def score(
         by = _read_columns("by", by, reference, model)
     if isinstance(match, str) and match != "length":
         match = {match: _read_columns("match", match, reference, model)}
-    sides = embed_all({"reference": reference, "model": model}, embedder, lazy=is_whole, paired=paired, prompts=prompts)
-    x, y = sides["reference"], sides["model"]
+    pair = {"reference": reference, "model": model}
     result: Score | GroupScores | MatchedScore
-    if is_whole:
-        result = score_whole(x, y, settings, engine)
-    elif by is not None:
-        result = score_groups(x.load(), y.load(), by, settings)
-    else:
-        result = score_matched(x.load(), y.load(), match, settings)
+    with overall():
+        x, y = embed_all(pair, embedder, lazy=is_whole, paired=paired, prompts=prompts).values()
+        if is_whole:
+            result = score_whole(x, y, settings, engine)
+        elif by is not None:
+            result = score_groups(x.load(), y.load(), by, settings)
+        else:
+            result = score_matched(x.load(), y.load(), match, settings)
     warn_about(result.caveats)
     return result
 

@@ -27,7 +27,7 @@ from mallow.embed import (
 )
 from mallow.engine import single_threaded_blas
 from mallow.errors import InputError, warn_about
-from mallow.estimate import Codebook, Features, Quantize, as_features, row_keys
+from mallow.estimate import Codebook, Features, Quantize, as_features, automatic_bins, row_keys
 from mallow.evaluate._monitor_parts import pack_part, unit_caveats, unpack_part
 from mallow.evaluate._run import Run
 from mallow.evaluate._score import Score, build_score
@@ -105,7 +105,7 @@ class Monitor:
         As in `mallow.score`. It must embed each sample independently of the others, so string kernels are not accepted.
         Batches are not cached, since a model in training never writes the same text again.
     measure : Measure
-        Its estimator must be `Quantize`. ``bins="auto"``: a tenth of the counted reference samples. A measure with a
+        Its estimator must be `Quantize`. ``bins="auto"`` goes by the counted reference samples. A measure with a
         `Codebook` keeps it and counts the whole reference: fit the codebook on other data.
     prompts : str
         "joint": where the texts of the reference have prompts, the alarm also looks at how near each text is to its
@@ -442,7 +442,7 @@ def _fit_codebook(fitting: Features, size: int, estimator: Quantize, seed: int) 
     """The bins, fitted on these of `size` rows of the reference."""
     if isinstance(estimator.codebook, Codebook):
         return estimator.codebook
-    bins = max(2, (size - len(fitting)) // 10) if estimator.bins == "auto" else estimator.bins
+    bins = automatic_bins(size - len(fitting)) if estimator.bins == "auto" else estimator.bins
     if bins > len(fitting):
         raise InputError(
             f"`bins` must be at most the {len(fitting)} of {size} reference samples that fit the codebook; got "

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mallow._checks import seed_from, whole
-from mallow.engine import cores, run_now, worker_pool
+from mallow.engine import bar, cores, run_now, worker_pool
 from mallow.errors import InputError
 from mallow.estimate import Quantize, Reduction, as_features, row_keys, split_size
 from mallow.evidence import SUMMARIES, Measure, Outcome, Units, find_units, fits_several, generator_for, run_alone
@@ -119,7 +119,11 @@ def run_repeats(measure: Measure, prepared: Any, repeats: int, seed: int, *, beg
     count = 1 if getattr(estimator, "deterministic", False) else repeats
     children = generator_for(seed, "clustering").spawn(count)
     tasks = [partial(estimator.masses, prepared, child) for child in children]
-    runs = [task.result() for task in [begin(task) for task in tasks]]
+    runs: list[Masses] = []
+    with bar("clustering", count) as show:
+        for task in [begin(task) for task in tasks]:
+            runs.append(task.result())
+            show(len(runs), f"{len(runs)}/{count}")
     for masses in runs:
         if not isinstance(masses, Masses):
             raise InputError(

@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from mallow.engine import run_now, settle, single_threaded_blas, start
+from mallow.engine import bar, run_now, settle, single_threaded_blas, start
 from mallow.errors import InputError
 from mallow.evidence._certificate import (
     NAMES,
@@ -119,12 +119,13 @@ def gather_evidence(learner: Learner, system: int, *, permutations: int, seed: i
     """
     units = learner.units.pair(system)
     reference_units, model_units = units.sets
-    with single_threaded_blas():
+    with bar("checking the gap", 2) as show, single_threaded_blas():
         test = (start if learner.together else run_now)(
             partial(learner.test, system, permutations=permutations, seed=seed)
         )
         at_p, at_q = learner.scores(system)
-    return Evidence(at_p, at_q, reference_units, model_units, units.keys, test.result(), learner.tolerance)
+        show(1, "")
+        return Evidence(at_p, at_q, reference_units, model_units, units.keys, test.result(), learner.tolerance)
 
 
 @dataclass(frozen=True)

@@ -87,7 +87,7 @@ class Measure:
             estimator = find_named("estimator", estimator, ESTIMATORS)()
         if isinstance(divergence, str):
             divergence = find_named("divergence", divergence, DIVERGENCES)
-        if not callable(estimator) or isinstance(estimator, type):
+        if isinstance(estimator, type) or not hasattr(estimator, "masses"):
             raise InputError(f"`estimator` must be an estimator, such as Quantize(); got {estimator!r}.")
         if not isinstance(divergence, Divergence):
             raise InputError(f"`divergence` must be a Divergence or the name of one, such as 'kl'; got {divergence!r}.")
@@ -133,7 +133,7 @@ class Measure:
 
 
 MAUVE_STAR = Measure()
-"""MAUVE* of the paper: vector quantisation into n/10 bins, add-1/2 smoothing, KL, c = 5."""
+"""MAUVE* of the paper: vector quantisation into n/10 bins (fewer beyond n = 5,000), add-1/2 smoothing, KL, c = 5."""
 MAUVE_2021 = Measure(Quantize(smoothing=empirical))
 """MAUVE as first published in 2021: the same without smoothing."""
 MAUVE_KERNEL = Measure(Neighbors(reduce=None, pooled=False))

@@ -172,8 +172,10 @@ class Rules:
         """What every rule says of every row, (views, rules, rows)."""
         views: list[Values] = []
         for factors, values in ((self.points, rows.points), (self.products, rows.products)):  # all strengths at once
-            views += list(multiply(factors.reshape(-1, values.shape[1]), values).reshape(*factors.shape[:2], -1))
-        views = [correct(scored, number) for number, scored in enumerate(views)]
+            strengths, rules, width = factors.shape
+            scored = multiply(factors.reshape(strengths * rules, width), values)
+            views += list(scored.reshape(strengths, rules, len(values)))
+        views = [correct(products, number) for number, products in enumerate(views)]
         if self.quadratic is not None:
             lengths = np.einsum("ij,ij->i", rows.columns, rows.columns, dtype=np.float64)
             views += [multiply(self.quadratic, rows.columns, squares=True), np.outer(self.slope, lengths)]

@@ -18,7 +18,7 @@ from mallow._files import atomic_file, is_url, make_folder, parse_json, write_te
 from mallow._optional import optional
 from mallow.errors import InputError
 from mallow.samples._samples import Samples
-from mallow.samples._shard_files import file_system, open_shard
+from mallow.samples._shard_files import ask_store, file_system, open_shard
 from mallow.samples._streams import file_format
 
 _TEXT_FORMATS = ("jsonl", "json", "csv", "parquet", "txt")
@@ -273,16 +273,16 @@ def shard_exists(name: str) -> bool:
         return Path(name).is_file()
     system, path = file_system(name)
     system.invalidate_cache()
-    return bool(system.isfile(path))
+    try:
+        return bool(ask_store(name, lambda: system.info(path))["type"] == "file")
+    except FileNotFoundError:
+        return False
 
 
 def _put(name: str, content: bytes) -> None:
     """Object stores show an object when all of it has arrived."""
     system, path = file_system(name)
     try:
-        system.pipe_file(path, content)
-    except Exception as error:  # each store has errors of its own
-        raise InputError(
-            f"{name}: cannot be written: {str(error).rstrip('.') or type(error).__name__}. Check the address and your "
-            "rights."
-        ) from error
+        ask_store(name, lambda: system.pipe_file(path, content), action="written")
+    except FileNotFoundError as error:
+        raise InputError(f"{name}: cannot be written: {error}. Check the address and your rights.") from error
